@@ -8,9 +8,11 @@ import pytest
 
 from migrate_agent.sandbox.process import ProcessSandbox
 from migrate_agent.tools.programs.judge.judge import Judge
+from migrate_agent.tools.programs.migrate import lay_out
 from migrate_agent.tools.programs.program import Program
 from migrate_agent.tools.types import Limits
 from tests.tools.programs.corpus import EXTRA, RIGHT, SCRIPT, WRONG
+from tests.tools.programs.forms import FORMS
 from tests.tools.programs.scripts import rewritten
 
 CASES = [(True, RIGHT[1]), *((False, case) for case in WRONG[3::8])]
@@ -42,3 +44,15 @@ def test_right_and_wrong_programs(tmp_path: Path, sandbox: ProcessSandbox) -> No
             (folder / path).write_text(changed(text, old, new) if path == "train_jax.py" else text)
         evidence = judge.judge(folder, "train_jax.py")
         assert (evidence.status == "verified") == right, (name, evidence.verdicts)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(FORMS))
+def test_forms_are_verified(tmp_path: Path, sandbox: ProcessSandbox, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each form of a script becomes a program that computes the same."""
+    monkeypatch.chdir(tmp_path)
+    files = rewritten(FORMS[name], tmp_path).files
+    judge = Judge(Program(("train.py",)), tmp_path / "repository", sandbox, tmp_path / "runs", Limits(seconds=120), lambda text: None)
+    candidate = lay_out(tmp_path / "repository", files, tmp_path / "candidate")
+    evidence = judge.judge(candidate, "train_jax.py")
+    assert evidence.status == "verified", evidence.verdicts

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.tools.programs.forms import FORMS
 from tests.tools.programs.scripts import TRAIN, body_of, rewritten
 
 LOOP = """\
@@ -61,3 +62,39 @@ def test_gradients_add_up_where_nothing_sets_them_to_zero(tmp_path: Path) -> Non
     assert body.count("zero_gradients(model)") == 1
     assert "grads, loss, logits = accumulate(model, grads, x, y)" in body
     assert "apply_gradients(model, optimizer, grads)" in body
+
+
+PARTS = {
+    "classification": ("def loss_fn(model, data, target):", "loss = train_step(model, optimizer, data, target)", "RateSchedule(optimizer"),
+    "autoencoder": ("recon_batch, mu, logvar = model(data)\n    return loss_function(recon_batch, data, mu, logvar)",),
+    "adversarial": (
+        "fake = nnx.clone(netG)(noise)",
+        "return errD_real + errD_fake, (output, errD_real, errD_fake, D_x)",
+        "train_netD(\n            netD, optimizerD, netG, real_cpu, label, noise\n        )\n        D_x = D_x.item()",
+        "errG, fake, output = train_netG(netG, optimizerG, netD, noise, label)",
+    ),
+    "adversarial_generator_first": (
+        "g_loss, gen_imgs = train_generator(generator, optimizer_G, discriminator, z, valid)",
+        "d_loss = train_discriminator(discriminator, optimizer_D, real_imgs, valid, gen_imgs, fake)",
+    ),
+    "language_model": ("loss, hidden = train_step(model, optimizer, data, hidden, targets)", "set_hyperparameter(optimizer, lr)"),
+    "averaged": (
+        "grads, loss = accumulate(model, grads, x, y)",
+        "nnx.update(\n        ema_model,\n        jax.tree.map(\n            lambda p, ema_p: ema_p * decay + (1 - decay) * p,",
+    ),
+    "deep_q": ("loss = train_step(q, optimizer, q_target, s, a, s_prime, r, done_mask)", "load_object_state(q_target, object_state(q))"),
+    "one_cycle": ("def update_step(model, optimizer, x, y):", "def compute_loss(model, x, y):", "b1=one_cycle_momentum("),
+    "trainer": (
+        "def train_step(model, optimizer, x, y, criterion, clip):",
+        "loss = train_step(self.model, self.optimizer, x, y, self.criterion, self.args.clip)",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", sorted(FORMS))
+def test_forms_of_scripts(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each form is rewritten without holes, and its steps are as an engineer would write them."""
+    monkeypatch.chdir(tmp_path)
+    draft = rewritten(FORMS[name], tmp_path)
+    assert draft.holes == ()
+    assert [part for part in PARTS[name] if part not in draft.files["train_jax.py"]] == []

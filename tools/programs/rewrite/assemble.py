@@ -13,11 +13,12 @@ import libcst as cst
 from libcst.metadata import MetadataWrapper, PositionProvider
 
 from migrate_agent.tools.programs.program import Program
-from migrate_agent.tools.programs.rewrite.core import Core, NotUnderstoodError, blocks, body, call_of, find_core, optimizer_names
+from migrate_agent.tools.programs.rewrite.core import Core, NotUnderstoodError, blocks, body, call_of, find_cores, optimizer_names
 from migrate_agent.tools.programs.rewrite.functions import plan_step, scope_of
-from migrate_agent.tools.programs.rewrite.groups import optimizers_of, schedulers_of
+from migrate_agent.tools.programs.rewrite.groups import optimizers_of, parameter_owners, schedulers_of
 from migrate_agent.tools.programs.rewrite.host import SEEDS, Optimizers, RewriteHost, traced_functions
-from migrate_agent.tools.programs.rewrite.names import Imports, code
+from migrate_agent.tools.programs.rewrite.names import FreeNames, Imports, chain_of, code, name_of
+from migrate_agent.tools.programs.rewrite.normalise import Normalise
 from migrate_agent.tools.rewrite.assemble.compose import _Composer, _joined
 from migrate_agent.tools.rewrite.assemble.workspace import Statement, Workspace
 from migrate_agent.tools.rewrite.rules.context import Host
@@ -38,9 +39,9 @@ class _Intermediate:
 def rewrite_program(inventory: Inventory, observations: Observations, program: Program, folder: Path, units: Sequence[str] = ()) -> Draft:
     """The draft of a program, with these units beside it; `folder` is for intermediate files. What is not understood is a hole, and then there are no files."""
     text = (inventory.root / program.source).read_text()
-    module = cst.parse_module(text)
+    module, observed, notes = _normalised(cst.parse_module(text), text, observations.get(program.source, {}))
     try:
-        intermediate = _intermediate(module, text, observations.get(program.source, {}))
+        intermediate = _intermediate(module, module.code, observed)
     except NotUnderstoodError as error:
         return Draft({}, (_hole(module, program.source, error),))
     root = folder / "intermediate"
@@ -54,7 +55,8 @@ def rewrite_program(inventory: Inventory, observations: Observations, program: P
     composer.select_all()
     draft = _joined([composer.compose()], [composer.vendored()])
     target = next(file.target for file in changed.files if file.path == program.source)
-    return replace(draft, files={**draft.files, target: without_idle_names(draft.files[target])})
+    files = {**draft.files, target: without_idle_names(draft.files[target])}
+    return replace(draft, files=files, notes=(*draft.notes, *(f"{program.source}: {note}" for note in notes)))
 
 
 def _hole(module: cst.Module, source: str, error: NotUnderstoodError) -> Hole:
@@ -64,19 +66,48 @@ def _hole(module: cst.Module, source: str, error: NotUnderstoodError) -> Hole:
     return Hole(source, span, "training-step", error.reason, code(error.node).strip() if error.node is not None else "")
 
 
+def _normalised(module: cst.Module, text: str, observed: Mapping[Span, Observed]) -> tuple[cst.Module, dict[Span, Observed], list[str]]:
+    """The script in its plain form, what was observed by where it stands there, and notes."""
+    positions = MetadataWrapper(module, unsafe_skip_copy=True).resolve(PositionProvider)
+    normalise = Normalise(module, Imports(text))
+    new = module.visit(normalise)
+    assert isinstance(new, cst.Module)
+    return cst.parse_module(new.code), _moved(new, normalise.origin, positions, observed), list(dict.fromkeys(normalise.notes))
+
+
 def _intermediate(module: cst.Module, text: str, observed: Mapping[Span, Observed]) -> _Intermediate:
     positions = MetadataWrapper(module, unsafe_skip_copy=True).resolve(PositionProvider)
     imports = Imports(text)
-    core, inside = find_core(module, imports, _modules(positions, observed))
-    step = plan_step(core, list(_outside(module, core, inside)), scope_of(module, inside), _kinds(positions, observed))
-    traced = traced_functions(module, core)
-    schedulers = schedulers_of(module, imports, core)
+    kinds = _kinds(positions, observed)
+    owners = {**dict.fromkeys(_optimizers(kinds), ""), **parameter_owners(module, imports)}
+    cores, inside = find_cores(module, imports, _modules(positions, observed), owners)
+    scope, free = scope_of(module, inside), FreeNames(text)
+    others = {id(core): [other for other in cores if other is not core] for core in cores}
+    steps = [plan_step(core, list(_outside(module, core, inside)), scope, kinds, others[id(core)], free) for core in cores]
+    traced = traced_functions(module, cores)
+    schedulers = schedulers_of(module, imports, cores)
     optimizers = Optimizers(optimizers_of(module, imports, schedulers), schedulers, optimizer_names(module, imports))
-    host = RewriteHost(imports, core, step, traced, _called_modules(positions, observed), optimizers)
+    host = RewriteHost(
+        imports,
+        cores,
+        steps,
+        traced,
+        free.pick("eval_step", "predict", "forward_step"),
+        _called_modules(positions, observed),
+        _devices(positions, observed),
+        optimizers,
+    )
     new = module.visit(host)
     assert isinstance(new, cst.Module)
     moved = _moved(new, host.origin, positions, observed)
-    return _Intermediate(new.code, moved, frozenset(host.helpers), Host(_seeds(module, imports), traced | {"loss_fn"}))
+    losses = frozenset(step.loss_name for step in steps)
+    return _Intermediate(new.code, moved, frozenset(host.helpers), Host(_seeds(module, imports), traced | losses))
+
+
+def _optimizers(kinds: Mapping[str, frozenset[str]]) -> list[str]:
+    """Names that were seen to hold optimizers of torch."""
+    of_torch = re.compile(r"object:torch\.optim\.(?!lr_scheduler|swa_utils)")
+    return [name for name, some in kinds.items() if some and all(of_torch.match(kind) for kind in some)]
 
 
 def _span(place: object) -> Span:
@@ -88,7 +119,7 @@ def _modules(positions: Mapping[cst.CSTNode, object], observed: Mapping[Span, Ob
     """Names that were seen to hold modules, other than losses of torch, which have no parameters."""
     names = set()
     for node, place in positions.items():
-        if not isinstance(node, cst.Name):
+        if not (name := name_of(node)):
             continue
         fact = observed.get(_span(place))
         if (
@@ -96,25 +127,32 @@ def _modules(positions: Mapping[cst.CSTNode, object], observed: Mapping[Span, Ob
             and fact.kinds
             and all(k.startswith("module:") and not re.match(r"module:torch\..*Loss$", k) for k in fact.kinds)
         ):
-            names.add(node.value)
+            names.add(name)
     return frozenset(names)
 
 
 def _kinds(positions: Mapping[cst.CSTNode, object], observed: Mapping[Span, Observed]) -> dict[str, frozenset[str]]:
-    """Name → what it was seen to hold, anywhere in the file."""
+    """Name, with attributes or without → what it was seen to hold, anywhere in the file."""
     kinds: dict[str, frozenset[str]] = {}
     for node, place in positions.items():
-        fact = observed.get(_span(place)) if isinstance(node, cst.Name) else None
-        if fact is not None and isinstance(node, cst.Name):
-            kinds[node.value] = kinds.get(node.value, frozenset()).union(fact.kinds)
+        name = chain_of(node) if isinstance(node, (cst.Name, cst.Attribute)) else ""
+        fact = observed.get(_span(place)) if name else None
+        if fact is not None:
+            kinds[name] = kinds.get(name, frozenset()).union(fact.kinds)
     return kinds
+
+
+def _devices(positions: Mapping[cst.CSTNode, object], observed: Mapping[Span, Observed]) -> frozenset[cst.CSTNode]:
+    """Names that were seen to hold devices."""
+    facts = {node: observed.get(_span(place)) for node, place in positions.items() if isinstance(node, (cst.Name, cst.Attribute))}
+    return frozenset(node for node, fact in facts.items() if fact is not None and tuple(fact.kinds) == ("device",))
 
 
 def _called_modules(positions: Mapping[cst.CSTNode, object], observed: Mapping[Span, Observed]) -> frozenset[cst.CSTNode]:
     """Calls of modules of the repository on tensors alone."""
     calls = set()
     for node in positions:
-        if not isinstance(node, cst.Call) or not isinstance(node.func, cst.Name) or not node.args:
+        if not isinstance(node, cst.Call) or not name_of(node.func) or not node.args:
             continue
         facts = [observed.get(_span(positions[part])) for part in (node.func, *(argument.value for argument in node.args))]
         kinds = [fact.kinds if fact is not None else () for fact in facts]
@@ -141,7 +179,7 @@ def _moved(
 
 def _outside(module: cst.Module, core: Core, inside: Sequence[cst.CSTNode]) -> Iterator[cst.CSTNode]:
     """Statements and headers of statements of the function around the step, or of the file, that are no part of the step."""
-    gone = {*core.slice, core.backward, core.step, *core.clips, *core.zeros}
+    gone = {*core.gone, *core.fetched}
     function = next((statement for statement in inside if isinstance(statement, cst.FunctionDef)), None)
     for block, around in blocks(module):
         own = next((statement for statement in around if isinstance(statement, cst.FunctionDef)), None)
@@ -197,7 +235,14 @@ class _ProgramComposer(_Composer):
         if path == self._path and name in self._names:
             self.selection(path).vendored.add(name)
             return
+        if path == self._path and statement is not None and name in _binds(statement.text) and name not in self.repo.files[path].top_names:
+            # A loop's name that the rewrite has and the original has not.
+            return
         super().need(path, name, statement)
+
+
+def _binds(text: str) -> set[str]:
+    return {node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
 
 
 def without_idle_names(text: str) -> str:

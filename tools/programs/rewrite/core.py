@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import libcst as cst
 
-from migrate_agent.tools.programs.rewrite.names import Imports, bound, code, parse, read
+from migrate_agent.tools.programs.rewrite.names import Imports, bound, code, name_of, parse, read
 
 CLIPS = ("torch.nn.utils.clip_grad_norm_", "torch.nn.utils.clip_grad_value_")
 
@@ -23,25 +23,39 @@ class NotUnderstoodError(Exception):
 
 @dataclass
 class Core:
-    """The training step of a loop, as statements of one block.
+    """A training step of a loop, as statements of one block: what is between the loss and the step of one or more optimizers.
 
-    `slice` are the statements that compute the loss, `loss` the expression whose gradient is taken, `clips` what is done to gradients before
-    `optimizer` steps. `before` and `after` are the statements between them that stay in the loop, by which side of the step they stand on.
+    `slice` are the statements that compute the losses, `losses` the expressions whose gradients are taken and add up, `clips` what is done to
+    gradients before `optimizers` step. `before` and `after` are the statements between them that stay in the loop, by which side of the step
+    they stand on.
     """
 
     block: cst.CSTNode
-    slice: list[cst.CSTNode]
-    loss: cst.BaseExpression
-    backward: cst.CSTNode
-    step: cst.CSTNode
-    optimizer: str
+    backwards: list[cst.CSTNode]
+    steps: list[cst.CSTNode]
+    optimizers: list[str]
+    owners: list[str]
+    """The modules that the optimizers update, in their order."""
+    slice: list[cst.CSTNode] = field(default_factory=list)
+    losses: list[cst.BaseExpression] = field(default_factory=list)
     clips: list[cst.CSTNode] = field(default_factory=list)
     zeros: list[cst.CSTNode] = field(default_factory=list)
     before: list[cst.CSTNode] = field(default_factory=list)
     after: list[cst.CSTNode] = field(default_factory=list)
+    fetched: list[cst.CSTNode] = field(default_factory=list)
+    """Statements `x = value.item()` of which the loss computes the value, since what it is made of is bound anew before the step."""
+    copied: list[cst.CSTNode] = field(default_factory=list)
+    """Statements of the slice that another step computes too, whose modules they must leave as they are."""
+    shared: list[cst.CSTNode] = field(default_factory=list)
+    """Statements of the slice that stand before the step of an earlier core."""
     models: list[str] = field(default_factory=list)
     accumulates: bool = False
     """Whether gradients of several calls of `backward` may add up: it, the step and what sets them to zero each stand somewhere of their own."""
+
+    @property
+    def gone(self) -> list[cst.CSTNode]:
+        """The statements that its functions take the place of."""
+        return [*(s for s in self.slice if s not in self.shared), *self.backwards, *self.steps, *self.clips, *self.zeros]
 
 
 def blocks(module: cst.Module) -> Iterator[tuple[cst.CSTNode, tuple[cst.CSTNode, ...]]]:
@@ -106,27 +120,74 @@ def is_optimizer(dotted: str) -> bool:
     return dotted.startswith("torch.optim.") and dotted.count(".") == 2 and dotted.rpartition(".")[2][:1].isupper()
 
 
-def find_core(module: cst.Module, imports: Imports, modules: frozenset[str]) -> tuple[Core, tuple[cst.CSTNode, ...]]:
-    """The training step, and the statements that it stands in. `modules` are the names that hold modules with parameters.
+Loops = tuple[cst.CSTNode, tuple[cst.CSTNode, ...], cst.CSTNode]
+"""A block, the statements that it stands in, and one of its own."""
 
+
+def find_cores(
+    module: cst.Module, imports: Imports, modules: frozenset[str], owners: Mapping[str, str]
+) -> tuple[list[Core], tuple[cst.CSTNode, ...]]:
+    """The training steps of one function in their order, and the statements that they stand in.
+
+    `modules` are the names that hold modules with parameters, `owners` says of each optimizer which module's parameters it has, or "".
     Raises `NotUnderstoodError` for a form that no rule covers.
     """
     backwards = [(b, i, s) for b, i in blocks(module) for s in body(b) if method_of(s)[1] == "backward"]
-    names = optimizer_names(module, imports)
     if not backwards:
         raise NotUnderstoodError("no statement calls backward() in this file")
-    if len(backwards) > 1:
-        raise NotUnderstoodError("backward() is called in several places", backwards[1][2])
-    block, inside, backward = backwards[0]
-    steps = [(b, i, s) for b, i in blocks(module) for s in body(b) if method_of(s)[1] == "step" and _name(method_of(s)[0]) in names]
-    if len(steps) != 1 or function_of(steps[0][1]) is not function_of(inside):
-        raise NotUnderstoodError("the optimizer's step does not stand once in the function of backward()", backward)
-    step_block, _, step = steps[0]
-    optimizer = _name(method_of(step)[0])
-    zeros = [s for b, i in blocks(module) for s in body(b) if function_of(i) is function_of(inside) and is_zero(s, optimizer, modules)]
-    if step_block is not block or not any(statement in zeros for statement in body(block)):
-        return _accumulated(block, backward, step_block, step, zeros, imports, modules), inside
-    return _core(block, backward, step, imports, modules), inside
+    inside = backwards[0][1]
+    if other := [s for _, i, s in backwards if function_of(i) is not function_of(inside)]:
+        raise NotUnderstoodError("backward() is called in several functions", other[0])
+    steps = [(b, i, s) for b, i in blocks(module) for s in body(b) if method_of(s)[1] == "step" and name_of(method_of(s)[0]) in owners]
+    if not steps or any(function_of(i) is not function_of(inside) for _, i, _ in steps):
+        raise NotUnderstoodError("the optimizer's step does not stand in the function of backward()", backwards[0][2])
+    for optimizer in {name_of(method_of(s)[0]) for _, _, s in steps}:
+        if sum(name_of(method_of(s)[0]) == optimizer for _, _, s in steps) > 1:
+            raise NotUnderstoodError(f"{optimizer} steps in several places", steps[0][2])
+    around = {s: i for _, i, s in backwards}
+    zeros = [s for b, i in blocks(module) for s in body(b) if function_of(i) is function_of(inside) and method_of(s)[1] == "zero_grad"]
+    if len(backwards) == 1 and len(steps) == 1:
+        (block, inside, backward), (step_block, _, step) = backwards[0], steps[0]
+        optimizer = name_of(method_of(step)[0])
+        zeros = [s for s in zeros if is_zero(s, optimizer, modules)]
+        if step_block is not block or not any(statement in zeros for statement in body(block)):
+            return [_accumulated(block, backward, step_block, step, zeros, imports, modules, owners)], inside
+    cores = _pair(module, backwards, steps, owners)
+    _slices(cores, modules)
+    for number, core in enumerate(cores):
+        core.zeros = [s for s in zeros if name_of(method_of(s)[0]) in (*core.optimizers, *core.owners)]
+        _sort(core, imports, _region(cores, number))
+        _refuse_conflicts(core)
+    if len(cores) > 1 or len(backwards) > 1:
+        _refuse_foreign_gradients(cores, {s: place for place, s in enumerate(_in_order(module))})
+    return cores, min((around[core.backwards[0]] for core in cores), key=len)
+
+
+def _pair(module: cst.Module, backwards: list[Loops], steps: list[Loops], owners: Mapping[str, str]) -> list[Core]:
+    """The cores by the order of calls: those of `backward()` go with the steps that follow in their block."""
+    cores: list[Core] = []
+    first, second = [s for _, _, s in backwards], [s for _, _, s in steps]
+    for block, _ in sorted(blocks(module), key=lambda pair: len(pair[1])):
+        pending: list[cst.CSTNode] = []
+        last: Core | None = None
+        for statement in body(block):
+            if statement in first:
+                pending.append(statement)
+            elif statement in second:
+                optimizer = name_of(method_of(statement)[0])
+                if pending:
+                    last = Core(block, pending, [statement], [optimizer], [owners[optimizer]])
+                    cores.append(last)
+                elif last is not None:
+                    last.steps.append(statement)
+                    last.optimizers.append(optimizer)
+                    last.owners.append(owners[optimizer])
+                else:
+                    raise NotUnderstoodError("an optimizer steps where no backward() stands before it", statement)
+                pending = []
+        if pending:
+            raise NotUnderstoodError("no optimizer steps after this backward() in its block", pending[-1])
+    return cores
 
 
 def function_of(inside: Sequence[cst.CSTNode]) -> cst.CSTNode | None:
@@ -137,7 +198,7 @@ def function_of(inside: Sequence[cst.CSTNode]) -> cst.CSTNode | None:
 def is_zero(statement: cst.CSTNode, optimizer: str, modules: frozenset[str]) -> bool:
     """Whether a statement sets gradients to zero, by the optimizer or by a module."""
     receiver, method = method_of(statement)
-    return method == "zero_grad" and (_name(receiver) == optimizer or _name(receiver) in modules)
+    return method == "zero_grad" and (name_of(receiver) == optimizer or name_of(receiver) in modules)
 
 
 def _accumulated(
@@ -148,12 +209,12 @@ def _accumulated(
     zeros: list[cst.CSTNode],
     imports: Imports,
     modules: frozenset[str],
+    owners: Mapping[str, str],
 ) -> Core:
-    statements = list(body(block))
-    core = _begin(block, statements, backward, step, modules)
-    core.accumulates, core.zeros = True, zeros
-    start = statements.index(core.slice[0]) if core.slice else statements.index(backward)
-    _sort(core, statements, start, statements.index(backward), imports)
+    optimizer = name_of(method_of(step)[0])
+    core = Core(block, [backward], [step], [optimizer], [owners[optimizer]], zeros=zeros, accumulates=True)
+    _slices([core], modules)
+    _sort(core, imports, (0, list(body(block)).index(backward)))
     for statement in body(step_block):
         call = call_of(statement)
         if call is not None and imports.of(call.func) in CLIPS:
@@ -162,50 +223,152 @@ def _accumulated(
     return core
 
 
-def _name(node: cst.BaseExpression | None) -> str:
-    return node.value if isinstance(node, cst.Name) else ""
+def _region(cores: Sequence[Core], number: int) -> tuple[int, int]:
+    """Where the statements of a core may stand: after the step of the one before it in its block, and up to its own last step."""
+    core = cores[number]
+    lines = list(body(core.block))
+    earlier = [lines.index(step) for other in cores[:number] for step in other.steps if step in lines]
+    last = core.steps[-1] if core.steps[-1] in lines else core.backwards[-1]
+    return max(earlier, default=-1) + 1, lines.index(last)
 
 
-def _core(block: cst.CSTNode, backward: cst.CSTNode, step: cst.CSTNode, imports: Imports, modules: frozenset[str]) -> Core:
-    statements = list(body(block))
-    first, last = statements.index(backward), statements.index(step)
-    if last < first:
-        raise NotUnderstoodError("the optimizer steps before backward()", step)
-    core = _begin(block, statements, backward, step, modules)
-    start = statements.index(core.slice[0]) if core.slice else first
-    _sort(core, statements, start, last, imports)
-    _refuse_conflicts(core)
-    return core
+def _slices(cores: Sequence[Core], modules: frozenset[str]) -> None:
+    """Give each core the statements that compute its losses, and its modules."""
+    for core in cores:
+        core.losses = [_loss(backward) for backward in core.backwards]
+        lines = list(body(core.block))
+        before = lines[: lines.index(core.backwards[-1])]
+        every = [n for n in dict.fromkeys(n for s in [*before, *core.losses] for n in read(s)) if n in modules]
+        # An optimizer that a function is handed has no construction in sight: the only module of the loss is meant.
+        core.owners = [owner if owner in modules else every[0] if len(every) == 1 else owner for owner in core.owners]
+        core.slice = _slice(before, core, frozenset(core.owners))
+    for number, core in enumerate(cores):
+        _add_foreign(cores, number, modules)
+        _add_changes(core)
+        lines = list(body(core.block))
+        first, _ = _region(cores, number)
+        core.shared = [s for s in core.slice if s in lines[:first]]
+        core.models = [n for n in dict.fromkeys(n for s in [*core.slice, *core.losses] for n in read(s)) if n in modules]
+        if unowned := [owner for owner in core.owners if owner not in core.models]:
+            raise NotUnderstoodError(f"no module of this loss is the one that the optimizer has ({', '.join(unowned)})", core.backwards[0])
+        _refuse_changed_inputs(core, lines[:first])
 
 
-def _begin(block: cst.CSTNode, statements: list[cst.CSTNode], backward: cst.CSTNode, step: cst.CSTNode, modules: frozenset[str]) -> Core:
-    """The core with the statements that compute its loss."""
+def _loss(backward: cst.CSTNode) -> cst.BaseExpression:
     call, loss = call_of(backward), method_of(backward)[0]
-    if loss is None or call is None or call.args:
+    allowed = call is not None and all(a.keyword is not None and a.keyword.value == "retain_graph" for a in call.args)
+    if loss is None or not allowed:
         raise NotUnderstoodError("backward() with arguments has no rule", backward)
-    core = Core(block, [], loss, backward, step, _name(method_of(step)[0]))
-    core.slice = _slice(statements[: statements.index(backward)], loss, modules)
-    core.models = [name for name in dict.fromkeys(n for s in [*core.slice, loss] for n in read(s)) if name in modules]
-    if not core.models:
-        raise NotUnderstoodError("no module with parameters is called for this loss", backward)
-    return core
+    return loss
 
 
-def _slice(before: Sequence[cst.CSTNode], loss: cst.BaseExpression, modules: frozenset[str]) -> list[cst.CSTNode]:
-    """The statements that the loss is computed by from a module's parameters."""
+def _slice(before: Sequence[cst.CSTNode], core: Core, own: frozenset[str]) -> list[cst.CSTNode]:
+    """The statements that the losses are computed by from the parameters of the modules `own`."""
+    differentiable = _tainted(before, own)
+    return _needed(before, core, lambda statement: statement in differentiable)
+
+
+def _tainted(statements: Sequence[cst.CSTNode], modules: frozenset[str]) -> list[cst.CSTNode]:
+    """The statements whose values come from calls of these modules."""
     tainted: set[str] = set()
-    differentiable = []
-    for statement in before:
+    result = []
+    for statement in statements:
         if (modules & set(called(statement))) or tainted & set(read(statement)):
-            differentiable.append(statement)
+            result.append(statement)
             tainted |= set(bound(statement))
-    needed = set(read(loss))
+        elif binds_alone(statement):
+            tainted -= set(bound(statement))
+    return result
+
+
+def _needed(before: Sequence[cst.CSTNode], core: Core, choose: Callable[[cst.CSTNode], bool]) -> list[cst.CSTNode]:
+    """Those statements that may be chosen and that bind what a loss needs, whether at once or by others."""
+    needed: set[str] = set()
+    losses = dict(zip(core.backwards, core.losses, strict=True))
+    needed |= set(read(core.losses[-1]))
     chosen: list[cst.CSTNode] = []
     for statement in reversed(before):
-        if statement in differentiable and needed & set(bound(statement)):
+        if statement in losses:
+            needed |= set(read(losses[statement]))
+            continue
+        names = set(bound(statement))
+        if not needed & names:
+            continue
+        if binds_alone(statement):
+            needed -= names
+        if choose(statement):
             chosen.insert(0, statement)
             needed |= set(read(statement))
     return chosen
+
+
+def binds_alone(statement: cst.CSTNode) -> bool:
+    """Whether a statement gives its names new values whatever they held, and in any case."""
+    return isinstance(statement, cst.SimpleStatementLine) and all(
+        isinstance(small, (cst.Assign, cst.AnnAssign)) for small in statement.body
+    )
+
+
+def _add_foreign(cores: Sequence[Core], number: int, modules: frozenset[str]) -> None:
+    """Let a core compute what it needs of other modules, unless an earlier step gives it; what a later one computes too leaves its modules alone."""
+    core = cores[number]
+    lines = list(body(core.block))
+    before = lines[: lines.index(core.backwards[-1])]
+    foreign = _tainted(before, modules)
+    earlier = [s for other in cores[:number] for s in other.slice]
+    own = set(core.slice)
+    core.slice = _needed(before, core, lambda s: s in own or (s in foreign and s not in earlier))
+    later = [s for other in cores[number + 1 :] for s in other.slice]
+    core.copied = [s for s in core.slice if s in later]
+
+
+def _add_changes(core: Core) -> None:
+    """Let a core compute what changes between its statements: names that it reads before and afterwards."""
+    lines = list(body(core.block))
+    last = lines.index(core.backwards[-1])
+    for position in range(lines.index(core.slice[0]) if core.slice else last, last):
+        statement = lines[position]
+        if statement in (*core.slice, *core.backwards) or _fetch(statement):
+            continue
+        names = _read_before(core, lines, position) & {*changed(statement), *bound(statement)}
+        later = {name for s in [*lines[position:last], *core.losses] if s in (*core.slice, *core.losses) for name in read(s)}
+        if names & later:
+            if draws(statement):
+                raise NotUnderstoodError(f"{min(names)} is drawn anew between two uses in one step", statement)
+            core.slice = [s for s in lines if s in (*core.slice, statement)]
+
+
+def _read_before(core: Core, lines: Sequence[cst.CSTNode], position: int) -> set[str]:
+    """Names that statements of the slice read before a place."""
+    return {name for s in lines[:position] if s in core.slice for name in read(s)}
+
+
+def changed(statement: cst.CSTNode) -> list[str]:
+    """Names of what a statement changes in place: `label.fill_(0)`, `label[0] = 1`."""
+    small = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) and len(statement.body) == 1 else None
+    receiver, method = method_of(statement)
+    if isinstance(small, cst.Expr) and method.endswith("_") and not method.startswith("_"):
+        while isinstance(receiver, cst.Attribute) and receiver.attr.value == "data":
+            receiver = receiver.value
+        return [name_of(receiver)] if name_of(receiver) else []
+    targets = small.targets if isinstance(small, cst.Assign) else ()
+    return [t.target.value.value for t in targets if isinstance(t.target, cst.Subscript) and isinstance(t.target.value, cst.Name)]
+
+
+def draws(statement: cst.CSTNode) -> bool:
+    """Whether a statement draws random numbers, by the names that it calls."""
+    calls = [one for one in ast.walk(parse(statement)) if isinstance(one, ast.Call)]
+    names = [ast.unparse(one.func).split(".") for one in calls]
+    return any("random" in parts or parts[-1].rstrip("_").startswith(("rand", "normal", "uniform", "bernoulli")) for parts in names)
+
+
+def _refuse_changed_inputs(core: Core, earlier: Sequence[cst.CSTNode]) -> None:
+    for shared in core.shared:
+        later = earlier[list(earlier).index(shared) + 1 :]
+        names = {*read(shared)}
+        for statement in later:
+            if statement not in core.slice and names & {*bound(statement), *changed(statement)}:
+                raise NotUnderstoodError("what an earlier step was computed from has changed before this one", core.backwards[0])
 
 
 def called(node: cst.CSTNode) -> list[str]:
@@ -219,27 +382,43 @@ def called(node: cst.CSTNode) -> list[str]:
     return names
 
 
-def _sort(core: Core, statements: list[cst.CSTNode], start: int, last: int, imports: Imports) -> None:
-    """Say of each statement of the block what becomes of it."""
+def _sort(core: Core, imports: Imports, region: tuple[int, int]) -> None:
+    """Say of each statement of the region what becomes of it."""
+    statements = list(body(core.block))
+    start = next((i for i in range(region[0], region[1]) if statements[i] in core.slice), statements.index(core.backwards[0]))
     made = {name for s in core.slice for name in bound(s)}
     for position, statement in enumerate(statements):
-        receiver, method = method_of(statement)
-        call = call_of(statement)
+        call, method = call_of(statement), method_of(statement)[1]
         dotted = imports.of(call.func) if call is not None else ""
-        if method == "zero_grad" and _name(receiver) in (core.optimizer, *core.models):
-            core.zeros += [] if core.accumulates else [statement]
-        elif statement in core.slice or statement in (core.backward, core.step) or not start <= position <= last:
+        if statement in (*core.slice, *core.backwards, *core.steps) or method == "zero_grad" or not start <= position <= region[1]:
             continue
-        elif dotted in CLIPS:
+        if dotted in CLIPS:
             core.clips.append(statement)
             made |= set(bound(statement))
-        elif made & set(read(statement)):
-            core.after.append(statement)
+        elif made & set(read(statement)) or _read_before(core, statements, position) & {*changed(statement), *bound(statement)}:
+            _sort_late(core, statements, position)
             made |= set(bound(statement))
         elif core.after and _speaks(statement):
             core.after.append(statement)
         else:
             core.before.append(statement)
+
+
+def _sort_late(core: Core, statements: list[cst.CSTNode], position: int) -> None:
+    """What is computed from the step's values stands after it, unless these are bound anew before the step."""
+    statement = statements[position]
+    again = {name for s in statements[position:] if s in core.slice for name in bound(s)}
+    if not again & set(read(statement)):
+        core.after.append(statement)
+    elif _fetch(statement):
+        core.fetched.append(statement)
+    else:
+        raise NotUnderstoodError("a value of the loss is used and then bound anew before the step", statement)
+
+
+def _fetch(statement: cst.CSTNode) -> bool:
+    """Whether a statement is `x = value.item()`."""
+    return method_of(statement)[1] == "item" and binds_alone(statement) and len(bound(statement)) == 1
 
 
 def _speaks(statement: cst.CSTNode) -> bool:
@@ -252,7 +431,27 @@ def _refuse_conflicts(core: Core) -> None:
         if late & set(read(statement)):
             raise NotUnderstoodError(f"{code(statement).strip()!r} needs what is computed between backward() and the step", statement)
     for statement in [*core.before, *core.after]:
-        if ".grad" in code(statement) or (core.optimizer in read(statement) and statement in core.after):
+        if ".grad" in code(statement) or (set(core.optimizers) & set(read(statement)) and statement in core.after):
             raise NotUnderstoodError(
                 "gradients or the optimizer are used between backward() and the step in a way that no rule covers", statement
             )
+
+
+def _in_order(block: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    for statement in body(block):
+        yield statement
+        for inner in _inner_blocks(statement):
+            yield from _in_order(inner)
+
+
+def _refuse_foreign_gradients(cores: Sequence[Core], place: Mapping[cst.CSTNode, int]) -> None:
+    """Refuse steps whose parameters may have gradients of another step's loss: torch adds them up until something sets them to zero."""
+    for number, core in enumerate(cores):
+        first = place[core.backwards[0]]
+        earlier = [other for other in cores[:number] if set(core.owners) & set(other.models)]
+        after = max((place[b] for other in earlier for b in other.backwards), default=-1)
+        for pair in zip(core.optimizers, core.owners, strict=True):
+            if not any(after < place[zero] < first and name_of(method_of(zero)[0]) in pair for zero in core.zeros):
+                raise NotUnderstoodError(
+                    "gradients are not set to zero between another loss's backward() and that of this one", core.backwards[0]
+                )

@@ -3,38 +3,102 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import libcst as cst
 
-from migrate_agent.tools.programs.rewrite.core import Core, NotUnderstoodError, blocks, body, call_of, called
-from migrate_agent.tools.programs.rewrite.names import bound, code, read
+from migrate_agent.tools.programs.rewrite.core import (
+    Core,
+    NotUnderstoodError,
+    binds_alone,
+    blocks,
+    body,
+    call_of,
+    called,
+    changed,
+    method_of,
+)
+from migrate_agent.tools.programs.rewrite.names import SELF, FreeNames, Rename, bound, chains, code, read
 
 
 @dataclass(frozen=True)
 class Step:
-    """The names of a training step: what it takes beside model and optimizer, and what it gives.
+    """The names of a training step: the modules whose gradients it takes, their optimizers, what it takes beside them, and what it gives.
 
-    `loss` is the name of the loss ("" where the loop has none for it), `outputs` further results that the loop uses, `norm` a gradient norm.
+    `loss` is the name of the loss ("" where the loop has none for it), `outputs` further results that the loop uses, `norms` those of gradients.
+    `loss_name` and `name` are those of its functions.
     """
 
-    model: str
-    optimizer: str
+    models: tuple[str, ...]
+    optimizers: tuple[str, ...]
     inputs: tuple[str, ...]
     loss: str
     outputs: tuple[str, ...]
-    norm: str = ""
+    norms: tuple[str, ...] = ()
     anchor: cst.CSTNode | None = None
     """The statement before which the functions stand."""
     loop: cst.CSTNode | None = None
     """The statement of its function that holds the loop."""
     static: tuple[str, ...] = ()
     """Inputs that are no arrays: another value is another program."""
+    unread: frozenset[str] = frozenset()
+    """Inputs that the loss does not read."""
+    names: Mapping[str, str] = field(default_factory=dict)
+    """What is an attribute in the loop, and its name in the functions: `self.model` → `model`."""
+    loss_name: str = "loss_fn"
+    name: str = "train_step"
+    accumulate: str = "accumulate"
 
     @property
     def results(self) -> tuple[str, ...]:
         """What the step gives back, in order."""
-        return (*([self.loss] if self.loss else []), *self.outputs, *([self.norm] if self.norm else []))
+        return (*([self.loss] if self.loss else []), *self.outputs, *self.norms)
+
+    @property
+    def gradients(self) -> tuple[str, ...]:
+        """The names of the gradients of each module."""
+        return ("grads",) if len(self.models) == 1 else tuple(f"{model}_grads" for model in self.inner(self.models))
+
+    def inner(self, names: Sequence[str]) -> tuple[str, ...]:
+        """Names of the loop as the functions have them."""
+        return tuple(self.names.get(name, name) for name in names)
+
+    def renamed(self, node: cst.CSTNode) -> cst.CSTNode:
+        """A piece of the loop as the functions have it."""
+        new = node.visit(Rename(self.names)) if self.names else node
+        assert isinstance(new, cst.CSTNode)
+        return new
+
+    @property
+    def updates(self) -> list[str]:
+        """The lines that update the modules."""
+        rows = zip(self.inner(self.optimizers), self.inner(self.models), self.gradients, strict=True)
+        return [f"{optimizer}.update({model}, {grads})" for optimizer, model, grads in rows]
+
+    @property
+    def decorator(self) -> str:
+        """The line that compiles a function which takes the modules and the optimizers."""
+        names = ", ".join(f'"{name}"' for name in self.inner((*self.models, *self.optimizers)))
+        static = f", static_argnames={self.inner(self.static)!r}" if self.static else ""
+        return f"@nnx.jit(donate_argnames=({names}){static})"
+
+    @property
+    def loss_inputs(self) -> tuple[str, ...]:
+        """What the loss takes beside the modules."""
+        return tuple(name for name in self.inputs if name not in self.unread)
+
+    def value_and_grad(self) -> str:
+        """The expression of the loss and its gradients."""
+        count = len(self.models)
+        options = f", argnums=({', '.join(map(str, range(count)))})" if count > 1 else ""
+        options += ", has_aux=True" if self.outputs else ""
+        return f"nnx.value_and_grad({self.loss_name}{options})({', '.join(self.inner((*self.models, *self.loss_inputs)))})"
+
+    def value(self) -> str:
+        """What the loss and its further values are assigned to."""
+        loss, names = self.names.get(self.loss, self.loss) or "loss", self.inner(self.outputs)
+        outputs = names[0] if len(names) == 1 else f"({', '.join(names)})"
+        return f"({loss}, {outputs})" if self.outputs else loss
 
 
 @dataclass(frozen=True)
@@ -55,8 +119,8 @@ def scope_of(module: cst.Module, inside: Sequence[cst.CSTNode]) -> Scope:
     """The scope of the innermost block of `inside`. Raises `NotUnderstoodError` where the step stands in no loop."""
     functions = [i for i, statement in enumerate(inside) if isinstance(statement, cst.FunctionDef)]
     loops = [i for i, statement in enumerate(inside) if isinstance(statement, (cst.For, cst.While)) and i > max(functions, default=-1)]
-    if any(isinstance(statement, cst.ClassDef) for statement in inside) or len(functions) > 1 or not inside:
-        raise NotUnderstoodError("the training step stands in a class or in a function of a function")
+    if len(functions) > 1 or not inside:
+        raise NotUnderstoodError("the training step stands in a function of a function")
     varying = frozenset(name for i in loops for name in bound(inside[i]))
     if not functions:
         return Scope(varying, frozenset(), inside[0], inside[0], False)
@@ -64,8 +128,11 @@ def scope_of(module: cst.Module, inside: Sequence[cst.CSTNode]) -> Scope:
     assert isinstance(function, cst.FunctionDef)
     names = {param.name.value for param in function.params.params} | {name for line in function.body.body for name in bound(line)}
     if not loops:
-        raise NotUnderstoodError("the training step is a function of its own, called once a step", function)
-    return Scope(varying, frozenset(names - varying), inside[0], inside[loops[0]], _repeated(module, function.name.value))
+        # A function that is one step: all that it is handed may differ from one call to the next.
+        return Scope(frozenset(names), frozenset(), inside[0], function, True)
+    # A method's object may be another one with each call.
+    repeated = any(isinstance(statement, cst.ClassDef) for statement in inside) or _repeated(module, function.name.value)
+    return Scope(varying, frozenset(names - varying), inside[0], inside[loops[0]], repeated)
 
 
 def _repeated(module: cst.Module, name: str) -> bool:
@@ -81,58 +148,147 @@ STATIC = ("bool", "str", "none", "function:")
 """Prefixes of kinds of names that a step can take from a function that is called again and again."""
 
 
-def plan_step(core: Core, outside: Sequence[cst.CSTNode], scope: Scope, kinds: Mapping[str, frozenset[str]]) -> Step:
-    """The names of the step. `outside` are the statements of the program around it, `kinds` what names were seen to hold."""
-    if len(core.models) != 1:
-        raise NotUnderstoodError(f"the loss depends on several modules ({', '.join(core.models)})", core.backward)
-    made = dict.fromkeys(name for statement in core.slice for name in bound(statement))
-    used = {name for statement in outside for name in read(statement)}
-    needed: dict[str, None] = {}
-    known: set[str] = set()
+def plan_step(
+    core: Core,
+    outside: Sequence[cst.CSTNode],
+    scope: Scope,
+    kinds: Mapping[str, frozenset[str]],
+    others_of: Sequence[Core] = (),
+    free: FreeNames | None = None,
+) -> Step:
+    """The names of the step. `outside` are the statements of the program around it, `kinds` what names were seen to hold.
+
+    With `others_of`, further steps of the program, their functions have names of their own.
+    """
+    fetched = [name for statement in core.fetched for name in bound(statement)]
+    made = dict.fromkeys([*(name for statement in core.slice for name in (*bound(statement), *changed(statement))), *fetched])
+    used = {name for statement in outside for name in _value_read(statement)} | set(fetched)
     varying = [name for clip in core.clips for name in read(clip) if name in scope.varying]
     if core.accumulates and varying:
-        raise NotUnderstoodError(f"gradients that add up are clipped by what differs from step to step ({', '.join(varying)})", core.step)
-    for statement in [*core.slice, core.loss, *core.clips]:
-        needed |= dict.fromkeys(name for name in read(statement) if name not in known)
-        known |= set(bound(statement)) if not isinstance(statement, cst.BaseExpression) else set()
+        raise NotUnderstoodError(
+            f"gradients that add up are clipped by what differs from step to step ({', '.join(varying)})", core.steps[0]
+        )
+    needed = _inputs(core)
     norms = [name for clip in core.clips for name in bound(clip)]
-    loss = core.loss.value if isinstance(core.loss, cst.Name) else ""
-    inputs = tuple(name for name in needed if name in scope.varying and name not in core.models)
-    closure = [name for name in needed if name in scope.fixed and name not in core.models]
+    loss = core.losses[0].value if len(core.losses) == 1 and isinstance(core.losses[0], cst.Name) else ""
+    others = [name for name in needed if name in core.models and name not in core.owners]
+    inputs = (*others, *(name for name in needed if name in scope.varying and name not in core.models))
+    closure = [name for name in needed if (name in scope.fixed or name.startswith(f"{SELF}.")) and name not in (*core.models, *inputs)]
     static: tuple[str, ...] = ()
     if closure and scope.repeated:
         # Functions that are defined in it would be compiled with each call of it.
-        unknown = [name for name in closure if not _all(kinds.get(name), (*DATA, *STATIC))]
-        if unknown:
-            raise NotUnderstoodError(f"the step uses {', '.join(unknown)} of a function that is called again and again", core.backward)
+        closure = [one for name in closure for one in _values(core, name, kinds)]
         static = tuple(name for name in closure if not _all(kinds.get(name), DATA))
         inputs, closure = (*inputs, *closure), []
-    outputs = tuple(name for name in made if name in used and name != loss)
+    every = (*core.owners, *core.optimizers, *inputs, *made)
+    names = _inner_names(every, {name for statement in core.slice for name in read(statement)})
+    suffix = "_and_".join(names.get(owner, owner) for owner in core.owners)
     return Step(
-        core.models[0],
-        core.optimizer,
+        tuple(core.owners),
+        tuple(core.optimizers),
         inputs,
         loss if loss in used else "",
-        outputs,
-        next((n for n in norms if n in used), ""),
+        tuple(name for name in made if name in used and name != loss and (name in fetched or _outlives(core, name, others_of))),
+        tuple(name for name in norms if name in used),
         scope.inner if closure else scope.outer,
         scope.inner,
         static,
+        frozenset(name for name in inputs if not any(chains(node, name) for node in (*core.slice, *core.losses))),
+        names,
+        *_function_names(suffix if others_of else "", free or FreeNames("")),
     )
+
+
+def _function_names(suffix: str, free: FreeNames) -> tuple[str, str, str]:
+    if suffix:
+        return free.pick(f"{suffix}_loss", f"compute_{suffix}_loss"), free.pick(f"train_{suffix}", f"update_{suffix}"), ""
+    return (
+        free.pick("loss_fn", "compute_loss", "batch_loss"),
+        free.pick("train_step", "update_step", "compiled_step"),
+        free.pick("accumulate", "add_gradients"),
+    )
+
+
+def _values(core: Core, name: str, kinds: Mapping[str, frozenset[str]]) -> list[str]:
+    """A name that the step can take; of an object, those of its attributes that the step uses. Raises `NotUnderstoodError` for other objects."""
+    if _all(kinds.get(name), (*DATA, *STATIC)):
+        return [name]
+    nodes = [*core.slice, *core.losses, *core.clips]
+    parts = list(dict.fromkeys(one for node in nodes for one in chains(node, name)))
+    if not parts or not all(_all(kinds.get(part), (*DATA, *STATIC)) for part in parts):
+        raise NotUnderstoodError(f"the step uses {name} of a function that is called again and again", core.backwards[0])
+    return parts
+
+
+def _inner_names(names: Sequence[str], taken: set[str]) -> dict[str, str]:
+    """Names for attributes in functions: their last part, unless that means something else there."""
+    result: dict[str, str] = {}
+    for name in dict.fromkeys(name for name in names if "." in name):
+        last = name.rpartition(".")[2]
+        clash = last in taken or last in names or last in result.values()
+        result[name] = name.removeprefix(f"{SELF}.").replace(".", "_") if clash else last
+    return result
+
+
+def _outlives(core: Core, name: str, others: Sequence[Core]) -> bool:
+    """Whether what a step gives a name may be read after it, before the name is bound anew."""
+    if core.accumulates or name.startswith(f"{SELF}."):
+        return True
+    lines = list(body(core.block))
+    firsts = {next(s for s in lines if s in other.gone and s not in other.zeros): other for other in others if other.block is core.block}
+    gone = {s for other in others for s in (*other.gone, *other.fetched)}
+    for statement in [*core.after, *(s for s in lines[lines.index(core.steps[-1]) + 1 :] if s not in gone or s in firsts)]:
+        other = firsts.get(statement)
+        if name in (_inputs(other) if other else _value_read(statement)):
+            return True
+        made = {n for s in (*other.slice, *other.fetched) for n in bound(s)} if other else {*_filled(statement)}
+        if name in made or (other is None and binds_alone(statement) and name in bound(statement)):
+            return False
+    return True
+
+
+def _filled(node: cst.CSTNode) -> list[str]:
+    return changed(node) if method_of(node)[1] in ("fill_", "zero_") else []
+
+
+def _inputs(core: Core) -> list[str]:
+    """The names that the step reads before it binds them, in order."""
+    needed: dict[str, None] = {}
+    known: set[str] = set()
+    losses = dict(zip(core.backwards, core.losses, strict=True))
+    lines = list(body(core.block))
+    for statement in [s for s in lines if s in (*core.slice, *core.fetched) or s in losses]:
+        node = losses.get(statement, statement)
+        needed |= dict.fromkeys(name for name in read(node) if name not in known)
+        known |= set(bound(statement)) if statement not in losses else set()
+    for clip in core.clips:
+        needed |= dict.fromkeys(name for name in read(clip) if name not in known)
+    return list(needed)
+
+
+def _value_read(node: cst.CSTNode) -> list[str]:
+    """Names whose values a statement uses: `label.fill_(1)` uses the shape of `label` alone."""
+    names = read(node)
+    filled = _filled(node)
+    call = call_of(node)
+    arguments = [name for argument in (call.args if call is not None else ()) for name in read(argument.value)]
+    return [name for name in names if name not in filled or name in arguments]
 
 
 def _all(kinds: frozenset[str] | None, prefixes: tuple[str, ...]) -> bool:
     return bool(kinds) and all(kind.startswith(prefixes) for kind in kinds or ())
 
 
-def loss_function(core: Core, step: Step, statements: Sequence[cst.CSTNode], loss: cst.BaseExpression, name: str) -> cst.FunctionDef:
-    """`def loss_fn(model, x, y): …`, which gives the loss and, where the loop uses more, a tuple of that."""
-    statements = list(statements)
+def loss_function(step: Step, statements: Sequence[cst.CSTNode], losses: Sequence[cst.BaseExpression]) -> cst.FunctionDef:
+    """`def loss_fn(model, x, y): …`, which gives the loss and, where the loop uses more, a tuple of that. Several losses add up."""
+    statements, loss = list(statements), losses[0]
+    for other in losses[1:]:
+        loss = cst.BinaryOperation(loss, cst.Add(), other)
     if not step.outputs and (value := _value_of_last(statements, loss)) is not None:
         statements, loss = statements[:-1], value
-    result = loss if not step.outputs else cst.Tuple([cst.Element(loss), cst.Element(_tuple(step.outputs))], lpar=[], rpar=[])
+    result = loss if not step.outputs else cst.Tuple([cst.Element(loss), cst.Element(_tuple(step.inner(step.outputs)))], lpar=[], rpar=[])
     lines = [*statements, cst.SimpleStatementLine([cst.Return(result)])]
-    return cst.FunctionDef(cst.Name(name), _parameters((step.model, *step.inputs)), cst.IndentedBlock(lines))  # type: ignore[arg-type]
+    return cst.FunctionDef(cst.Name(step.loss_name), _parameters(step.inner((*step.models, *step.loss_inputs))), cst.IndentedBlock(lines))  # type: ignore[arg-type]
 
 
 def _value_of_last(statements: Sequence[cst.CSTNode], loss: cst.BaseExpression) -> cst.BaseExpression | None:
@@ -154,55 +310,50 @@ def _parameters(names: Sequence[str]) -> cst.Parameters:
     return cst.Parameters([cst.Param(cst.Name(name)) for name in names])
 
 
-def step_function(core: Core, step: Step, loss_name: str, name: str) -> cst.BaseStatement:
+def step_function(core: Core, step: Step) -> cst.BaseStatement:
     """`def train_step(model, optimizer, x, y): …`, compiled, with the memory of model and optimizer given over to the new ones."""
-    arguments = ", ".join((step.model, *step.inputs))
-    loss = step.loss or "loss"
-    value = (
-        f"({loss}, {code(_tuple(step.outputs)) if len(step.outputs) == 1 else '(' + ', '.join(step.outputs) + ')'})"
-        if step.outputs
-        else loss
-    )
-    auxiliary = ", has_aux=True" if step.outputs else ""
-    lines = [f"{value}, grads = nnx.value_and_grad({loss_name}{auxiliary})({arguments})"]
+    gradients = step.gradients[0] if len(step.gradients) == 1 else f"({', '.join(step.gradients)})"
+    lines = [f"{step.value()}, {gradients} = {step.value_and_grad()}"]
     lines += [_clip(clip, step) for clip in core.clips]
-    lines += [f"{step.optimizer}.update({step.model}, grads)"]
-    lines += [f"return {', '.join(step.results)}"] if step.results else []
-    parameters = ", ".join((step.model, step.optimizer, *step.inputs))
-    static = f", static_argnames={step.static!r}" if step.static else ""
-    head = f'@nnx.jit(donate_argnames=("{step.model}", "{step.optimizer}"){static})\ndef {name}({parameters}):\n'
+    lines += step.updates
+    lines += [f"return {', '.join(step.inner(step.results))}"] if step.results else []
+    head = f"{step.decorator}\ndef {step.name}({', '.join(step.inner(_taken(step)))}):\n"
     return cst.parse_statement(head + "".join(f"    {one}\n" for one in lines))
 
 
-def accumulate_function(step: Step, loss_name: str) -> cst.BaseStatement:
+def _taken(step: Step) -> tuple[str, ...]:
+    return (*step.models, *step.optimizers, *step.inputs)
+
+
+def accumulate_function(step: Step) -> cst.BaseStatement:
     """`def accumulate(model, grads, x, y): …`, which adds the gradients of one batch to those before it."""
-    results = step.results if not step.norm else step.results[:-1]
-    loss = step.loss or "loss"
-    outputs = step.outputs[0] if len(step.outputs) == 1 else f"({', '.join(step.outputs)})"
-    value, auxiliary = (f"({loss}, {outputs})", ", has_aux=True") if step.outputs else (loss, "")
-    static = f", static_argnames={step.static!r}" if step.static else ""
+    results = step.results[: len(step.results) - len(step.norms)]
+    static = f", static_argnames={step.inner(step.static)!r}" if step.static else ""
+    (model,) = step.inner(step.models)
     return cst.parse_statement(
         f'@nnx.jit(donate_argnames=("grads",){static})\n'
-        f"def accumulate({', '.join((step.model, 'grads', *step.inputs))}):\n"
-        f"    {value}, new = nnx.value_and_grad({loss_name}{auxiliary})({', '.join((step.model, *step.inputs))})\n"
-        f"    return {', '.join(('jax.tree.map(jnp.add, grads, new)', *results))}\n"
+        f"def {step.accumulate}({', '.join((model, 'grads', *step.inner(step.inputs)))}):\n"
+        f"    {step.value()}, new = {step.value_and_grad()}\n"
+        f"    return {', '.join(('jax.tree.map(jnp.add, grads, new)', *step.inner(results)))}\n"
     )
 
 
 def apply_function(core: Core, step: Step) -> cst.BaseStatement:
     """`def apply_gradients(model, optimizer, grads): …`: clipping and the update."""
-    lines = [*(_clip(clip, step) for clip in core.clips), f"{step.optimizer}.update({step.model}, grads)"]
-    lines += [f"return {step.norm}"] if step.norm else []
-    head = f'@nnx.jit(donate_argnames=("{step.model}", "{step.optimizer}"))\ndef apply_gradients({step.model}, {step.optimizer}, grads):\n'
+    lines = [*(_clip(clip, step) for clip in core.clips), *step.updates]
+    lines += [f"return {', '.join(step.inner(step.norms))}"] if step.norms else []
+    model, optimizer = (*step.inner(step.models), *step.inner(step.optimizers))
+    head = f'@nnx.jit(donate_argnames=("{model}", "{optimizer}"))\ndef apply_gradients({model}, {optimizer}, grads):\n'
     return cst.parse_statement(head + "".join(f"    {line}\n" for line in lines))
 
 
 def accumulated_calls(step: Step) -> tuple[str, str, str]:
     """What stands in the place of `backward()`, of the step, and of `zero_grad()`."""
-    results = step.results if not step.norm else step.results[:-1]
-    add = f"{', '.join(('grads', *results))} = accumulate({', '.join((step.model, 'grads', *step.inputs))})"
-    update = f"{step.norm} = " if step.norm else ""
-    return add, f"{update}apply_gradients({step.model}, {step.optimizer}, grads)", f"grads = zero_gradients({step.model})"
+    model, optimizer = step.models[0], step.optimizers[0]
+    results = step.results[: len(step.results) - len(step.norms)]
+    add = f"{', '.join(('grads', *results))} = {step.accumulate}({', '.join((model, 'grads', *step.inputs))})"
+    update = f"{', '.join(step.norms)} = " if step.norms else ""
+    return add, f"{update}apply_gradients({model}, {optimizer}, grads)", f"grads = zero_gradients({model})"
 
 
 def _clip(statement: cst.CSTNode, step: Step) -> str:
@@ -210,21 +361,22 @@ def _clip(statement: cst.CSTNode, step: Step) -> str:
     assert call is not None
     function = call.func.attr.value if isinstance(call.func, cst.Attribute) else code(call.func)
     options = [
-        code(argument.value)
+        code(step.renamed(argument.value))
         for argument in call.args[1:]
         if argument.keyword is None or argument.keyword.value in ("max_norm", "clip_value")
     ]
     kinds = [a for a in call.args[1:] if a.keyword is not None and a.keyword.value not in ("max_norm", "clip_value", "foreach")]
-    over = code(call.args[0].value)
-    if len(options) != 1 or kinds or over != f"{step.model}.parameters()":
+    over = {f"{model}.parameters()": grads for model, grads in zip(step.models, step.gradients, strict=True)}
+    grads = over.get(code(call.args[0].value))
+    if len(options) != 1 or kinds or grads is None:
         raise NotUnderstoodError("gradients are clipped in a way that no rule covers", statement)
     if function == "clip_grad_value_":
-        return f"grads = jax.tree.map(lambda g: jnp.clip(g, -{options[0]}, {options[0]}), grads)"
+        return f"{grads} = jax.tree.map(lambda g: jnp.clip(g, -{options[0]}, {options[0]}), {grads})"
     names = bound(statement)
-    return f"grads, {names[0] if names else '_'} = clip_grad_norm(grads, {options[0]})"
+    return f"{grads}, {names[0] if names else '_'} = clip_grad_norm({grads}, {options[0]})"
 
 
-def call_statement(step: Step, name: str) -> cst.BaseStatement:
+def call_statement(step: Step) -> cst.BaseStatement:
     """`loss, logits = train_step(model, optimizer, x, y)`."""
-    call = f"{name}({', '.join((step.model, step.optimizer, *step.inputs))})"
+    call = f"{step.name}({', '.join(_taken(step))})"
     return cst.parse_statement(f"{', '.join(step.results)} = {call}" if step.results else call)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import libcst as cst
 
-from migrate_agent.tools.programs.rewrite.core import Core, NotUnderstoodError, blocks, body, call_of, method_of, optimizer_names
-from migrate_agent.tools.programs.rewrite.names import Imports, bound, code, read
+from migrate_agent.tools.programs.rewrite.core import Core, NotUnderstoodError, blocks, body, call_of, called, optimizer_names
+from migrate_agent.tools.programs.rewrite.names import Imports, bound, code, name_of, read
 
 RANK = frozenset({"dim", "ndimension"})
 
@@ -43,7 +43,7 @@ class SchedulerCall:
     inner: cst.CSTNode | None = None
 
 
-def schedulers_of(module: cst.Module, imports: Imports, core: Core) -> dict[str, SchedulerCall]:
+def schedulers_of(module: cst.Module, imports: Imports, cores: Sequence[Core]) -> dict[str, SchedulerCall]:
     """Name → the scheduler that it is assigned."""
     names = optimizer_names(module, imports)
     result: dict[str, SchedulerCall] = {}
@@ -57,11 +57,25 @@ def schedulers_of(module: cst.Module, imports: Imports, core: Core) -> dict[str,
         if optimizer not in names:
             raise NotUnderstoodError("a scheduler of something other than one optimizer has no rule", statement)
         uses = [s for s in lines if name in read(s)]
-        beside = [s for s in body(core.block) if method_of(s)[1] == "step" and code(s).strip() == f"{name}.step()"]
-        after = beside and list(body(core.block)).index(beside[0]) > list(body(core.block)).index(core.step)
+        core = next((one for one in cores if optimizer in one.optimizers), cores[0])
+        block, made = _updates(module, core)
+        beside = [s for s in body(block) if code(s).strip() == f"{name}.step()"]
+        after = beside and made and not core.accumulates and list(body(block)).index(beside[0]) > list(body(block)).index(made)
+        # A rate that is part of the transform is that of the last update, and torch's is that of the next one.
+        after = after and f"{optimizer}.param_groups" not in module.code
         inner = beside[0] if after and uses == beside and not _in_headers(module, name) else None
         result[name] = SchedulerCall(dotted, call, statement, optimizer, imports.of(names[optimizer].func), inner)
     return result
+
+
+def _updates(module: cst.Module, core: Core) -> tuple[cst.CSTNode, cst.CSTNode | None]:
+    """The block that makes one update each time that it runs, and its statement that does."""
+    function = next((s for s in module.body if isinstance(s, cst.FunctionDef) and s.body is core.block), None)
+    if function is None:
+        return core.block, core.steps[-1]
+    calls = [(block, s) for block, _ in blocks(module) for s in body(block) if isinstance(s, cst.SimpleStatementLine)]
+    calls = [(block, s) for block, s in calls if function.name.value in called(s)]
+    return calls[0] if len(calls) == 1 else (core.block, None)
 
 
 def _in_headers(module: cst.Module, name: str) -> bool:
@@ -78,7 +92,7 @@ def optimizers_of(module: cst.Module, imports: Imports, schedulers: Mapping[str,
     result: dict[str, OptimizerCall] = {}
     for name, call in names.items():
         plain = {name: OptimizerCall("", False)}
-        inject = name in outside or any(rate_of(loop, plain) is not None for loop in loops)
+        inject = name in outside or f"{name}.param_groups[" in module.code or any(rate_of(loop, plain) is not None for loop in loops)
         argument = call.args[0].value if call.args else None
         if argument is None:
             continue
@@ -89,11 +103,24 @@ def optimizers_of(module: cst.Module, imports: Imports, schedulers: Mapping[str,
     return result
 
 
+def parameter_owners(module: cst.Module, imports: Imports) -> dict[str, str]:
+    """Optimizer → the module whose parameters it is constructed with; "" where these are of another form."""
+    return {name: _owner(module, call) for name, call in optimizer_names(module, imports).items()}
+
+
+def _owner(module: cst.Module, call: cst.Call) -> str:
+    argument = call.args[0].value if call.args else None
+    if argument is None:
+        return ""
+    groups = None if (model := parameters_of(argument)) is not None else _groups(module, argument, False)
+    return model or (groups.model if groups is not None else "")
+
+
 def parameters_of(node: cst.BaseExpression) -> str | None:
     """The name of the module in `model.parameters()`."""
     if not isinstance(node, cst.Call) or node.args or not isinstance(node.func, cst.Attribute) or node.func.attr.value != "parameters":
         return None
-    return node.func.value.value if isinstance(node.func.value, cst.Name) else None
+    return name_of(node.func.value) or None
 
 
 def rate_of(loop: cst.CSTNode, optimizers: Mapping[str, OptimizerCall]) -> tuple[str, cst.BaseExpression] | None:
@@ -103,15 +130,24 @@ def rate_of(loop: cst.CSTNode, optimizers: Mapping[str, OptimizerCall]) -> tuple
     name, target = code(loop.iter.value), code(loop.target)
     lines = list(body(loop.body))
     small = lines[0].body[0] if len(lines) == 1 and isinstance(lines[0], cst.SimpleStatementLine) else None
-    if (
-        name not in optimizers
-        or not isinstance(small, cst.Assign)
-        or code(small.targets[0].target) not in (f'{target}["lr"]', f"{target}['lr']")
-    ):
+    own = (f'{target}["lr"]', f"{target}['lr']")
+    if name not in optimizers:
         return None
-    if target in read(small.value):
+    if isinstance(small, cst.AugAssign) and code(small.target) in own and target not in read(small.value) and not optimizers[name].decays:
+        operator = code(small.operator).strip().removesuffix("=")
+        return name, cst.parse_expression(f"get_hyperparameter({name}) {operator} {code(small.value)}")
+    if not isinstance(small, cst.Assign) or code(small.targets[0].target) not in own or target in read(small.value):
         return None
     return name, small.value
+
+
+def first_rate(node: cst.CSTNode) -> str:
+    """The optimizer in `optimizer.param_groups[0]["lr"]`, or ""."""
+    text = code(node) if isinstance(node, cst.Subscript) else ""
+    for end in ('.param_groups[0]["lr"]', ".param_groups[0]['lr']"):
+        if text.endswith(end):
+            return text.removesuffix(end)
+    return ""
 
 
 def _assigned(module: cst.Module, name: str) -> tuple[cst.CSTNode, cst.BaseExpression] | None:

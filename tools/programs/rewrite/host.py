@@ -8,7 +8,7 @@ from typing import Any
 
 import libcst as cst
 
-from migrate_agent.tools.programs.rewrite.core import Core, NotUnderstoodError, is_optimizer
+from migrate_agent.tools.programs.rewrite.core import Core, NotUnderstoodError, body, is_optimizer
 from migrate_agent.tools.programs.rewrite.functions import (
     Step,
     accumulate_function,
@@ -18,9 +18,10 @@ from migrate_agent.tools.programs.rewrite.functions import (
     loss_function,
     step_function,
 )
-from migrate_agent.tools.programs.rewrite.groups import OptimizerCall, SchedulerCall, rate_of
-from migrate_agent.tools.programs.rewrite.names import Imports, code, read
+from migrate_agent.tools.programs.rewrite.groups import OptimizerCall, SchedulerCall, first_rate, rate_of
+from migrate_agent.tools.programs.rewrite.names import Imports, bound, code, name_of, read
 from migrate_agent.tools.programs.rewrite.optimizers import scheduler_text, transform
+from migrate_agent.tools.programs.rewrite.parameter_loops import parameter_loop, update_statement
 from migrate_agent.tools.rewrite.tables.helpers import symbols
 
 DRAWS = frozenset({"torch.randn", "torch.rand", "torch.randint", "torch.randperm"})
@@ -42,6 +43,7 @@ IDLE = frozenset(
 IDLE_PREFIX = "torch.backends."
 CHECKPOINTS = {"torch.save": "save_checkpoint", "torch.load": "load_checkpoint"}
 STATES = {"state_dict": "object_state", "load_state_dict": "load_object_state"}
+BACKEND = "jax.default_backend()"
 GENERATOR = "default_generator"
 
 
@@ -63,15 +65,19 @@ class RewriteHost(cst.CSTTransformer):
     def __init__(
         self,
         imports: Imports,
-        core: Core,
-        step: Step,
+        cores: Sequence[Core],
+        steps: Sequence[Step],
         traced: frozenset[str],
+        eval_name: str,
         forwards: frozenset[cst.CSTNode],
+        devices: frozenset[cst.CSTNode],
         optimizers: Optimizers,
     ) -> None:
         super().__init__()
-        self.imports, self.core, self.step, self.traced = imports, core, step, traced
-        self.forwards, self.optimizers = forwards, optimizers
+        self.imports, self.cores, self.steps, self.traced = imports, cores, steps, traced
+        self.accumulates, self.eval_name = cores[0].accumulates, eval_name
+        self.forwards, self.devices, self.optimizers = forwards, devices, optimizers
+        self._prints = 0
         inner = [one for one in optimizers.schedulers.values() if one.inner is not None]
         self.idle = {statement for one in optimizers.calls.values() for statement in one.statements}
         self.idle |= {statement for one in inner for statement in (one.statement, one.inner) if statement is not None}
@@ -80,6 +86,11 @@ class RewriteHost(cst.CSTTransformer):
         self.helpers: set[str] = set()
         self.result_of: dict[cst.CSTNode, list[cst.BaseStatement]] = {}
         self._kept = 0
+        self._plain: set[str] = set()
+        self._rate_targets: set[cst.CSTNode] = set()
+        self._losses: dict[cst.CSTNode, cst.BaseExpression] = {}
+        self._used: set[cst.CSTNode] = set()
+        """Statements that stand in a function of a step."""
 
     # -- walking ------------------------------------------------------------------------------------------------------
     def on_visit(self, node: cst.CSTNode) -> bool:
@@ -89,11 +100,19 @@ class RewriteHost(cst.CSTTransformer):
         return super().on_visit(node) and not isinstance(node, (cst.Import, cst.ImportFrom))
 
     def _stays(self, node: cst.CSTNode) -> bool:
-        if node in self.core.slice or node is self.core.loss:
+        if any(node in core.slice or node in core.fetched or node in core.losses for core in self.cores):
             return True
         if isinstance(node, cst.ClassDef):
-            return not any(self._data_helper(base.value) for base in node.bases)
+            return not self._is_plain(node)
         return isinstance(node, cst.FunctionDef) and node.name.value in self.traced
+
+    def _is_plain(self, cls: cst.ClassDef) -> bool:
+        """Whether a class of the script is no module: its base classes are data sets, plain classes of the script, or none."""
+        bases = [base.value for base in cls.bases if base.keyword is None]
+        own = [base for base in bases if not self._data_helper(base) and code(base) not in ("object", *self._plain)]
+        if not own:
+            self._plain.add(cls.name.value)
+        return not own
 
     def on_leave(self, original_node: Any, updated_node: Any) -> Any:
         """Note which new node stands for which old one, and what each statement became."""
@@ -105,77 +124,145 @@ class RewriteHost(cst.CSTTransformer):
             self.origin[result] = original_node
         if isinstance(original_node, cst.BaseStatement):
             self.result_of[original_node] = _statements(result)
-        if original_node is self.core.loss:
+        if any(original_node in core.losses for core in self.cores):
             assert isinstance(result, cst.BaseExpression)
-            self.loss = result
+            self._losses[original_node] = result
         return result
 
     # -- the step -----------------------------------------------------------------------------------------------------
     def _block(self, original: Any, updated: Any) -> Any:
-        if original is self.core.block:
+        if any(core.block is original for core in self.cores):
             updated = updated.with_changes(body=self._new_body(original))
-        if any(statement is self.step.anchor for statement in original.body):
+        if any(statement is step.anchor for statement in original.body for step in self.steps):
             updated = updated.with_changes(body=self._with_functions(original))
-        if self.core.accumulates and any(statement is self.step.loop for statement in original.body):
+        if self.accumulates and any(statement is self.steps[0].loop for statement in original.body):
             updated = updated.with_changes(body=self._with_zeros(list(updated.body)))
         if isinstance(original, cst.Module) and self.evaluates:
             updated = updated.with_changes(body=self._with_evaluation(list(updated.body)))
         return updated
 
     def leave_IndentedBlock(self, original_node: cst.IndentedBlock, updated_node: cst.IndentedBlock) -> Any:
-        """Put the step into its loop; an emptied block gets a `pass`."""
+        """Put the steps into their loop; an emptied block gets a `pass`."""
         result = self._block(original_node, updated_node)
         return result if result.body else result.with_changes(body=[cst.parse_statement("pass")])
 
     def leave_Module(self, original_node: cst.Module, updated_node: cst.Module) -> Any:
-        """Put the functions of the step before the statement that they are called from."""
-        return self._block(original_node, updated_node)
+        """Put the functions of the steps before the statement that they are called from."""
+        new = self._block(original_node, updated_node)
+        if not any(core.copied for core in self.cores):
+            return new
+        # Rules take a name that nothing imports for a tensor, and its `clone` for that of one.
+        first = next((i for i, line in enumerate(new.body) if _is_import(line)), 0)
+        return new.with_changes(body=[*new.body[:first], cst.parse_statement("from flax import nnx"), *new.body[first:]])
 
     def _new_body(self, original: Any) -> list[cst.BaseStatement]:
-        core = self.core
-        call = cst.parse_statement(accumulated_calls(self.step)[0]) if core.accumulates else call_statement(self.step, "train_step")
-        first = core.slice[0] if core.slice else core.backward
+        here = [(core, step) for core, step in zip(self.cores, self.steps, strict=True) if core.block is original]
+        firsts = {
+            next(s for s in original.body if s in (*core.gone, *core.backwards) and s not in core.zeros): (core, step)
+            for core, step in here
+        }
+        gone = {s for core, _ in here for s in (*core.gone, *core.after, *core.before, *core.fetched)} - self._standing()
         lines: list[cst.BaseStatement] = []
-        gone = {*core.slice, core.backward, *core.after, *core.before}
-        gone |= set() if core.accumulates else {core.step, *core.clips, *core.zeros}
+        comments: list[cst.EmptyLine] = []
+        called = False
         for statement in original.body:
-            if statement is first:
-                lines += [one for s in core.before for one in self.result_of[s]]
-                lines.append(call.with_changes(leading_lines=getattr(first, "leading_lines", ())))
-                lines += [one for s in core.after for one in self.result_of[s]]
+            new: list[cst.BaseStatement] = []
+            if statement in firsts:
+                new, called = self._call(*firsts[statement], statement), True
             elif statement not in gone:
-                lines += self.result_of[statement]
+                new = self.result_of[statement]
+            elif not called and statement not in self._inner():
+                # What is said above a statement that goes is said above the next one.
+                comments += getattr(statement, "leading_lines", ())
+            called = called and not any(statement in core.steps for core, _ in here)
+            if new and comments:
+                new = [new[0].with_changes(leading_lines=[*comments, *getattr(new[0], "leading_lines", ())]), *new[1:]]
+                comments = []
+            lines += new
         return lines
 
-    def functions(self) -> list[Any]:
+    def _standing(self) -> set[cst.CSTNode]:
+        """The statements that stay in the loop although they are named by a core: what accumulates is updated where it was."""
+        core = self.cores[0]
+        return {*core.steps, *core.clips, *core.zeros} if core.accumulates else set()
+
+    def _inner(self) -> set[cst.CSTNode]:
+        return {s for core in self.cores for s in (*core.slice, *core.after, *core.before, *core.fetched)}
+
+    def _call(self, core: Core, step: Step, first: cst.CSTNode) -> list[cst.BaseStatement]:
+        """The call of a step, between what stays before it and after it."""
+        call = cst.parse_statement(accumulated_calls(step)[0]) if core.accumulates else call_statement(step)
+        lines = [one for s in core.before for one in self.result_of[s]]
+        lines.append(call.with_changes(leading_lines=getattr(first, "leading_lines", ())))
+        lines += [cst.parse_statement(f"{name} = {name}.item()") for s in core.fetched for name in bound(s)]
+        return [*lines, *(one for s in core.after for one in self.result_of[s])]
+
+    def functions(self, core: Core, step: Step) -> list[Any]:
         """`loss_fn` and `train_step`."""
-        statements: list[Any] = [one for s in self.core.slice for one in self.result_of[s]]
+        inner = [s for s in body(core.block) if s in core.slice or s in core.fetched]
+        statements: list[Any] = [one for s in inner for one in self._inside(core, s)]
         # What stands above the first of them stays in the loop, above the call.
         statements[:1] = [one.with_changes(leading_lines=()) for one in statements[:1]]
-        loss = loss_function(self.core, self.step, statements, self.loss, "loss_fn")
-        if self.core.clips:
+        statements = [self._noted(one, step.renamed(one)) for one in statements]
+        loss = loss_function(step, statements, [self._noted(self._losses[one], step.renamed(self._losses[one])) for one in core.losses])
+        if core.clips:
             self.helpers.add("clip_grad_norm")
-        if self.core.accumulates:
-            return [loss, accumulate_function(self.step, "loss_fn"), apply_function(self.core, self.step)]
-        return [loss, step_function(self.core, self.step, "loss_fn", "train_step")]
+        if core.accumulates:
+            return [loss, accumulate_function(step), apply_function(core, step)]
+        return [loss, step_function(core, step)]
+
+    def _inside(self, core: Core, statement: cst.CSTNode) -> list[Any]:
+        """What a statement is in the function of a loss."""
+        lines: list[Any] = self.result_of[statement]
+        if statement in self._used:
+            lines = [self._again(line) for line in lines]
+        self._used.add(statement)
+        if statement in core.fetched:
+            small = lines[0].body[0]
+            return [lines[0].with_changes(body=[small.with_changes(value=small.value.func.value)])]
+        if statement in core.copied:
+            others = frozenset(core.models) - set(core.owners)
+            return [self._noted(line, line.visit(_CallCopies(others))) for line in lines]
+        return lines
+
+    def _again(self, node: cst.CSTNode) -> cst.CSTNode:
+        """A second node like one, for another place of the file."""
+        return self._noted(node, node.deep_clone())
+
+    def _noted(self, node: Any, new: Any) -> Any:
+        """`new`, of whose nodes those stand for old ones that lie in the same places of `node`."""
+        if node in self.origin:
+            self.origin.setdefault(new, self.origin[node])
+        if type(node) is type(new) and len(node.children) == len(new.children):
+            for old, one in zip(node.children, new.children, strict=True):
+                self._noted(old, one)
+        return new
 
     def _with_functions(self, original: Any) -> list[cst.BaseStatement]:
         lines: list[cst.BaseStatement] = []
         blank = [cst.EmptyLine(indent=False)] * (2 if isinstance(original, cst.Module) else 1)
         for statement in original.body:
-            if statement is self.step.anchor:
-                lines += [function.with_changes(leading_lines=blank) for function in self.functions()]
+            for core, step in zip(self.cores, self.steps, strict=True):
+                if statement is step.anchor:
+                    lines += [function.with_changes(leading_lines=blank) for function in self.functions(core, step)]
             lines += self.result_of[statement]
         return lines
 
     def _with_zeros(self, lines: list[Any]) -> list[Any]:
         """Gradients begin as zeros before the loop, where no statement there says so."""
-        place = next((i for i, line in enumerate(lines) if self.origin.get(line) is self.step.loop), None)
-        zero = accumulated_calls(self.step)[2]
-        if place is None or any(code(line).strip() == zero for line in lines[:place]):
+        place = next((i for i, line in enumerate(lines) if self.origin.get(line) is self.steps[0].loop), None)
+        zero = accumulated_calls(self.steps[0])[2]
+        if place is None or any(code(line).strip() == zero for line in lines[:place]) or self._begins_with_zeros():
             return lines
         self.helpers.add("zero_gradients")
         return [*lines[:place], cst.parse_statement(zero), *lines[place:]]
+
+    def _begins_with_zeros(self) -> bool:
+        """Whether the outermost loop sets gradients to zero before the first `backward()`."""
+        core, loop = self.cores[0], self.steps[0].loop
+        lines = list(body(loop.body)) if isinstance(loop, (cst.For, cst.While)) else []
+        first = next((i for i, line in enumerate(lines) if line in core.backwards or not isinstance(line, cst.SimpleStatementLine)), 0)
+        return any(line in core.zeros for line in lines[:first])
 
     def _with_evaluation(self, lines: list[Any]) -> list[Any]:
         """`eval_step` before the first function or statement that calls it."""
@@ -188,8 +275,8 @@ class RewriteHost(cst.CSTTransformer):
         ):
             names = ["*args"]
         parameters = ", ".join(names)
-        text = f"@nnx.jit\ndef eval_step(model, {parameters}):\n    return model({parameters})\n"
-        first = next(i for i, line in enumerate(lines) if "eval_step(" in code(line))
+        text = f"@nnx.jit\ndef {self.eval_name}(model, {parameters}):\n    return model({parameters})\n"
+        first = next(i for i, line in enumerate(lines) if f"{self.eval_name}(" in code(line))
         blank = [cst.EmptyLine(indent=False)] * 2
         function: Any = cst.parse_statement(text)
         return [*lines[:first], function.with_changes(leading_lines=blank), *lines[first:]]
@@ -199,8 +286,10 @@ class RewriteHost(cst.CSTTransformer):
         """Seeds, settings of torch, and the construction of optimizers."""
         if original_node in self.idle:
             return cst.RemoveFromParent()
-        if self.core.accumulates and original_node in (self.core.step, *self.core.zeros, *self.core.clips):
+        if self.accumulates and original_node in self._standing():
             return self._accumulated(original_node, updated_node)
+        if any(original_node in core.zeros for core in self.cores):
+            return cst.RemoveFromParent()
         if len(original_node.body) != 1:
             return updated_node
         small = original_node.body[0]
@@ -214,20 +303,56 @@ class RewriteHost(cst.CSTTransformer):
             made = scheduler_text(scheduler, self.optimizers.constructions[scheduler.optimizer])
             self.helpers |= made.helpers
             return updated_node.with_changes(body=[small.with_changes(value=cst.parse_expression(made.code))])
+        if isinstance(small, (cst.Assign, cst.AugAssign)) and (rate := self._rate(original_node)) is not None:
+            self.helpers.add("set_hyperparameter")
+            return cst.parse_statement(f"set_hyperparameter({rate}, {self._new_rate(rate, small)})").with_changes(
+                leading_lines=updated_node.leading_lines
+            )
         if isinstance(small, cst.Assign) and self.imports.of(small.targets[0].target).startswith(IDLE_PREFIX):
             return cst.RemoveFromParent()
         return updated_node
+
+    def _rate(self, statement: cst.SimpleStatementLine) -> str | None:
+        """The optimizer whose only group gets a rate by this statement."""
+        small = statement.body[0]
+        target = small.targets[0].target if isinstance(small, cst.Assign) else small.target if isinstance(small, cst.AugAssign) else None
+        name = first_rate(target) if target is not None else ""
+        return name if name in self.optimizers.calls else None
+
+    def _new_rate(self, optimizer: str, small: cst.Assign | cst.AugAssign) -> str:
+        if isinstance(small, cst.Assign):
+            return code(small.value)
+        self.helpers.add("get_hyperparameter")
+        operator = code(small.operator).strip().removesuffix("=")
+        return f"get_hyperparameter({optimizer}) {operator} {code(small.value)}"
+
+    def leave_Subscript(self, original_node: cst.Subscript, updated_node: cst.Subscript) -> cst.BaseExpression:
+        """`optimizer.param_groups[0]["lr"]`, read."""
+        name = first_rate(original_node)
+        if name not in self.optimizers.calls or original_node in self._rate_targets:
+            return updated_node
+        self.helpers.add("get_hyperparameter")
+        return cst.parse_expression(f"get_hyperparameter({name})")
+
+    def visit_AssignTarget(self, node: cst.AssignTarget) -> None:
+        """Note what is written to."""
+        self._rate_targets.add(node.target)
+
+    def visit_AugAssign(self, node: cst.AugAssign) -> None:
+        """Note what is written to."""
+        self._rate_targets.add(node.target)
 
     def _scheduler(self, statement: cst.CSTNode) -> SchedulerCall | None:
         return next((one for one in self.optimizers.schedulers.values() if one.statement is statement), None)
 
     def _accumulated(self, original: cst.CSTNode, updated: cst.SimpleStatementLine) -> Any:
         """The update, and gradients set to zero, where gradients add up."""
-        if original in self.core.clips:
+        core = self.cores[0]
+        if original in core.clips:
             return cst.RemoveFromParent()
-        _, update, zero = accumulated_calls(self.step)
-        self.helpers |= set() if original is self.core.step else {"zero_gradients"}
-        line: Any = cst.parse_statement(update if original is self.core.step else zero)
+        _, update, zero = accumulated_calls(self.steps[0])
+        self.helpers |= set() if original in core.steps else {"zero_gradients"}
+        line: Any = cst.parse_statement(update if original in core.steps else zero)
         return line.with_changes(leading_lines=updated.leading_lines)
 
     def _import(self, statement: cst.ImportFrom, updated: cst.SimpleStatementLine) -> Any:
@@ -256,15 +381,15 @@ class RewriteHost(cst.CSTTransformer):
 
     def _optimizer(self, name: str, call: cst.Call, updated: cst.SimpleStatementLine) -> Any:
         optimizer = self.optimizers.calls.get(name)
-        if optimizer is None or optimizer.model != self.step.model:
+        owners = [o for core in self.cores for n, o in zip(core.optimizers, core.owners, strict=True) if n == name]
+        if optimizer is None or optimizer.model not in (owners or [optimizer.model]):
             raise NotUnderstoodError("an optimizer over other parameters than those of one module has no rule", call)
         own = [one for one in self.optimizers.schedulers.values() if one.optimizer == name]
         if len(own) > 1:
             raise NotUnderstoodError("several schedulers of one optimizer have no rule", call)
-        inner = next((one for one in own if one.inner is not None), None)
-        made = transform(self.imports.of(call.func), call, optimizer, inner)
+        made = transform(self.imports.of(call.func), call, optimizer, own[0] if own else None)
         self.helpers |= made.helpers
-        text = f"nnx.Optimizer({self.step.model}, {made.code}, wrt=nnx.Param)"
+        text = f"nnx.Optimizer({optimizer.model}, {made.code}, wrt=nnx.Param)"
         small = updated.body[0]
         assert isinstance(small, cst.Assign)
         # What the source says above the groups, which go, is about the optimizer.
@@ -276,10 +401,23 @@ class RewriteHost(cst.CSTTransformer):
         """`for group in optimizer.param_groups: group["lr"] = rate` → the rate is set in the optimizer's state."""
         rate = rate_of(original_node, self.optimizers.calls)
         if rate is None:
-            return updated_node
-        self.helpers.add("set_hyperparameter")
+            return self._parameter_loop(original_node, updated_node)
         optimizer, value = rate
+        self.helpers |= {"set_hyperparameter", *(["get_hyperparameter"] if "get_hyperparameter" in code(value) else [])}
         return cst.parse_statement(f"set_hyperparameter({optimizer}, {code(value)})").with_changes(leading_lines=updated_node.leading_lines)
+
+    def _parameter_loop(self, original: cst.For, updated: cst.For) -> Any:
+        """A loop that gives each parameter of a module a new value; one that takes no gradients of a module which no optimizer has goes."""
+        loop = parameter_loop(updated)
+        if loop is None:
+            return updated
+        if frozen := loop.frozen():
+            owned = {owner for core in self.cores for owner in core.owners} | {one.model for one in self.optimizers.calls.values()}
+            if frozen in owned or not isinstance(loop.modules[0], cst.Name):
+                raise NotUnderstoodError("an optimizer has parameters that are frozen", original)
+            return cst.RemoveFromParent()
+        new = update_statement(loop)
+        return updated if new is None else new.with_changes(leading_lines=updated.leading_lines)
 
     def leave_With(self, original_node: cst.With, updated_node: cst.With) -> Any:
         """`with torch.no_grad():` goes, and what stands in it stays: no gradient is taken outside of the step."""
@@ -300,9 +438,9 @@ class RewriteHost(cst.CSTTransformer):
     def _state(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression | None:
         """`model.state_dict()` and `model.load_state_dict(state)`, of a module or an optimizer."""
         function = original.func
-        if not isinstance(function, cst.Attribute) or function.attr.value not in STATES or not isinstance(function.value, cst.Name):
+        if not isinstance(function, cst.Attribute) or function.attr.value not in STATES or not name_of(function.value):
             return None
-        if function.value.value not in {*self.core.models, *self.optimizers.calls}:
+        if name_of(function.value) not in {*(m for core in self.cores for m in core.models), *self.optimizers.calls}:
             return None
         helper = STATES[function.attr.value]
         self.helpers.add(helper)
@@ -329,13 +467,30 @@ class RewriteHost(cst.CSTTransformer):
         self.helpers.add(name)
         return cst.Name(name)
 
+    def visit_Call(self, node: cst.Call) -> None:
+        """Count how deep the walk is in what is printed."""
+        self._prints += isinstance(node.func, cst.Name) and node.func.value == "print"
+
+    def leave_Arg(self, original_node: cst.Arg, updated_node: cst.Arg) -> cst.Arg:
+        """A device that is printed is the platform's name."""
+        shown = self._prints and original_node.value in self.devices
+        return updated_node.with_changes(value=cst.parse_expression(BACKEND)) if shown else updated_node
+
+    def leave_FormattedStringExpression(
+        self, original_node: cst.FormattedStringExpression, updated_node: cst.FormattedStringExpression
+    ) -> cst.FormattedStringExpression:
+        """A device in a text is the platform's name."""
+        shown = original_node.expression in self.devices
+        return updated_node.with_changes(expression=cst.parse_expression(BACKEND)) if shown else updated_node
+
     # -- expressions --------------------------------------------------------------------------------------------------
     def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.BaseExpression:
         """Draws come from a generator with torch's stream."""
         dotted = self.imports.of(original_node.func)
+        self._prints -= isinstance(original_node.func, cst.Name) and original_node.func.value == "print"
         if original_node in self.forwards:
             self.evaluates.append(original_node)
-            return cst.Call(cst.Name("eval_step"), [cst.Arg(updated_node.func), *updated_node.args])
+            return cst.Call(cst.Name(self.eval_name), [cst.Arg(updated_node.func), *updated_node.args])
         if (name := CHECKPOINTS.get(dotted)) is not None:
             self.helpers.add(name)
             kept = [a for a in updated_node.args if a.keyword is None or a.keyword.value in ("obj", "f")]
@@ -362,6 +517,24 @@ class RewriteHost(cst.CSTTransformer):
         return updated_node.with_changes(func=cst.Attribute(generator, cst.Name(dotted.rpartition(".")[2])), args=kept)
 
 
+def _is_import(line: Any) -> bool:
+    return isinstance(line, cst.SimpleStatementLine) and isinstance(line.body[0], (cst.Import, cst.ImportFrom))
+
+
+class _CallCopies(cst.CSTTransformer):
+    """`module(x)` → `nnx.clone(module)(x)`: what it counts and draws is counted and drawn where it is computed again."""
+
+    def __init__(self, modules: frozenset[str]) -> None:
+        super().__init__()
+        self._modules = modules
+
+    def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.BaseExpression:
+        """Copy the module that is called."""
+        if not isinstance(updated_node.func, cst.Name) or updated_node.func.value not in self._modules:
+            return updated_node
+        return updated_node.with_changes(func=cst.parse_expression(f"nnx.clone({updated_node.func.value})"))
+
+
 def _positional(arguments: Sequence[cst.Arg]) -> list[cst.Arg]:
     return [cst.Arg(argument.value) for argument in arguments]
 
@@ -372,10 +545,10 @@ def _statements(result: Any) -> list[cst.BaseStatement]:
     return [result] if isinstance(result, cst.BaseStatement) else []
 
 
-def traced_functions(module: cst.Module, core: Core) -> frozenset[str]:
+def traced_functions(module: cst.Module, cores: Sequence[Core]) -> frozenset[str]:
     """The functions of the script that the loss is computed by, one calling the other."""
     functions: Mapping[str, cst.FunctionDef] = {s.name.value: s for s in module.body if isinstance(s, cst.FunctionDef)}
-    todo = [name for statement in [*core.slice, core.loss] for name in read(statement)]
+    todo = [name for core in cores for statement in [*core.slice, *core.losses] for name in read(statement)]
     names: set[str] = set()
     while todo:
         name = todo.pop()

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import libcst as cst
 
+SELF = "self"
 _PRINTER = cst.Module([])
 
 
@@ -19,7 +20,63 @@ def parse(node: cst.CSTNode) -> ast.AST:
     """The node as Python's own syntax tree."""
     import textwrap
 
-    return ast.parse(textwrap.dedent(code(node)) if not isinstance(node, cst.BaseExpression) else f"({code(node)})")
+    text = textwrap.dedent(code(node)) if not isinstance(node, cst.BaseExpression) else f"({code(node)})"
+    return _SelfNames().visit(ast.parse(text))  # type: ignore[no-any-return]
+
+
+class _SelfNames(ast.NodeTransformer):
+    """An attribute of `self` is a name like any other: `self.model`."""
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        """`self.model` as one name."""
+        if isinstance(node.value, ast.Name) and node.value.id == SELF:
+            return ast.copy_location(ast.Name(f"{SELF}.{node.attr}", node.ctx), node)
+        return self.generic_visit(node)
+
+
+def name_of(node: cst.CSTNode | None) -> str:
+    """The name that an expression is, attributes of `self` included; "" for anything else."""
+    if isinstance(node, cst.Name):
+        return node.value
+    return code(node) if isinstance(node, cst.Attribute) and isinstance(node.value, cst.Name) and node.value.value == SELF else ""
+
+
+def chain_of(node: cst.CSTNode) -> str:
+    """A name with attributes, `args.lr` or `self.args.lr`, as text; "" for anything else."""
+    inner = node
+    while isinstance(inner, cst.Attribute):
+        inner = inner.value
+    return code(node) if isinstance(inner, cst.Name) else ""
+
+
+def chains(node: cst.CSTNode, name: str) -> list[str]:
+    """The longest chains of attributes that begin with a name, in order; the name itself where it stands alone."""
+    found: list[str] = []
+
+    def walk(part: ast.AST) -> None:
+        text = ast.unparse(part) if isinstance(part, (ast.Attribute, ast.Name)) else ""
+        if text == name or text.startswith(f"{name}."):
+            # A method that is called is no attribute that holds a value.
+            found.append(text)
+            return
+        for child in ast.iter_child_nodes(part):
+            walk(child)
+
+    walk(parse(node))
+    return list(dict.fromkeys(found))
+
+
+class Rename(cst.CSTTransformer):
+    """Puts names in place of chains of attributes, by their text."""
+
+    def __init__(self, names: Mapping[str, str]) -> None:
+        super().__init__()
+        self._names = names
+
+    def leave_Attribute(self, original_node: cst.Attribute, updated_node: cst.Attribute) -> cst.BaseExpression:
+        """The name of a chain."""
+        name = self._names.get(code(original_node))
+        return updated_node if name is None else cst.Name(name)
 
 
 def bound(node: cst.CSTNode) -> list[str]:
@@ -65,6 +122,21 @@ def _read(node: ast.AST, inner: frozenset[str]) -> Iterator[str]:
 
 def _targets(node: ast.AST) -> frozenset[str]:
     return frozenset(one.id for one in ast.walk(node) if isinstance(one, ast.Name))
+
+
+class FreeNames:
+    """Names for new functions that nothing in a file has."""
+
+    def __init__(self, text: str) -> None:
+        tree = ast.parse(text)
+        self.taken = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+        self.taken |= {node.name for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))}
+        self.taken |= {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
+
+    def pick(self, *wished: str) -> str:
+        """The first of some names that is free, or the last one with a number."""
+        numbered = (f"{wished[-1]}_{number}" for number in range(2, 1_000))
+        return next(name for name in (*wished, *numbered) if name not in self.taken)
 
 
 class Imports:

@@ -8,24 +8,36 @@ from migrate_agent.tools.programs.rewrite.core import NotUnderstoodError
 from migrate_agent.tools.programs.rewrite.groups import OptimizerCall, SchedulerCall
 from migrate_agent.tools.programs.rewrite.names import code
 from migrate_agent.tools.programs.tables.arguments import literal
-from migrate_agent.tools.programs.tables.registry import Text, optimizer_arguments, row_of, schedules
+from migrate_agent.tools.programs.tables.registry import Text, optimizer_arguments, optimizers, row_of, schedules
 from migrate_agent.tools.programs.tables.schedule_text import momentum_text, schedule_call, schedule_text, scheduled_optimizer
 from migrate_agent.tools.rewrite.tables.registry import Refuse
 
 
 def transform(dotted: str, call: cst.Call, optimizer: OptimizerCall, scheduler: SchedulerCall | None) -> Text:
-    """The text of the transform; a `scheduler` that is stepped with each update is part of it. Raises `NotUnderstoodError`."""
+    """The text of the transform. A `scheduler` that is stepped with each update is part of it. Raises `NotUnderstoodError`."""
     try:
         arguments = optimizer_arguments(dotted, code(call))
         if optimizer.decays:
             arguments["weight_decay"] = literal(optimizer.weight_decay)
-        rate = Text(arguments["lr"].text)
+        rate, momentum = Text(arguments["lr"].text), None
         if scheduler is not None:
+            momentum = _momentum(scheduler)
+        if scheduler is not None and scheduler.inner is not None:
             rate = _schedule(scheduler, call)
-        text = scheduled_optimizer(dotted, arguments, rate, None, optimizer.inject)
+        elif momentum is not None:
+            # Set by the scheduler before the first step.
+            name = row_of(dotted, optimizers()).momentum
+            momentum = Text(arguments["betas"].element(0).text if name == "b1" else arguments["momentum"].text)
+        text = scheduled_optimizer(dotted, arguments, rate, momentum, optimizer.inject)
     except Refuse as error:
         raise NotUnderstoodError(str(error), call) from None
     return _masked(text, optimizer, call) if optimizer.decays else text
+
+
+def _momentum(scheduler: SchedulerCall) -> Text | None:
+    if row_of(scheduler.dotted, schedules()).host:
+        return None
+    return momentum_text(schedule_call(scheduler.dotted, code(scheduler.call)))
 
 
 def _masked(text: Text, optimizer: OptimizerCall, call: cst.Call) -> Text:
@@ -46,15 +58,17 @@ def scheduler_text(scheduler: SchedulerCall, construction: cst.Call) -> Text:
     if row.host:
         kept = [a for a in scheduler.call.args if a.keyword is None or a.keyword.value != "verbose"]
         return Text(f"{row.host}({', '.join(code(a.with_changes(comma=cst.MaybeSentinel.DEFAULT)) for a in kept)})", frozenset({row.host}))
-    schedule = _schedule(scheduler, construction)
-    return Text(f"RateSchedule({scheduler.optimizer}, {schedule.code})", schedule.helpers | {"RateSchedule"})
+    schedule, others = _schedule(scheduler, construction), Text("")
+    if (momentum := _momentum(scheduler)) is not None:
+        name = row_of(scheduler.optimizer_class, optimizers()).momentum
+        others = Text(f", {name}={momentum.code}", momentum.helpers)
+    text = f"RateSchedule({scheduler.optimizer}, {schedule.code}{others.code})"
+    return Text(text, schedule.helpers | others.helpers | {"RateSchedule"})
 
 
 def _schedule(scheduler: SchedulerCall, construction: cst.Call) -> Text:
     try:
         call = schedule_call(scheduler.dotted, code(scheduler.call))
-        if momentum_text(call) is not None:
-            raise NotUnderstoodError("a scheduler that cycles the momentum has no rule", scheduler.call)
         return schedule_text(call, optimizer_arguments(scheduler.optimizer_class, code(construction))["lr"])
     except Refuse as error:
         raise NotUnderstoodError(str(error), scheduler.call) from None

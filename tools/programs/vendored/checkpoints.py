@@ -16,7 +16,14 @@ from flax import nnx
 def object_state(item: Any) -> Any:
     """The state of a module or an optimizer as nested dictionaries of arrays, as `state_dict()` gives it in torch."""
     own = getattr(item, "state_dict", None)
-    return own() if own is not None else nnx.to_pure_dict(nnx.state(item))
+    # Copies, since a compiled step gives the memory of what it updates to its new values.
+    return own() if own is not None else jax.tree.map(_copy, nnx.to_pure_dict(nnx.state(item)))
+
+
+def _copy(array: Any) -> Any:
+    keys: Any = isinstance(array, jax.Array) and jnp.issubdtype(array.dtype, jax.dtypes.prng_key)
+    key_data: Any = jax.random.key_data
+    return jax.random.wrap_key_data(jnp.copy(key_data(array))) if keys else jnp.copy(array)
 
 
 def load_object_state(item: Any, state: Any) -> None:

@@ -29,6 +29,13 @@ def set_hyperparameter(optimizer: nnx.Optimizer[Any], value: Any, name: str = "l
         variable[...] = value
 
 
+def get_hyperparameter(optimizer: nnx.Optimizer[Any], name: str = "learning_rate") -> float:
+    """The hyper-parameter of the first group, as `optimizer.param_groups[0]["lr"]` gives it in torch."""
+    (value, *_) = hyperparameters(optimizer, name).values()
+    # The shortest decimal of a float32 is the number that the program wrote.
+    return float(str(np.asarray(value[...])[()]))
+
+
 def current_rates(optimizer: nnx.Optimizer[Any], last: Mapping[str, float]) -> dict[str, float]:
     """The rate of each group: of `last` where it still holds, else what the program has set since."""
 

@@ -1,0 +1,1046 @@
+"""Training scripts in the forms that repositories have. Each trains for a few steps on random numbers and reaches all of its lines."""
+
+from __future__ import annotations
+
+CLASSIFICATION = """\
+import argparse
+
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+import torch.optim as optim
+from torch.optim.lr_scheduler import StepLR
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super(Net, self).__init__()
+        self.conv1 = nn.Conv2d(1, 8, 3, 1)
+        self.conv2 = nn.Conv2d(8, 16, 3, 1)
+        self.dropout1 = nn.Dropout(0.25)
+        self.dropout2 = nn.Dropout(0.5)
+        self.fc1 = nn.Linear(16 * 36, 32)
+        self.fc2 = nn.Linear(32, 10)
+
+    def forward(self, x):
+        x = F.relu(self.conv1(x))
+        x = F.relu(self.conv2(x))
+        x = F.max_pool2d(x, 2)
+        x = self.dropout1(x)
+        x = torch.flatten(x, 1)
+        x = F.relu(self.fc1(x))
+        x = self.dropout2(x)
+        x = self.fc2(x)
+        return F.log_softmax(x, dim=1)
+
+
+def make_data(count, generator):
+    images = torch.randn(count, 1, 16, 16, generator=generator)
+    labels = torch.randint(0, 10, (count,), generator=generator)
+    return torch.utils.data.TensorDataset(images, labels)
+
+
+def train(args, model, device, train_loader, optimizer, epoch):
+    model.train()
+    for batch_idx, (data, target) in enumerate(train_loader):
+        data, target = data.to(device), target.to(device)
+        optimizer.zero_grad()
+        output = model(data)
+        loss = F.nll_loss(output, target)
+        loss.backward()
+        optimizer.step()
+        if batch_idx % args.log_interval == 0:
+            print('Train Epoch: {} [{}/{} ({:.0f}%)]\\tLoss: {:.6f}'.format(
+                epoch, batch_idx * len(data), len(train_loader.dataset),
+                100. * batch_idx / len(train_loader), loss.item()))
+
+
+def test(model, device, test_loader):
+    model.eval()
+    test_loss = 0
+    correct = 0
+    with torch.no_grad():
+        for data, target in test_loader:
+            data, target = data.to(device), target.to(device)
+            output = model(data)
+            test_loss += F.nll_loss(output, target, reduction='sum').item()  # sum up batch loss
+            pred = output.argmax(dim=1, keepdim=True)  # get the index of the max log-probability
+            correct += pred.eq(target.view_as(pred)).sum().item()
+
+    test_loss /= len(test_loader.dataset)
+
+    print('\\nTest set: Average loss: {:.4f}, Accuracy: {}/{} ({:.0f}%)\\n'.format(
+        test_loss, correct, len(test_loader.dataset),
+        100. * correct / len(test_loader.dataset)))
+
+
+def main():
+    # Training settings
+    parser = argparse.ArgumentParser(description='image classification')
+    parser.add_argument('--batch-size', type=int, default=16, metavar='N',
+                        help='input batch size for training (default: 64)')
+    parser.add_argument('--test-batch-size', type=int, default=20, metavar='N')
+    parser.add_argument('--epochs', type=int, default=2, metavar='N')
+    parser.add_argument('--lr', type=float, default=1.0, metavar='LR')
+    parser.add_argument('--gamma', type=float, default=0.7, metavar='M')
+    parser.add_argument('--seed', type=int, default=1, metavar='S')
+    parser.add_argument('--log-interval', type=int, default=2, metavar='N')
+    args = parser.parse_args()
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    torch.manual_seed(args.seed)
+
+    train_kwargs = {'batch_size': args.batch_size, 'shuffle': True}
+    generator = torch.Generator().manual_seed(7)
+    dataset1 = make_data(80, generator)
+    dataset2 = make_data(50, generator)
+    train_loader = torch.utils.data.DataLoader(dataset1, **train_kwargs)
+    test_loader = torch.utils.data.DataLoader(dataset2, batch_size=args.test_batch_size)
+
+    model = Net().to(device)
+    optimizer = optim.Adadelta(model.parameters(), lr=args.lr)
+
+    scheduler = StepLR(optimizer, step_size=1, gamma=args.gamma)
+    for epoch in range(1, args.epochs + 1):
+        train(args, model, device, train_loader, optimizer, epoch)
+        test(model, device, test_loader)
+        scheduler.step()
+
+    torch.save(model.state_dict(), "classify.pt")
+
+
+if __name__ == '__main__':
+    main()
+"""
+"""Functions `train` and `test`, which are called once an epoch, and a schedule by epochs."""
+
+AUTOENCODER = """\
+import argparse
+
+import torch
+from torch import nn, optim
+from torch.nn import functional as F
+from torch.utils.data import DataLoader, TensorDataset
+
+parser = argparse.ArgumentParser(description='VAE')
+parser.add_argument('--batch-size', type=int, default=16)
+parser.add_argument('--epochs', type=int, default=2)
+parser.add_argument('--seed', type=int, default=1)
+parser.add_argument('--log-interval', type=int, default=2)
+args = parser.parse_args()
+
+torch.manual_seed(args.seed)
+device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+data = torch.rand(72, 1, 8, 8)
+train_loader = DataLoader(TensorDataset(data[:48], torch.zeros(48)), batch_size=args.batch_size, shuffle=True)
+test_loader = DataLoader(TensorDataset(data[48:], torch.zeros(24)), batch_size=args.batch_size, shuffle=False)
+
+
+class VAE(nn.Module):
+    def __init__(self):
+        super(VAE, self).__init__()
+        self.fc1 = nn.Linear(64, 40)
+        self.fc21 = nn.Linear(40, 6)
+        self.fc22 = nn.Linear(40, 6)
+        self.fc3 = nn.Linear(6, 40)
+        self.fc4 = nn.Linear(40, 64)
+
+    def encode(self, x):
+        h1 = F.relu(self.fc1(x))
+        return self.fc21(h1), self.fc22(h1)
+
+    def reparameterize(self, mu, logvar):
+        std = torch.exp(0.5*logvar)
+        eps = torch.randn_like(std)
+        return mu + eps*std
+
+    def decode(self, z):
+        h3 = F.relu(self.fc3(z))
+        return torch.sigmoid(self.fc4(h3))
+
+    def forward(self, x):
+        mu, logvar = self.encode(x.view(-1, 64))
+        z = self.reparameterize(mu, logvar)
+        return self.decode(z), mu, logvar
+
+
+model = VAE().to(device)
+optimizer = optim.Adam(model.parameters(), lr=1e-3)
+
+
+# Reconstruction + KL divergence losses summed over all elements and batch
+def loss_function(recon_x, x, mu, logvar):
+    BCE = F.binary_cross_entropy(recon_x, x.view(-1, 64), reduction='sum')
+    KLD = -0.5 * torch.sum(1 + logvar - mu.pow(2) - logvar.exp())
+    return BCE + KLD
+
+
+def train(epoch):
+    model.train()
+    train_loss = 0
+    for batch_idx, (data, _) in enumerate(train_loader):
+        data = data.to(device)
+        optimizer.zero_grad()
+        recon_batch, mu, logvar = model(data)
+        loss = loss_function(recon_batch, data, mu, logvar)
+        loss.backward()
+        train_loss += loss.item()
+        optimizer.step()
+        if batch_idx % args.log_interval == 0:
+            print('Train Epoch: {} [{}/{} ({:.0f}%)]\\tLoss: {:.6f}'.format(
+                epoch, batch_idx * len(data), len(train_loader.dataset),
+                100. * batch_idx / len(train_loader),
+                loss.item() / len(data)))
+
+    print('====> Epoch: {} Average loss: {:.4f}'.format(
+          epoch, train_loss / len(train_loader.dataset)))
+
+
+def test(epoch):
+    model.eval()
+    test_loss = 0
+    with torch.no_grad():
+        for i, (data, _) in enumerate(test_loader):
+            data = data.to(device)
+            recon_batch, mu, logvar = model(data)
+            test_loss += loss_function(recon_batch, data, mu, logvar).item()
+            if i == 0:
+                n = min(data.size(0), 8)
+                comparison = torch.cat([data[:n], recon_batch.view(args.batch_size, 1, 8, 8)[:n]])
+                print(comparison.shape)
+
+    test_loss /= len(test_loader.dataset)
+    print('====> Test set loss: {:.4f}'.format(test_loss))
+
+
+if __name__ == "__main__":
+    for epoch in range(1, args.epochs + 1):
+        train(epoch)
+        test(epoch)
+        with torch.no_grad():
+            sample = torch.randn(64, 6).to(device)
+            sample = model.decode(sample).cpu()
+            print(sample.view(64, 1, 8, 8).shape)
+"""
+"""A model that draws noise while it is called."""
+
+ADVERSARIAL = """\
+import argparse
+import random
+
+import torch
+import torch.nn as nn
+import torch.optim as optim
+
+parser = argparse.ArgumentParser()
+parser.add_argument('--batchSize', type=int, default=8, help='input batch size')
+parser.add_argument('--nz', type=int, default=6, help='size of the latent z vector')
+parser.add_argument('--ngf', type=int, default=4)
+parser.add_argument('--ndf', type=int, default=4)
+parser.add_argument('--niter', type=int, default=2, help='number of epochs to train for')
+parser.add_argument('--lr', type=float, default=0.0002, help='learning rate, default=0.0002')
+parser.add_argument('--beta1', type=float, default=0.5, help='beta1 for adam. default=0.5')
+parser.add_argument('--manualSeed', type=int, default=3, help='manual seed')
+opt = parser.parse_args()
+print(opt)
+
+print("Random Seed: ", opt.manualSeed)
+random.seed(opt.manualSeed)
+torch.manual_seed(opt.manualSeed)
+
+device = torch.device('cuda:0' if torch.cuda.is_available() else 'cpu')
+images = torch.rand(24, 1, 16, 16) * 2 - 1
+dataset = torch.utils.data.TensorDataset(images, torch.zeros(24))
+dataloader = torch.utils.data.DataLoader(dataset, batch_size=opt.batchSize, shuffle=True)
+nz = int(opt.nz)
+ngf = int(opt.ngf)
+ndf = int(opt.ndf)
+
+
+# custom weights initialization called on netG and netD
+def weights_init(m):
+    classname = m.__class__.__name__
+    if classname.find('Conv') != -1:
+        torch.nn.init.normal_(m.weight, 0.0, 0.02)
+    elif classname.find('BatchNorm') != -1:
+        torch.nn.init.normal_(m.weight, 1.0, 0.02)
+        torch.nn.init.zeros_(m.bias)
+
+
+class Generator(nn.Module):
+    def __init__(self):
+        super(Generator, self).__init__()
+        self.main = nn.Sequential(
+            # input is Z, going into a convolution
+            nn.ConvTranspose2d(nz, ngf * 2, 4, 1, 0, bias=False),
+            nn.BatchNorm2d(ngf * 2),
+            nn.ReLU(True),
+            # state size. (ngf*2) x 4 x 4
+            nn.ConvTranspose2d(ngf * 2, ngf, 4, 2, 1, bias=False),
+            nn.BatchNorm2d(ngf),
+            nn.ReLU(True),
+            nn.ConvTranspose2d(ngf, 1, 4, 2, 1, bias=False),
+            nn.Tanh()
+        )
+
+    def forward(self, input):
+        return self.main(input)
+
+
+netG = Generator().to(device)
+netG.apply(weights_init)
+print(netG)
+
+
+class Discriminator(nn.Module):
+    def __init__(self):
+        super(Discriminator, self).__init__()
+        self.main = nn.Sequential(
+            nn.Conv2d(1, ndf, 4, 2, 1, bias=False),
+            nn.LeakyReLU(0.2, inplace=True),
+            nn.Conv2d(ndf, ndf * 2, 4, 2, 1, bias=False),
+            nn.BatchNorm2d(ndf * 2),
+            nn.LeakyReLU(0.2, inplace=True),
+            nn.Conv2d(ndf * 2, 1, 4, 1, 0, bias=False),
+            nn.Sigmoid()
+        )
+
+    def forward(self, input):
+        return self.main(input).view(-1, 1).squeeze(1)
+
+
+netD = Discriminator().to(device)
+netD.apply(weights_init)
+print(netD)
+
+criterion = nn.BCELoss()
+
+fixed_noise = torch.randn(opt.batchSize, nz, 1, 1, device=device)
+real_label = 1
+fake_label = 0
+
+# setup optimizer
+optimizerD = optim.Adam(netD.parameters(), lr=opt.lr, betas=(opt.beta1, 0.999))
+optimizerG = optim.Adam(netG.parameters(), lr=opt.lr, betas=(opt.beta1, 0.999))
+
+for epoch in range(opt.niter):
+    for i, data in enumerate(dataloader, 0):
+        ############################
+        # (1) Update D network: maximize log(D(x)) + log(1 - D(G(z)))
+        ###########################
+        # train with real
+        netD.zero_grad()
+        real_cpu = data[0].to(device)
+        batch_size = real_cpu.size(0)
+        label = torch.full((batch_size,), real_label,
+                           dtype=real_cpu.dtype, device=device)
+
+        output = netD(real_cpu)
+        errD_real = criterion(output, label)
+        errD_real.backward()
+        D_x = output.mean().item()
+
+        # train with fake
+        noise = torch.randn(batch_size, nz, 1, 1, device=device)
+        fake = netG(noise)
+        label.fill_(fake_label)
+        output = netD(fake.detach())
+        errD_fake = criterion(output, label)
+        errD_fake.backward()
+        D_G_z1 = output.mean().item()
+        errD = errD_real + errD_fake
+        optimizerD.step()
+
+        ############################
+        # (2) Update G network: maximize log(D(G(z)))
+        ###########################
+        netG.zero_grad()
+        label.fill_(real_label)  # fake labels are real for generator cost
+        output = netD(fake)
+        errG = criterion(output, label)
+        errG.backward()
+        D_G_z2 = output.mean().item()
+        optimizerG.step()
+
+        print('[%d/%d][%d/%d] Loss_D: %.4f Loss_G: %.4f D(x): %.4f D(G(z)): %.4f / %.4f'
+              % (epoch, opt.niter, i, len(dataloader),
+                 errD.item(), errG.item(), D_x, D_G_z1, D_G_z2))
+        if i % 100 == 0:
+            fake = netG(fixed_noise)
+            print(fake.detach().mean().item())
+
+    # do checkpointing
+    torch.save(netG.state_dict(), 'netG_epoch_%d.pth' % epoch)
+    torch.save(netD.state_dict(), 'netD_epoch_%d.pth' % epoch)
+"""
+"""Two optimizers; the discriminator's step has two losses, and what the generator makes is computed between them."""
+
+ADVERSARIAL_GENERATOR_FIRST = """\
+import argparse
+import os
+import numpy as np
+
+from torch.utils.data import DataLoader, TensorDataset
+from torch.autograd import Variable
+
+import torch.nn as nn
+import torch
+
+os.makedirs("images", exist_ok=True)
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--n_epochs", type=int, default=2, help="number of epochs of training")
+parser.add_argument("--batch_size", type=int, default=8, help="size of the batches")
+parser.add_argument("--lr", type=float, default=0.0002, help="adam: learning rate")
+parser.add_argument("--b1", type=float, default=0.5)
+parser.add_argument("--b2", type=float, default=0.999)
+parser.add_argument("--latent_dim", type=int, default=10)
+parser.add_argument("--img_size", type=int, default=8)
+parser.add_argument("--channels", type=int, default=1)
+parser.add_argument("--sample_interval", type=int, default=4)
+opt = parser.parse_args()
+print(opt)
+
+torch.manual_seed(0)
+img_shape = (opt.channels, opt.img_size, opt.img_size)
+
+
+class Generator(nn.Module):
+    def __init__(self):
+        super(Generator, self).__init__()
+
+        def block(in_feat, out_feat, normalize=True):
+            layers = [nn.Linear(in_feat, out_feat)]
+            if normalize:
+                layers.append(nn.BatchNorm1d(out_feat, 0.8))
+            layers.append(nn.LeakyReLU(0.2, inplace=True))
+            return layers
+
+        self.model = nn.Sequential(
+            *block(opt.latent_dim, 16, normalize=False),
+            *block(16, 32),
+            nn.Linear(32, int(np.prod(img_shape))),
+            nn.Tanh()
+        )
+
+    def forward(self, z):
+        img = self.model(z)
+        img = img.view(img.size(0), *img_shape)
+        return img
+
+
+class Discriminator(nn.Module):
+    def __init__(self):
+        super(Discriminator, self).__init__()
+
+        self.model = nn.Sequential(
+            nn.Linear(int(np.prod(img_shape)), 16),
+            nn.LeakyReLU(0.2, inplace=True),
+            nn.Linear(16, 1),
+            nn.Sigmoid(),
+        )
+
+    def forward(self, img):
+        img_flat = img.view(img.size(0), -1)
+        validity = self.model(img_flat)
+
+        return validity
+
+
+# Loss function
+adversarial_loss = torch.nn.BCELoss()
+
+# Initialize generator and discriminator
+generator = Generator()
+discriminator = Discriminator()
+
+# Configure data loader
+dataloader = DataLoader(
+    TensorDataset(torch.rand(32, *img_shape) * 2 - 1, torch.zeros(32)),
+    batch_size=opt.batch_size,
+    shuffle=True,
+)
+
+# Optimizers
+optimizer_G = torch.optim.Adam(generator.parameters(), lr=opt.lr, betas=(opt.b1, opt.b2))
+optimizer_D = torch.optim.Adam(discriminator.parameters(), lr=opt.lr, betas=(opt.b1, opt.b2))
+
+Tensor = torch.FloatTensor
+
+# ----------
+#  Training
+# ----------
+
+for epoch in range(opt.n_epochs):
+    for i, (imgs, _) in enumerate(dataloader):
+
+        # Adversarial ground truths
+        valid = Variable(Tensor(imgs.size(0), 1).fill_(1.0), requires_grad=False)
+        fake = Variable(Tensor(imgs.size(0), 1).fill_(0.0), requires_grad=False)
+
+        # Configure input
+        real_imgs = Variable(imgs.type(Tensor))
+
+        # -----------------
+        #  Train Generator
+        # -----------------
+
+        optimizer_G.zero_grad()
+
+        # Sample noise as generator input
+        z = Variable(Tensor(np.random.normal(0, 1, (imgs.shape[0], opt.latent_dim))))
+
+        # Generate a batch of images
+        gen_imgs = generator(z)
+
+        # Loss measures generator's ability to fool the discriminator
+        g_loss = adversarial_loss(discriminator(gen_imgs), valid)
+
+        g_loss.backward()
+        optimizer_G.step()
+
+        # ---------------------
+        #  Train Discriminator
+        # ---------------------
+
+        optimizer_D.zero_grad()
+
+        # Measure discriminator's ability to classify real from generated samples
+        real_loss = adversarial_loss(discriminator(real_imgs), valid)
+        fake_loss = adversarial_loss(discriminator(gen_imgs.detach()), fake)
+        d_loss = (real_loss + fake_loss) / 2
+
+        d_loss.backward()
+        optimizer_D.step()
+
+        print(
+            "[Epoch %d/%d] [Batch %d/%d] [D loss: %f] [G loss: %f]"
+            % (epoch, opt.n_epochs, i, len(dataloader), d_loss.item(), g_loss.item())
+        )
+
+        batches_done = epoch * len(dataloader) + i
+        if batches_done % opt.sample_interval == 0:
+            np.save("images/%d.npy" % batches_done, gen_imgs.data[:25].numpy())
+"""
+"""Two optimizers; the discriminator takes what the generator's step has made."""
+
+LANGUAGE_MODEL = '''\
+import argparse
+import math
+import time
+
+import torch
+import torch.nn as nn
+
+parser = argparse.ArgumentParser(description='RNN language model')
+parser.add_argument('--emsize', type=int, default=12)
+parser.add_argument('--nhid', type=int, default=16)
+parser.add_argument('--lr', type=float, default=5.0, help='initial learning rate')
+parser.add_argument('--clip', type=float, default=0.25, help='gradient clipping')
+parser.add_argument('--epochs', type=int, default=3)
+parser.add_argument('--batch_size', type=int, default=4)
+parser.add_argument('--bptt', type=int, default=7)
+parser.add_argument('--seed', type=int, default=1111)
+parser.add_argument('--log-interval', type=int, default=3)
+parser.add_argument('--save', type=str, default='model.pt')
+args = parser.parse_args()
+
+torch.manual_seed(args.seed)
+device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+print("Using device:", device)
+
+ntokens = 20
+corpus = torch.randint(0, ntokens, (400,))
+
+
+def batchify(data, bsz):
+    # Work out how cleanly we can divide the dataset into bsz parts.
+    nbatch = data.size(0) // bsz
+    # Trim off any extra elements that wouldn't cleanly fit (remainders).
+    data = data.narrow(0, 0, nbatch * bsz)
+    # Evenly divide the data across the bsz batches.
+    data = data.view(bsz, -1).t().contiguous()
+    return data.to(device)
+
+
+eval_batch_size = 2
+train_data = batchify(corpus[:300], args.batch_size)
+val_data = batchify(corpus[300:], eval_batch_size)
+
+
+class RNNModel(nn.Module):
+    def __init__(self, ntoken, ninp, nhid, nlayers, dropout=0.5):
+        super(RNNModel, self).__init__()
+        self.ntoken = ntoken
+        self.drop = nn.Dropout(dropout)
+        self.encoder = nn.Embedding(ntoken, ninp)
+        self.rnn = nn.LSTM(ninp, nhid, nlayers, dropout=dropout)
+        self.decoder = nn.Linear(nhid, ntoken)
+        self.init_weights()
+        self.nhid = nhid
+        self.nlayers = nlayers
+
+    def init_weights(self):
+        initrange = 0.1
+        nn.init.uniform_(self.encoder.weight, -initrange, initrange)
+        nn.init.zeros_(self.decoder.bias)
+        nn.init.uniform_(self.decoder.weight, -initrange, initrange)
+
+    def forward(self, input, hidden):
+        emb = self.drop(self.encoder(input))
+        output, hidden = self.rnn(emb, hidden)
+        output = self.drop(output)
+        decoded = self.decoder(output)
+        decoded = decoded.view(-1, self.ntoken)
+        return torch.log_softmax(decoded, dim=1), hidden
+
+    def init_hidden(self, bsz):
+        weight = next(self.parameters())
+        return (weight.new_zeros(self.nlayers, bsz, self.nhid),
+                weight.new_zeros(self.nlayers, bsz, self.nhid))
+
+
+model = RNNModel(ntokens, args.emsize, args.nhid, 2, 0.2).to(device)
+criterion = nn.NLLLoss()
+optimizer = torch.optim.SGD(model.parameters(), lr=args.lr)
+
+
+def repackage_hidden(h):
+    """Wraps hidden states in new Tensors, to detach them from their history."""
+
+    if isinstance(h, torch.Tensor):
+        return h.detach()
+    else:
+        return tuple(repackage_hidden(v) for v in h)
+
+
+def get_batch(source, i):
+    seq_len = min(args.bptt, len(source) - 1 - i)
+    data = source[i:i+seq_len]
+    target = source[i+1:i+1+seq_len].view(-1)
+    return data, target
+
+
+def evaluate(data_source):
+    # Turn on evaluation mode which disables dropout.
+    model.eval()
+    total_loss = 0.
+    hidden = model.init_hidden(eval_batch_size)
+    with torch.no_grad():
+        for i in range(0, data_source.size(0) - 1, args.bptt):
+            data, targets = get_batch(data_source, i)
+            output, hidden = model(data, hidden)
+            hidden = repackage_hidden(hidden)
+            total_loss += len(data) * criterion(output, targets).item()
+    return total_loss / (len(data_source) - 1)
+
+
+def train():
+    # Turn on training mode which enables dropout.
+    model.train()
+    total_loss = 0.
+    start_time = time.time()
+    hidden = model.init_hidden(args.batch_size)
+    for batch, i in enumerate(range(0, train_data.size(0) - 1, args.bptt)):
+        data, targets = get_batch(train_data, i)
+        # Starting each batch, we detach the hidden state from how it was previously produced.
+        # If we didn't, the model would try backpropagating all the way to start of the dataset.
+        optimizer.zero_grad()
+        hidden = repackage_hidden(hidden)
+        output, hidden = model(data, hidden)
+        loss = criterion(output, targets)
+        loss.backward()
+
+        # `clip_grad_norm` helps prevent the exploding gradient problem in RNNs / LSTMs.
+        torch.nn.utils.clip_grad_norm_(model.parameters(), args.clip)
+        optimizer.step()
+
+        total_loss += loss.item()
+
+        if batch % args.log_interval == 0 and batch > 0:
+            cur_loss = total_loss / args.log_interval
+            elapsed = time.time() - start_time
+            print('| epoch {:3d} | {:5d}/{:5d} batches | lr {:02.2f} | ms/batch {:5.2f} | '
+                  'loss {:5.2f} | ppl {:8.2f}'.format(
+                      epoch, batch, len(train_data) // args.bptt, lr,
+                      elapsed * 1000 / args.log_interval, cur_loss, math.exp(cur_loss)))
+            total_loss = 0
+            start_time = time.time()
+
+
+# Loop over epochs.
+lr = args.lr
+best_val_loss = None
+
+for epoch in range(1, args.epochs+1):
+    epoch_start_time = time.time()
+    train()
+    val_loss = evaluate(val_data)
+    print('-' * 89)
+    print('| end of epoch {:3d} | time: {:5.2f}s | valid loss {:5.2f} | '
+          'valid ppl {:8.2f}'.format(epoch, (time.time() - epoch_start_time),
+                                     val_loss, math.exp(val_loss)))
+    print('-' * 89)
+    # Save the model if the validation loss is the best we've seen so far.
+    if not best_val_loss or val_loss < best_val_loss:
+        torch.save(model.state_dict(), args.save)
+        best_val_loss = val_loss
+    else:
+        # Anneal the learning rate if no improvement has been seen in the validation dataset.
+        lr /= 4.0
+        for group in optimizer.param_groups:
+            group['lr'] = lr
+
+model.load_state_dict(torch.load(args.save))
+print('| End of training | test loss {:5.2f}'.format(evaluate(val_data)))
+'''
+"""A hidden state that is carried over batches, a rate that is set by hand, and the best weights loaded again."""
+
+AVERAGED = """\
+import copy
+
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+from torch.amp import GradScaler, autocast
+
+torch.manual_seed(0)
+device = "cuda" if torch.cuda.is_available() else "cpu"
+use_amp = device == "cuda"
+
+
+class Net(nn.Module):
+    def __init__(self, n_in, n_hidden, n_out):
+        super().__init__()
+        self.fc1 = nn.Linear(n_in, n_hidden)
+        self.norm = nn.BatchNorm1d(n_hidden)
+        self.fc2 = nn.Linear(n_hidden, n_out)
+
+    def forward(self, x):
+        return self.fc2(F.relu(self.norm(self.fc1(x))))
+
+
+@torch.no_grad()
+def update_ema(model, ema_model, decay):
+    for p, ema_p in zip(model.parameters(), ema_model.parameters()):
+        ema_p.mul_(decay).add_(p, alpha=1 - decay)
+    for b, ema_b in zip(model.buffers(), ema_model.buffers()):
+        ema_b.copy_(b)
+
+
+inputs = torch.randn(90, 10)
+targets = (inputs @ torch.randn(10, 3)).argmax(dim=1)
+loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(inputs, targets), batch_size=8, shuffle=True)
+
+model = Net(10, 16, 3).to(device)
+ema_model = copy.deepcopy(model)
+for p in ema_model.parameters():
+    p.requires_grad_(False)
+optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2, weight_decay=0.05)
+scaler = GradScaler("cuda", enabled=use_amp)
+accumulation = 3
+
+for epoch in range(2):
+    model.train()
+    optimizer.zero_grad()
+    for i, (x, y) in enumerate(loader):
+        x, y = x.to(device, non_blocking=True), y.to(device, non_blocking=True)
+        with autocast("cuda", enabled=use_amp):
+            logits = model(x)
+            loss = F.cross_entropy(logits, y) / accumulation
+        scaler.scale(loss).backward()
+        if (i + 1) % accumulation == 0 or i + 1 == len(loader):
+            scaler.unscale_(optimizer)
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            scaler.step(optimizer)
+            scaler.update()
+            optimizer.zero_grad(set_to_none=True)
+            update_ema(model, ema_model, 0.9)
+        if i % 4 == 0:
+            print(f"epoch {epoch} iteration {i} loss {loss.item() * accumulation:.4f}")
+    ema_model.eval()
+    with torch.no_grad():
+        accuracy = (ema_model(inputs.to(device)).argmax(1) == targets.to(device)).float().mean().item()
+    print(f"epoch {epoch} accuracy of the average {accuracy:.3f}")
+"""
+"""Accumulation over batches, autocast and loss scaling that do nothing on a CPU, and an average of the weights by hand."""
+
+TRAINER = '''\
+import argparse
+
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+from torch.utils.data import DataLoader, TensorDataset
+
+
+class Net(nn.Module):
+    def __init__(self, n_in, n_hidden, n_out):
+        super().__init__()
+        self.fc1 = nn.Linear(n_in, n_hidden)
+        self.fc2 = nn.Linear(n_hidden, n_out)
+
+    def forward(self, x):
+        return self.fc2(torch.tanh(self.fc1(x)))
+
+
+class Trainer:
+    """Trains a model and keeps the best weights."""
+
+    def __init__(self, model, args):
+        self.args = args
+        self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        self.model = model.to(self.device)
+        self.criterion = nn.CrossEntropyLoss()
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=args.lr, momentum=0.9, weight_decay=1e-4)
+        self.scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(self.optimizer, T_max=args.epochs)
+        self.best = 0.0
+
+    def train_epoch(self, loader):
+        self.model.train()
+        total, count = 0.0, 0
+        for x, y in loader:
+            x, y = x.to(self.device), y.to(self.device)
+            self.optimizer.zero_grad()
+            logits = self.model(x)
+            loss = self.criterion(logits, y)
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.args.clip)
+            self.optimizer.step()
+            total += loss.item() * x.size(0)
+            count += x.size(0)
+        self.scheduler.step()
+        return total / count
+
+    @torch.no_grad()
+    def evaluate(self, loader):
+        self.model.eval()
+        correct, count = 0, 0
+        for x, y in loader:
+            x, y = x.to(self.device), y.to(self.device)
+            logits = self.model(x)
+            correct += (logits.argmax(dim=1) == y).sum().item()
+            count += y.size(0)
+        return correct / count
+
+    def fit(self, train_loader, val_loader):
+        for epoch in range(self.args.epochs):
+            loss = self.train_epoch(train_loader)
+            accuracy = self.evaluate(val_loader)
+            if accuracy > self.best:
+                self.best = accuracy
+                torch.save(self.model.state_dict(), "best.pt")
+            print(f"epoch {epoch} loss {loss:.4f} accuracy {accuracy:.3f} best {self.best:.3f}")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--epochs", type=int, default=4)
+    parser.add_argument("--lr", type=float, default=0.1)
+    parser.add_argument("--clip", type=float, default=1.0)
+    args = parser.parse_args()
+    torch.manual_seed(2)
+    inputs = torch.randn(100, 10)
+    targets = (inputs @ torch.randn(10, 3)).argmax(dim=1)
+    train_set = TensorDataset(inputs[:70], targets[:70])
+    val_set = TensorDataset(inputs[70:], targets[70:])
+    trainer = Trainer(Net(10, 16, 3), args)
+    trainer.fit(DataLoader(train_set, batch_size=16, shuffle=True), DataLoader(val_set, batch_size=15))
+
+
+if __name__ == "__main__":
+    main()
+'''
+"""A class with a method for an epoch, one for the evaluation, and the best weights."""
+
+DEEP_Q = '''\
+import collections
+import random
+
+import numpy as np
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+import torch.optim as optim
+
+# Hyperparameters
+learning_rate = 0.005
+gamma = 0.98
+batch_size = 8
+
+
+class Chain:
+    """Walk along a chain; the far end pays."""
+
+    def reset(self):
+        self.position = 2
+        return self.observe()
+
+    def observe(self):
+        state = np.zeros(5, dtype=np.float32)
+        state[self.position] = 1.0
+        return state
+
+    def step(self, action):
+        self.position += 1 if action == 1 else -1
+        done = self.position in (0, 4)
+        return self.observe(), float(self.position == 4), done
+
+
+class ReplayBuffer():
+    def __init__(self):
+        self.buffer = collections.deque(maxlen=500)
+
+    def put(self, transition):
+        self.buffer.append(transition)
+
+    def sample(self, n):
+        mini_batch = random.sample(self.buffer, n)
+        s_lst, a_lst, r_lst, s_prime_lst, done_mask_lst = [], [], [], [], []
+
+        for transition in mini_batch:
+            s, a, r, s_prime, done_mask = transition
+            s_lst.append(s)
+            a_lst.append([a])
+            r_lst.append([r])
+            s_prime_lst.append(s_prime)
+            done_mask_lst.append([done_mask])
+
+        return torch.tensor(np.array(s_lst), dtype=torch.float), torch.tensor(a_lst), \\
+               torch.tensor(r_lst), torch.tensor(np.array(s_prime_lst), dtype=torch.float), \\
+               torch.tensor(done_mask_lst)
+
+    def size(self):
+        return len(self.buffer)
+
+
+class Qnet(nn.Module):
+    def __init__(self):
+        super(Qnet, self).__init__()
+        self.fc1 = nn.Linear(5, 16)
+        self.fc2 = nn.Linear(16, 2)
+
+    def forward(self, x):
+        x = F.relu(self.fc1(x))
+        return self.fc2(x)
+
+    def sample_action(self, obs, epsilon):
+        out = self.forward(obs)
+        coin = random.random()
+        if coin < epsilon:
+            return random.randint(0, 1)
+        else:
+            return out.argmax().item()
+
+
+def train(q, q_target, memory, optimizer):
+    for i in range(4):
+        s, a, r, s_prime, done_mask = memory.sample(batch_size)
+
+        q_out = q(s)
+        q_a = q_out.gather(1, a)
+        max_q_prime = q_target(s_prime).max(1)[0].unsqueeze(1)
+        target = r + gamma * max_q_prime * done_mask
+        loss = F.smooth_l1_loss(q_a, target)
+
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    return loss.item()
+
+
+def main():
+    random.seed(0)
+    torch.manual_seed(0)
+    env = Chain()
+    q = Qnet()
+    q_target = Qnet()
+    q_target.load_state_dict(q.state_dict())
+    memory = ReplayBuffer()
+
+    print_interval = 5
+    score = 0.0
+    optimizer = optim.Adam(q.parameters(), lr=learning_rate)
+
+    for n_epi in range(20):
+        epsilon = max(0.1, 0.5 - 0.02 * n_epi)
+        s = env.reset()
+        done = False
+
+        while not done:
+            a = q.sample_action(torch.from_numpy(s).float(), epsilon)
+            s_prime, r, done = env.step(a)
+            done_mask = 0.0 if done else 1.0
+            memory.put((s, a, r, s_prime, done_mask))
+            s = s_prime
+            score += r
+
+        if memory.size() > 16:
+            train(q, q_target, memory, optimizer)
+
+        if n_epi % print_interval == 0 and n_epi != 0:
+            q_target.load_state_dict(q.state_dict())
+            print("n_episode :{}, score : {:.1f}, n_buffer : {}, eps : {:.1f}%".format(
+                n_epi, score / print_interval, memory.size(), epsilon * 100))
+            score = 0.0
+
+
+if __name__ == '__main__':
+    main()
+'''
+"""A loop inside a function that is called now and then, a second network that is copied, and an environment in Python."""
+
+ONE_CYCLE = '''\
+import torch
+import torch.nn as nn
+
+torch.manual_seed(0)
+x_all = torch.randn(96, 6)
+y_all = (x_all @ torch.randn(6, 1)).tanh()
+loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(x_all[:64], y_all[:64]), batch_size=16, shuffle=True)
+epochs = 3
+
+model = nn.Sequential(nn.Linear(6, 16), nn.GELU(), nn.Linear(16, 1))
+loss_fn = nn.MSELoss()
+optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+scheduler = torch.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=1e-2, total_steps=epochs * len(loader))
+
+
+def train_step(x, y):
+    """One step of training; gives the loss."""
+    optimizer.zero_grad()
+    prediction = model(x)
+    loss = loss_fn(prediction, y)
+    loss.backward()
+    optimizer.step()
+    return loss
+
+
+best = float("inf")
+for epoch in range(epochs):
+    model.train()
+    for x, y in loader:
+        loss = train_step(x, y)
+        scheduler.step()
+    model.eval()
+    with torch.no_grad():
+        val_loss = loss_fn(model(x_all[64:]), y_all[64:]).item()
+    print(f"epoch {epoch + 1}/{epochs} loss {loss.item():.5f} val {val_loss:.5f} lr {optimizer.param_groups[0]['lr']:.6f}")
+    # Stop where nothing is gained any more.
+    if val_loss < best:
+        best = val_loss
+        torch.save({"epoch": epoch, "model": model.state_dict(), "optimizer": optimizer.state_dict()}, "best.pt")
+'''
+"""A function that is one step, a schedule that cycles the momentum, and names that the rewrite would have given."""
+
+FORMS = {
+    "classification": CLASSIFICATION,
+    "autoencoder": AUTOENCODER,
+    "adversarial": ADVERSARIAL,
+    "adversarial_generator_first": ADVERSARIAL_GENERATOR_FIRST,
+    "language_model": LANGUAGE_MODEL,
+    "averaged": AVERAGED,
+    "trainer": TRAINER,
+    "deep_q": DEEP_Q,
+    "one_cycle": ONE_CYCLE,
+}

@@ -1,0 +1,128 @@
+"""Brings what has no meaning on one device in one precision into its plain form: autocast, loss scaling, several statements on a line.
+
+with autocast():                      output = model(x)
+    output = model(x)          →      loss.backward()
+scaler.scale(loss).backward()         optimizer.step()
+scaler.step(optimizer)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import libcst as cst
+
+from migrate_agent.tools.programs.rewrite.core import blocks, body, call_of
+from migrate_agent.tools.programs.rewrite.names import Imports, bound, code
+
+CONTEXTS = ("autocast", "nullcontext")
+SCALERS = "GradScaler"
+FLOATS = ("torch.FloatTensor", "torch.cuda.FloatTensor")
+NOTE = "autocast is left out: the rewrite computes in the dtype of its parameters"
+
+
+class Normalise(cst.CSTTransformer):
+    """One pass over a script. `origin` says of each new expression which one it was; `notes` are for the reader."""
+
+    def __init__(self, module: cst.Module, imports: Imports) -> None:
+        super().__init__()
+        self.imports = imports
+        self.origin: dict[cst.CSTNode, cst.CSTNode] = {}
+        self.notes: list[str] = []
+        assigned = dict(_assigned(module))
+        self.scalers = {name for name, value in assigned.items() if self._last(value) == SCALERS}
+        self.contexts = {name for name, value in assigned.items() if self._is_context(value)}
+        self.floats = {name for name, value in assigned.items() if self._is_float_tensor(value)}
+
+    def _last(self, node: cst.BaseExpression) -> str:
+        return self.imports.of(node.func).rpartition(".")[2] if isinstance(node, cst.Call) else ""
+
+    def _is_context(self, node: cst.BaseExpression) -> bool:
+        if isinstance(node, cst.IfExp):
+            return self._is_context(node.body) and self._is_context(node.orelse)
+        return self._last(node) in CONTEXTS or (isinstance(node, cst.Name) and node.value in getattr(self, "contexts", ()))
+
+    def _is_float_tensor(self, node: cst.BaseExpression) -> bool:
+        if isinstance(node, cst.IfExp):
+            return self._is_float_tensor(node.body) and self._is_float_tensor(node.orelse)
+        return self.imports.of(node) in FLOATS
+
+    def on_leave(self, original_node: Any, updated_node: Any) -> Any:
+        """Note which new node stands for which old one."""
+        result = super().on_leave(original_node, updated_node)
+        if isinstance(result, cst.CSTNode):
+            self.origin.setdefault(result, original_node)
+        return result
+
+    def leave_With(self, original_node: cst.With, updated_node: cst.With) -> Any:
+        """`with autocast(): …` → its statements."""
+        if not all(self._is_context(item.item) for item in original_node.items):
+            return updated_node
+        if any("autocast" in code(item.item) for item in original_node.items):
+            self.notes.append(NOTE)
+        lines = list(updated_node.body.body)
+        if lines and hasattr(lines[0], "leading_lines"):
+            lines[0] = lines[0].with_changes(leading_lines=[*updated_node.leading_lines, *lines[0].leading_lines])
+            self.origin.setdefault(lines[0], original_node.body.body[0])
+        return cst.FlattenSentinel(lines)
+
+    def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.BaseExpression:
+        """`scaler.scale(loss)` → `loss`, `scaler.step(optimizer)` → `optimizer.step()`, `FloatTensor(…)` → `torch.tensor(…)`."""
+        function = updated_node.func
+        if isinstance(function, cst.Attribute) and isinstance(function.value, cst.Name) and function.value.value in self.scalers:
+            if function.attr.value == "scale":
+                return updated_node.args[0].value
+            if function.attr.value == "step":
+                return cst.Call(cst.Attribute(updated_node.args[0].value, cst.Name("step")))
+        float_tensor = self.imports.of(original_node.func) in FLOATS or code(original_node.func) in self.floats
+        return self._float_tensor(original_node, updated_node) if float_tensor else updated_node
+
+    def _float_tensor(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression:
+        torch = next((name for name, dotted in self.imports.dotted.items() if dotted == "torch"), "")
+        if not torch or not original.args or any(a.star or a.keyword for a in original.args):
+            return updated
+        # Sizes, unless it is one sequence or array.
+        single = len(original.args) == 1 and isinstance(original.args[0].value, (cst.Call, cst.List, cst.Tuple, cst.ListComp))
+        if not single or code(original.args[0].value).endswith((".size(0)", "len()")):
+            return updated.with_changes(func=cst.parse_expression(f"{torch}.zeros"))
+        kept = [updated.args[0].with_changes(comma=cst.MaybeSentinel.DEFAULT)]
+        dtype = cst.Arg(
+            cst.parse_expression(f"{torch}.float32"),
+            cst.Name("dtype"),
+            equal=cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace("")),
+        )
+        return updated.with_changes(func=cst.parse_expression(f"{torch}.as_tensor"), args=[*kept, dtype])
+
+    def leave_SimpleStatementLine(self, original_node: cst.SimpleStatementLine, updated_node: cst.SimpleStatementLine) -> Any:
+        """Scalers and contexts go; each statement gets a line."""
+        if len(original_node.body) > 1:
+            return cst.FlattenSentinel(self._lines(original_node, updated_node))
+        return cst.RemoveFromParent() if self._goes(original_node) else updated_node
+
+    def _goes(self, line: cst.SimpleStatementLine) -> bool:
+        call, names = call_of(line), bound(line)
+        if names and set(names) <= self.scalers | self.contexts:
+            return True
+        function = call.func if call is not None else None
+        of_scaler = isinstance(function, cst.Attribute) and isinstance(function.value, cst.Name) and function.value.value in self.scalers
+        return of_scaler and isinstance(function, cst.Attribute) and function.attr.value in ("update", "unscale_")
+
+    def _lines(self, original: cst.SimpleStatementLine, updated: cst.SimpleStatementLine) -> Iterator[cst.SimpleStatementLine]:
+        for number, small in enumerate(updated.body):
+            plain = small.with_changes(semicolon=cst.MaybeSentinel.DEFAULT)
+            self.origin.setdefault(plain, small)
+            last = number == len(updated.body) - 1
+            yield cst.SimpleStatementLine(
+                [plain],
+                leading_lines=updated.leading_lines if not number else (),
+                trailing_whitespace=updated.trailing_whitespace if last else cst.TrailingWhitespace(),
+            )
+
+
+def _assigned(module: cst.Module) -> Iterator[tuple[str, cst.BaseExpression]]:
+    for block, _ in blocks(module):
+        for statement in body(block):
+            small = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) and len(statement.body) == 1 else None
+            if isinstance(small, cst.Assign) and len(small.targets) == 1:
+                yield code(small.targets[0].target), small.value
