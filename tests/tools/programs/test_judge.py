@@ -12,8 +12,10 @@ from migrate_agent.tools.programs.migrate import lay_out
 from migrate_agent.tools.programs.program import Program
 from migrate_agent.tools.types import Limits
 from tests.tools.programs.corpus import EXTRA, RIGHT, SCRIPT, WRONG
+from tests.tools.programs.corpus_forms import CASES as CASES_BY_FORM
+from tests.tools.programs.corpus_forms import Case
 from tests.tools.programs.forms import FORMS
-from tests.tools.programs.scripts import rewritten
+from tests.tools.programs.scripts import TRAIN, rewritten
 
 CASES = [(True, RIGHT[1]), *((False, case) for case in WRONG[3::8])]
 """Some of the corpus, spread over its kinds; each takes a run of the program."""
@@ -56,3 +58,28 @@ def test_forms_are_verified(tmp_path: Path, sandbox: ProcessSandbox, name: str, 
     candidate = lay_out(tmp_path / "repository", files, tmp_path / "candidate")
     evidence = judge.judge(candidate, "train_jax.py")
     assert evidence.status == "verified", evidence.verdicts
+
+
+def edited(text: str, case: Case) -> str:
+    """The rewrite with the edits of a case."""
+    for old, new in case.edits:
+        assert old in text, (case.name, old)
+        text = text.replace(old, new, 1)
+    return text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", sorted(CASES_BY_FORM))
+def test_other_forms_and_their_mistakes(tmp_path: Path, sandbox: ProcessSandbox, form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is right in another form is verified, and no single mistake is."""
+    monkeypatch.chdir(tmp_path)
+    files = rewritten(FORMS.get(form, TRAIN), tmp_path).files
+    judge = Judge(Program(("train.py",)), tmp_path / "repository", sandbox, tmp_path / "runs", Limits(seconds=120), lambda text: None)
+    wrong = []
+    for case in CASES_BY_FORM[form]:
+        text = edited(files["train_jax.py"], case)
+        candidate = lay_out(tmp_path / "repository", {**files, "train_jax.py": text}, tmp_path / "candidate")
+        evidence = judge.judge(candidate, "train_jax.py")
+        if (evidence.status == "verified") != case.right:
+            wrong.append((case.name, evidence.status, [v for v in evidence.verdicts if v.status != "pass"]))
+    assert wrong == []

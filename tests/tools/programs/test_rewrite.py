@@ -91,7 +91,11 @@ PARTS = {
 }
 
 
-@pytest.mark.parametrize("name", sorted(FORMS))
+QUICK = ("adversarial", "trainer")
+"""What exercises most; each form takes a few seconds."""
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[] if name in QUICK else pytest.mark.ci) for name in sorted(FORMS)])
 def test_forms_of_scripts(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each form is rewritten without holes, and its steps are as an engineer would write them."""
     monkeypatch.chdir(tmp_path)

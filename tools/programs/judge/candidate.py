@@ -49,7 +49,9 @@ def run_candidate(arguments: Mapping[str, Any], inputs: Mapping[str, Path], outp
         barrier: Any = jax.effects_barrier
         barrier()
         watch.keep_last()
-    trace.write(output, files=written(work, before), problems=watch.problems, compiled=watch.compiled, eager=watch.eager)
+    trace.write(
+        output, files=written(work, before), problems=watch.problems, compiled=watch.compiled, eager=watch.eager, partial=not watch.models
+    )
     return {"steps": trace.steps}
 
 
@@ -82,6 +84,10 @@ class _Watch:
         self.eager = 0
         self.paired = PairedDraws()
         self._inside = False
+        self._updating = False
+        self.constructed: dict[int, Any] = {}
+        """Modules with the names and shapes of those that an optimizer of the original has, by its number."""
+        self._latest: dict[int, dict[str, Any]] = {}
 
     def install(self) -> None:
         """Watch gradients, optimizers and draws from here on."""
@@ -95,6 +101,8 @@ class _Watch:
         module.__repr__ = module.__str__ = lambda self: type(self).__name__
         self._optimizer(optimizer)
         self._watch_parameters(nnx.Param)
+        self._watch_modules(nnx.Module)
+        self._watch_updates()
         if self.exact:
             core: Any = importlib.import_module("jax._src.random.core")
             core._bernoulli = lambda key, p, shape=None, mode="low": jax.numpy.ones(np.shape(p) if shape is None else shape, bool)
@@ -176,19 +184,93 @@ class _Watch:
             object.__setattr__(optimizer, "_number", number)
 
         def watched_update(optimizer: Any, model: Any, grads: Any, **kwargs: Any) -> None:
-            update(optimizer, model, grads, **kwargs)
+            self._updating = True
+            try:
+                update(optimizer, model, grads, **kwargs)
+            finally:
+                self._updating = False
             self._note_step(getattr(optimizer, "_number", 0), model)
 
         cls.__init__, cls.update = __init__, watched_update
 
+    def _watch_modules(self, module: Any) -> None:
+        """Give a module that is constructed the weights of the original's one with its names and shapes: it may be trained without an `nnx.Optimizer`."""
+        meta: Any = type(module)
+        construct = meta.__call__
+        depth = [0]
+
+        def call(cls: Any, *args: Any, **kwargs: Any) -> Any:
+            depth[0] += 1
+            try:
+                made = construct(cls, *args, **kwargs)
+            finally:
+                depth[0] -= 1
+            if not depth[0] and isinstance(made, module) and not self.models:
+                self._note_module(made)
+            return made
+
+        meta.__call__ = call
+
+    def _note_module(self, model: Any) -> None:
+        from migrate_agent.tools.weights import leaves
+
+        shapes = {name: leaf.shape for name, leaf in leaves(model).items()}
+        for number in sorted({int(name.split("/")[1]) for name in self.start} - self.constructed.keys()):
+            prefix = f"start/{number}/"
+            theirs = {name.removeprefix(prefix): value.shape for name, value in self.start.items() if name.startswith(prefix)}
+            if shapes and shapes == theirs:
+                self.constructed[number] = model
+                self._load(number, model, [])
+                return
+
+    def _watch_updates(self) -> None:
+        """Note updates by `optax.apply_updates` of parameters that no `nnx.Optimizer` holds."""
+        import optax
+
+        namespace: Any = optax
+        own = optax.apply_updates
+
+        def apply_updates(params: Any, updates: Any) -> Any:
+            result = own(params, updates)
+            if not self._updating and not self.models:
+                self._note_parameters(result)
+            return result
+
+        namespace.apply_updates = apply_updates
+
+    def _note_parameters(self, params: Any) -> None:
+        import jax
+
+        values = {_path(path): leaf for path, leaf in jax.tree_util.tree_leaves_with_path(params)}
+        matches = [(number, _parameter_names(model)) for number, model in self.constructed.items()]
+        number, names = next(((number, names) for number, names in matches if names.keys() == values.keys()), (-1, {}))
+        if number < 0:
+            return
+        arrange = dict(names.values())
+        arrays = {names[path][0]: value for path, value in values.items()}
+        jax.debug.callback(lambda arrays: self._end_step(number, arrays, arrange), arrays, ordered=True)
+
+    def _end_step(self, number: int, arrays: Mapping[str, Any], arrange: Mapping[str, Any]) -> None:
+        trace = self.trace
+        trace.steps += 1
+        trace.add("step", optimizer=number)
+        self._latest[number] = {name: _arranged(value, arrange[name]) for name, value in arrays.items()}
+        if trace.wants(trace.steps):
+            trace.store(f"step/{trace.steps}/{number}", self._latest[number])
+        trace.end_step()
+
     def _begin(self, number: int, model: Any) -> None:
         """Give the model and the generator the state that the original had here."""
+        self._load(number, model, self.problems)
+        self._set_generator(number)
+
+    def _load(self, number: int, model: Any, problems: list[str]) -> None:
         from migrate_agent.tools.weights import StateDictError, load_state_dict
 
         prefix = f"start/{number}/"
         state = {name.removeprefix(prefix): value for name, value in self.start.items() if name.startswith(prefix)}
         if not state:
-            self.problems.append(f"the original has no optimizer number {number + 1}")
+            problems.append(f"the original has no optimizer number {number + 1}")
             return
         narrow = {
             name: value.astype(np.float32) if value.dtype == np.float64 and not self.exact else value for name, value in state.items()
@@ -198,8 +280,7 @@ class _Watch:
             for one in (model, *copies):
                 load_state_dict(one, narrow)
         except StateDictError as error:
-            self.problems.append(str(error))
-        self._set_generator(number)
+            problems.append(str(error))
 
     def _set_generator(self, number: int) -> None:
         for generator in _generators():
@@ -265,10 +346,31 @@ class _Watch:
 
         for number, model in enumerate(self.models):
             self.trace.store(f"end/{number}", state_dict(model))
+        for number, arrays in self._latest.items():
+            self.trace.store(f"end/{number}", arrays)
 
 
 DRAWS = ("rand", "randn", "randint", "randperm", "integer", "integers", "permutation", "normal", "uniform")
 """Methods of the generator with torch's stream, of which each is one draw of torch."""
+
+
+def _path(path: Any) -> str:
+    """The dotted path of a leaf of a tree of parameters, whatever the nodes are."""
+    parts = [str(getattr(key, "key", getattr(key, "name", getattr(key, "idx", key)))) for key in path]
+    return ".".join(part for part in parts if part not in ("value", "raw_value"))
+
+
+def _parameter_names(model: Any) -> dict[str, tuple[str, Any]]:
+    """Path of each parameter of a module → its name and axes in the original."""
+    import jax
+    from flax import nnx
+
+    from migrate_agent.tools.weights import leaves
+
+    of_variable = {id(leaf.variable): (name, leaf.axes) for name, leaf in leaves(model).items()}
+    paths = {".".join(map(str, path)): variable for path, variable in nnx.iter_graph(model) if isinstance(variable, nnx.Param)}
+    known = {_path(path) for path, _ in jax.tree_util.tree_leaves_with_path(nnx.state(model, nnx.Param))}
+    return {path: of_variable[id(variable)] for path, variable in paths.items() if path in known and id(variable) in of_variable}
 
 
 def _copies(model: Any) -> list[Any]:

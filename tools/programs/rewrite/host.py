@@ -225,7 +225,7 @@ class RewriteHost(cst.CSTTransformer):
             return [self._noted(line, line.visit(_CallCopies(others))) for line in lines]
         return lines
 
-    def _again(self, node: cst.CSTNode) -> cst.CSTNode:
+    def _again(self, node: cst.CSTNode) -> Any:
         """A second node like one, for another place of the file."""
         return self._noted(node, node.deep_clone())
 

@@ -84,8 +84,9 @@ def _new_value(small: cst.BaseSmallStatement) -> tuple[str, cst.BaseExpression] 
     """The name of the variable that a statement writes to, and its new value."""
     if isinstance(small, cst.Assign) and len(small.targets) == 1:
         target = small.targets[0].target
-        data = isinstance(target, cst.Attribute) and target.attr.value == "data" and isinstance(target.value, cst.Name)
-        return (target.value.value, small.value) if data else None  # type: ignore[union-attr]
+        if isinstance(target, cst.Attribute) and target.attr.value == "data" and isinstance(target.value, cst.Name):
+            return target.value.value, small.value
+        return None
     return _chain(small.value) if isinstance(small, cst.Expr) else None
 
 

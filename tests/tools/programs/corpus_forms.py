@@ -1,0 +1,227 @@
+"""Right programs in other forms, and single mistakes, in the rewrites of several forms of scripts: name, whether it is right, edits `old → new`."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Case(NamedTuple):
+    """A program that is made of a rewrite by edits, and whether it is right."""
+
+    name: str
+    right: bool
+    edits: tuple[tuple[str, str], ...]
+
+
+OPTIMIZER = "optimizer = nnx.Optimizer(model, optax.adam(1e-2, b1=0.9, b2=0.999, eps=1e-8), wrt=nnx.Param)"
+GRADIENTS = "    (loss, logits), grads = nnx.value_and_grad(loss_fn, has_aux=True)(model, x, y)\n    optimizer.update(model, grads)\n"
+HEAD = '@nnx.jit(donate_argnames=("model", "optimizer"))\ndef train_step(model, optimizer, x, y):\n'
+STEP = HEAD + GRADIENTS + "    return loss, logits\n"
+CALL = "loss, logits = train_step(model, optimizer, x, y)"
+ADAM = "optax.adam(1e-2, b1=0.9, b2=0.999, eps=1e-8)"
+
+FUNCTIONAL = """@jax.jit
+def train_step(params, opt_state, x, y):
+    def compute_loss(params):
+        logits = nnx.merge(graphdef, params)(x)
+        return cross_entropy(logits, y), logits
+
+    (loss, logits), grads = jax.value_and_grad(compute_loss, has_aux=True)(params)
+    updates, opt_state = tx.update(grads, opt_state, params)
+    return optax.apply_updates(params, updates), opt_state, loss, logits
+"""
+BY_OPTAX = """@nnx.jit
+def train_step(model, opt_state, x, y):
+    (loss, logits), grads = nnx.value_and_grad(loss_fn, has_aux=True)(model, x, y)
+    params = nnx.state(model, nnx.Param)
+    updates, opt_state = tx.update(grads, opt_state, params)
+    nnx.update(model, optax.apply_updates(params, updates))
+    return opt_state, loss, logits
+"""
+ADAM_BY_HAND = """
+
+def adam_by_hand(rate, b1=0.9, b2=0.999, eps=1e-8):
+    def init(params):
+        return jnp.zeros(()), jax.tree.map(jnp.zeros_like, params), jax.tree.map(jnp.zeros_like, params)
+
+    def update(grads, state, params=None):
+        count, m, v = state
+        count = count + 1
+        m = jax.tree.map(lambda m, g: b1 * m + (1 - b1) * g, m, grads)
+        v = jax.tree.map(lambda v, g: b2 * v + (1 - b2) * g**2, v, grads)
+        rates = jax.tree.map(lambda m, v: -rate * (m / (1 - b1**count)) / (jnp.sqrt(v / (1 - b2**count)) + eps), m, v)
+        return rates, (count, m, v)
+
+    return optax.GradientTransformation(init, update)
+
+
+"""
+HALVES = """    halves = x.reshape(2, -1, *x.shape[1:]), y.reshape(2, -1)
+
+    def add(grads, half):
+        (loss, logits), new = nnx.value_and_grad(loss_fn, has_aux=True)(model, *half)
+        return jax.tree.map(lambda g, n: g + n / 2, grads, new), (loss, logits)
+
+    zeros = jax.tree.map(jnp.zeros_like, nnx.state(model, nnx.Param))
+"""
+SCANNED = HALVES + "    grads, (losses, logits) = jax.lax.scan(add, zeros, halves)\n"
+LOOPED = (
+    HALVES
+    + "    rows = []\n    grads = zeros\n    for i in range(2):\n        grads, row = add(grads, (halves[0][i], halves[1][i]))\n"
+    + "        rows.append(row)\n    losses, logits = (jnp.stack(part) for part in zip(*rows, strict=True))\n"
+)
+FOLDED = "    loss, logits = losses.mean(), logits.reshape(-1, logits.shape[-1])\n    optimizer.update(model, grads)\n"
+
+PLAIN: tuple[Case, ...] = (
+    Case(
+        "functional, by jax.jit",
+        True,
+        (
+            (OPTIMIZER, f"graphdef, params = nnx.split(model)\ntx = {ADAM}\nopt_state = tx.init(params)"),
+            (STEP, FUNCTIONAL),
+            (CALL, "params, opt_state, loss, logits = train_step(params, opt_state, x, y)"),
+        ),
+    ),
+    Case(
+        "optax without nnx.Optimizer",
+        True,
+        (
+            (OPTIMIZER, f"tx = {ADAM}\nopt_state = tx.init(nnx.state(model, nnx.Param))"),
+            (STEP, BY_OPTAX),
+            (CALL, "opt_state, loss, logits = train_step(model, opt_state, x, y)"),
+        ),
+    ),
+    Case(
+        "functional with another rate",
+        False,
+        (
+            (OPTIMIZER, f"graphdef, params = nnx.split(model)\ntx = {ADAM.replace('1e-2', '1.001e-2')}\nopt_state = tx.init(params)"),
+            (STEP, FUNCTIONAL),
+            (CALL, "params, opt_state, loss, logits = train_step(params, opt_state, x, y)"),
+        ),
+    ),
+    Case(
+        "optax, whose state is not kept",
+        False,
+        (
+            (OPTIMIZER, f"tx = {ADAM}\nopt_state = tx.init(nnx.state(model, nnx.Param))"),
+            (STEP, BY_OPTAX),
+            (CALL, "_, loss, logits = train_step(model, opt_state, x, y)"),
+        ),
+    ),
+    Case(
+        "Adam as a chain",
+        True,
+        ((ADAM, "optax.chain(optax.scale_by_adam(b1=0.9, b2=0.999, eps=1e-8), optax.scale_by_learning_rate(1e-2))"),),
+    ),
+    Case("Adam by hand", True, (("\n\ndef loss_fn(", ADAM_BY_HAND + "def loss_fn("), (ADAM, "adam_by_hand(1e-2)"))),
+    Case(
+        "Adam by hand without its bias",
+        False,
+        (("\n\ndef loss_fn(", ADAM_BY_HAND.replace("(m / (1 - b1**count))", "m") + "def loss_fn("), (ADAM, "adam_by_hand(1e-2)")),
+    ),
+    Case("a constant schedule", True, ((ADAM, ADAM.replace("1e-2", "optax.constant_schedule(1e-2)")),)),
+    Case("halves of a batch by scan", True, ((GRADIENTS, SCANNED + FOLDED),)),
+    Case("halves of a batch by a loop", True, ((GRADIENTS, LOOPED + FOLDED),)),
+    Case("halves of a batch that add up", False, ((GRADIENTS, SCANNED.replace("g + n / 2", "g + n") + FOLDED),)),
+    Case("the second half of a batch alone", False, ((GRADIENTS, SCANNED.replace("g + n / 2", "n") + FOLDED),)),
+    Case(
+        "gradients alone, and the loss as a further value",
+        True,
+        (
+            ("    return loss, logits\n\n\n@", "    return loss, (loss, logits)\n\n\n@"),
+            ("(loss, logits), grads = nnx.value_and_grad(", "grads, (loss, logits) = nnx.grad("),
+        ),
+    ),
+    Case("no memory given away", True, (('@nnx.jit(donate_argnames=("model", "optimizer"))', "@nnx.jit"),)),
+    Case(
+        "the loss by hand",
+        True,
+        (("cross_entropy(logits, y)", "-jnp.mean(jnp.take_along_axis(jax.nn.log_softmax(logits), y[:, None], axis=1))"),),
+    ),
+    Case(
+        "the loss by hand, over all classes",
+        False,
+        (("cross_entropy(logits, y)", "-jnp.mean(jax.nn.log_softmax(logits) * jax.nn.one_hot(y, 3))"),),
+    ),
+    Case(
+        "lines kept, and printed at the end",
+        True,
+        (
+            ("for step in range(6):", "lines = []\nfor step in range(6):"),
+            ("        print(f", "        lines.append(f"),
+            ('{accuracy.item():.3f}")\n', '{accuracy.item():.3f}")\nprint("\\n".join(lines))\n'),
+        ),
+    ),
+    Case("the loss as a number of Python", True, (("{loss.item():.4f}", "{float(loss):.4f}"),)),
+    Case("a loop by hand", True, (("for step in range(6):", "step = -1\nwhile step < 5:\n    step += 1"),)),
+    Case("a batch by take", True, (("inputs[index], targets[index]", "jnp.take(inputs, index, axis=0), jnp.take(targets, index)"),)),
+    Case("targets of another batch", False, (("inputs[index], targets[index]", "inputs[index], targets[jnp.roll(index, 1)]"),)),
+    Case("accuracy of the batch before", False, (("jnp.argmax(logits, axis=1) == y", "jnp.argmax(logits, axis=1) == jnp.roll(y, 1)"),)),
+)
+"""In the rewrite of `scripts.TRAIN`."""
+
+ADVERSARIAL: tuple[Case, ...] = (
+    Case("statistics of the generator counted twice", False, (("nnx.clone(netG)(noise)", "netG(noise)"),)),
+    Case("the generator's labels", False, (("jnp.full_like(label, real_label)", "jnp.full_like(label, fake_label)"),)),
+    Case("the real half of the loss alone", False, (("return errD_real + errD_fake, (", "return errD_real, ("),)),
+    Case("the mean of both losses", False, (("return errD_real + errD_fake, (", "return (errD_real + errD_fake) / 2, ("),)),
+    Case(
+        "one state for two optimizers",
+        False,
+        (("optimizerG = nnx.Optimizer(\n    netG,", "optimizerG = nnx.Optimizer(\n    netD,"),),
+    ),
+    Case("a generator with the discriminator's gradient", False, (("output = netD(fake)", "output = netD(lax.stop_gradient(fake))"),)),
+)
+"""In the rewrite of `forms.ADVERSARIAL`."""
+
+LANGUAGE_MODEL: tuple[Case, ...] = (
+    Case(
+        "no hidden state is carried",
+        False,
+        (
+            (
+                "loss, hidden = train_step(model, optimizer, data, hidden, targets)",
+                "loss, _ = train_step(model, optimizer, data, hidden, targets)",
+            ),
+        ),
+    ),
+    Case("the last weights in place of the best", False, (("load_object_state(model, load_checkpoint(args.save))", "pass"),)),
+    Case("clipping left out", False, (("grads, _ = clip_grad_norm(grads, args.clip)", "pass"),)),
+)
+"""In the rewrite of `forms.LANGUAGE_MODEL`."""
+
+AVERAGED: tuple[Case, ...] = (
+    Case("the last batches dropped", False, ((" or i + 1 == len(loader)", ""),)),
+    Case(
+        "gradients that are not set to zero",
+        False,
+        (("            grads = zero_gradients(model)\n            update", "            update"),),
+    ),
+    Case("a loss that is not divided", False, (("cross_entropy(logits, y) / accumulation", "cross_entropy(logits, y)"),)),
+    Case("an average with its weights exchanged", False, (("ema_p * decay + (1 - decay) * p", "p * decay + (1 - decay) * ema_p"),)),
+    Case(
+        "clipping of each batch",
+        False,
+        (("jax.tree.map(jnp.add, grads, new)", "jax.tree.map(jnp.add, grads, clip_grad_norm(new, 1.0)[0])"),),
+    ),
+    Case("sums by another function", True, (("jax.tree.map(jnp.add, grads, new)", "jax.tree.map(lambda g, n: n + g, grads, new)"),)),
+    Case(
+        "an average by optax",
+        True,
+        (("lambda p, ema_p: ema_p * decay + (1 - decay) * p", "lambda p, ema_p: optax.incremental_update(p, ema_p, 1 - decay)"),),
+    ),
+)
+"""In the rewrite of `forms.AVERAGED`."""
+
+ONE_CYCLE: tuple[Case, ...] = (
+    Case("a momentum that does not change", False, ((", b1=one_cycle_momentum(epochs * len(loader))", ""),)),
+    Case(
+        "rates an epoch at a time",
+        False,
+        (("        loss = train_step(x, y)\n        scheduler.step()", "        loss = train_step(x, y)\n    scheduler.step()"),),
+    ),
+)
+"""In the rewrite of `forms.ONE_CYCLE`."""
+
+CASES = {"plain": PLAIN, "adversarial": ADVERSARIAL, "language_model": LANGUAGE_MODEL, "averaged": AVERAGED, "one_cycle": ONE_CYCLE}
