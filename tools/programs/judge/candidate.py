@@ -117,20 +117,20 @@ class _Watch:
             size = tuple(shape)
             # The numbers of each call, also where the caller is compiled.
             callback: Any = jax.experimental.io_callback
-            numbers = callback(lambda: self.paired.draw(kind, size), jax.ShapeDtypeStruct(size, np.float64), ordered=True)
+            struct: Any = jax.ShapeDtypeStruct
+            numbers = callback(lambda: self.paired.draw(kind, size), struct(size, np.float64), ordered=True)
             return numbers.astype(dtype)
 
         def uniform(key: Any, low: Any, high: Any, shape: Any, dtype: Any) -> Any:
             return jnp.asarray(low + drawn("uniform", shape, dtype) * (high - low), dtype)
 
-        replacements = {
+        replacements: dict[str, Callable[..., Any]] = {
+            "_uniform": uniform,
             "_normal": lambda key, shape, dtype: drawn("normal", shape, dtype),
             "_exponential": lambda key, shape, dtype: drawn("exponential", shape, dtype),
             "_gumbel": lambda key, shape, dtype, mode: -jnp.log(drawn("exponential", shape, dtype)),
         }
-        # The order of the arguments is that of jax's private kernels.
-        names = {"_uniform": lambda key, low, high, shape, dtype: uniform(key, low, high, shape, dtype), **replacements}
-        for name, replacement in names.items():
+        for name, replacement in replacements.items():
             setattr(core, name, self._once_active(getattr(core, name), replacement))
 
     def _once_active(self, own: Callable[..., Any], replacement: Callable[..., Any]) -> Callable[..., Any]:
