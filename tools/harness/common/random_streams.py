@@ -16,6 +16,8 @@ from migrate_agent.tools.harness.common import budgets
 KINDS = ("uniform", "normal", "integers", "exponential", "permutation", "beta")
 HOST = "host"
 """The kind of draws from a generator of Python or numpy, which cannot be paired, and which `jit` fixes."""
+REPEATED = "repeated"
+"""The kind that stands for steps of a loop that all draw with one key, so that they draw the same numbers."""
 Tilt = Literal["", "low", "high"]
 """Range of uniform numbers and integers: all of it, or alternately its low and high end ("low" starts low, "high" high)."""
 AXES = 6

@@ -8,8 +8,8 @@ from __future__ import annotations
 import importlib
 import sys
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from functools import cache, wraps
 from typing import Any, NamedTuple, cast
 
@@ -18,9 +18,10 @@ import jax.numpy as jnp
 import numpy as np
 from flax import nnx
 
-from migrate_agent.tools.harness.common.random_streams import Stream, beta
+from migrate_agent.tools.harness.common.random_streams import NO_CUSTOMS, Stream, beta
 from migrate_agent.tools.harness.common.xla_flags import KERNEL_LIBRARY, library, set_flag
 from migrate_agent.tools.harness.jax_side.backward_draws import Again, Heard, key_data
+from migrate_agent.tools.harness.jax_side.loop_draws import LoopKeys, Repeated, Requests, static_steps, tables
 
 NARROW = {"float32": "float64", "float16": "float64", "bfloat16": "float64", "complex64": "complex128"}
 ALIASES = ("float32", "float16", "bfloat16", "complex64", "single", "csingle")
@@ -151,6 +152,10 @@ class Draws:
         """Whether a mask was drawn in a branch since this was set to false."""
         for name in ("cond", "switch"):
             setattr(jax.lax, name, self._branching(getattr(jax.lax, name)))
+        self.loops = 0
+        """How many compiled loops the function that is being traced stands in."""
+        self.loop_keys = LoopKeys()
+        self._replace_loops()
         self._note_what_is_asked()
 
     def _branching(self, choose: Callable[..., Any]) -> Callable[..., Any]:
@@ -180,6 +185,97 @@ class Draws:
 
         return chosen
 
+    def _replace_loops(self) -> None:
+        """`lax.fori_loop` and `lax.scan` whose steps draw as those of torch's loop do, and `nnx.fori_loop`, which traces its step once more."""
+        lax: Any = jax.lax
+        fori_loop, scan, of_modules = lax.fori_loop, lax.scan, nnx.fori_loop
+
+        @wraps(fori_loop)
+        def looped(lower: Any, upper: Any, body_fun: Any, init_val: Any, **options: Any) -> Any:
+            with self._in_steps(static_steps(lower, upper), lambda: jax.eval_shape(body_fun, lower, init_val)) as drawing:
+                step = drawing(body_fun, lambda i, carry: i - lower)
+                return fori_loop(lower, upper, step, init_val, **options)
+
+        @wraps(scan)
+        def scanned(f: Any, init: Any, xs: Any = None, length: Any = None, **options: Any) -> Any:
+            leaves = jax.tree.leaves(xs)
+            steps = int(length) if length is not None else leaves[0].shape[0] if leaves else None
+            shape_of: Any = jax.ShapeDtypeStruct
+            first = jax.tree.map(lambda leaf: shape_of(leaf.shape[1:], leaf.dtype), xs)
+            with self._in_steps(steps, lambda: jax.eval_shape(f, init, first)) as drawing:
+                step = drawing(lambda carry, x: f(carry[1], x), lambda carry, x: carry[0])
+                counted = lambda carry, x: _counted(carry[0], step(carry, x))  # noqa: E731
+                (_, last), rows = scan(counted, (jnp.int32(0), init), xs, length, **options)
+                return last, rows
+
+        @wraps(of_modules)
+        def looped_modules(lower: Any, upper: Any, body_fun: Any, init_val: Any, **options: Any) -> Any:
+            outside = self.loops
+
+            @wraps(body_fun)
+            def body(i: Any, value: Any) -> Any:
+                # flax traces a step for the structure of its result, before the loop is there.
+                with nullcontext() if self.loops > outside else self._unheard():
+                    return body_fun(i, value)
+
+            return of_modules(lower, upper, body, init_val, **options)
+
+        lax.fori_loop, lax.scan, nnx.fori_loop = looped, scanned, looped_modules
+
+    @contextmanager
+    def _unheard(self) -> Iterator[Requests]:
+        """A context in which draws are written down, and are draws of nobody."""
+        stream, heard, rates = self.stream, self.heard, len(self.rates)
+        requests = Requests(0, customs=stream.customs if stream is not None else NO_CUSTOMS)
+        self.stream, self.heard = None if stream is None else requests, None
+        try:
+            with self.apart():
+                yield requests
+        finally:
+            self.stream, self.heard = stream, heard
+            del self.rates[rates:]
+
+    @contextmanager
+    def _in_steps(self, steps: int | None, trial: Callable[[], object]) -> Iterator[Callable[[Any, Any], Any]]:
+        """A context for the trace of a loop; gives what makes a step of its body that draws the numbers of the step whose number it is told."""
+        stream, rates = self.stream, len(self.rates)
+        self.loops += 1
+        try:
+            asked = self._asked_in_step(stream, trial) if steps else ()
+            if not asked or stream is None or steps is None:
+                yield lambda body, number: body
+                # Natively what a step draws is drawn in each.
+                self.rates += self.rates[rates:] * ((steps or 1) - 1)
+                return
+            before, rows = len(stream.draws), tables(stream, asked, steps)
+            self.loop_keys.places += 1
+            place = self.loop_keys.places
+
+            def drawing(body: Any, number: Any) -> Any:
+                def step(*arguments: Any) -> Any:
+                    index = number(*arguments)
+                    drawn = Repeated(0, draws=stream.draws[:before], customs=stream.customs, tables=rows, step=index, place=place)
+                    self.stream = drawn
+                    try:
+                        return body(*arguments)
+                    finally:
+                        self.stream = stream
+
+                return step
+
+            with self.apart():
+                yield drawing
+        finally:
+            self.loops -= 1
+
+    def _asked_in_step(self, stream: Stream | None, trial: Callable[[], object]) -> Sequence[Any]:
+        """What one step of a loop asks for; nothing where that is not drawn by its steps: in branches, and in backward passes."""
+        if stream is None or isinstance(stream, (Again, Repeated, Requests)):
+            return ()
+        with self._unheard() as requests:
+            trial()
+        return () if requests.optional else requests.asked
+
     def _dispatch(self, name: str) -> Callable[..., Any]:
         replacement = getattr(self, name.removeprefix("_"))
 
@@ -197,6 +293,8 @@ class Draws:
             stream.key = key
         elif self.heard is not None:
             self.heard.hear(len(stream.draws), key)
+        if isinstance(stream, Repeated):
+            self.loop_keys.hear((stream.place, stream.position), stream.step, key_data(key))
         before = len(stream.draws)
         values = replacement(stream, key, *args, **kwargs)
         if self.branches:
@@ -299,7 +397,7 @@ class Draws:
 
     def shuffle(self, stream: Stream, key: Any, x: Any, axis: int) -> Any:
         """`jax.random.permutation` of a range."""
-        order = stream.draw("permutation", (x.shape[axis],)).astype(np.int64)
+        order = stream.draw("permutation", (x.shape[axis],)).astype(int)
         return jnp.take(x, order, axis=axis)
 
     def permutation(self, stream: Stream, key: Any, x: Any, axis: int, independent: bool) -> Any:
@@ -320,6 +418,12 @@ class Draws:
         """`jax.random.bits`: noted, because raw bits cannot be paired."""
         stream.note("bits", shape)
         return self._own["_random_bits"](key, bit_width, shape)
+
+
+def _counted(number: Any, result: Any) -> Any:
+    """The result of a step of `scan` with the number of the next one."""
+    carry, row = result
+    return (number + 1, carry), row
 
 
 def _trace() -> Any:

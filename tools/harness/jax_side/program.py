@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from flax import nnx
 
 from migrate_agent.tools.harness.common import host_random, methods, trees
-from migrate_agent.tools.harness.common.random_streams import NO_CUSTOMS, USUAL, Customs, Drawing, Stream
+from migrate_agent.tools.harness.common.random_streams import NO_CUSTOMS, REPEATED, USUAL, Customs, Drawing, Stream
 from migrate_agent.tools.harness.common.xla_flags import quick
 from migrate_agent.tools.harness.jax_side.backward_draws import Again, Heard, Keys
 from migrate_agent.tools.harness.jax_side.comparisons import compares, quick_for
@@ -58,6 +58,8 @@ class Program:
         self.gradient, self.paired, self.drawing, self.customs = gradient, paired, drawing, customs
         self.traced = Traced()
         self.rearranged = False
+        self.repeats = False
+        """Whether two steps of a loop drew the same numbers in the last run."""
         self.again = False  # whether the backward pass draws, as one that the candidate defines may
         self._known: dict[Any, Traced] = {}
         self._telling: dict[Any, tuple[Heard, Any]] = {}
@@ -75,6 +77,7 @@ class Program:
         if self.again and (keys := self._keys(*arguments)) is not None:
             result = self.jitted(*arguments, keys)
         self.traced = self._known.setdefault(_shapes(leaves), self.traced)
+        self.repeats = self.draws.loop_keys.take_repeated()
         return result
 
     def _compiled(self, arguments: tuple[Any, ...]) -> Callable[..., Any]:
@@ -106,7 +109,12 @@ class Program:
         return narrow_float(self.jitted.trace(trainable, rest, list(leaves), dict(targets), mask_ones).jaxpr.jaxpr)
 
     def executed(self, trainable: Any, rest: Any, leaves: Sequence[Any], mask_ones: Any = None) -> list[list[object]]:
-        """The draws of a run of the program that `traced` describes, without those in branches that the run does not take."""
+        """The draws of a run of the program that `traced` describes, without those in branches that the run does not take.
+
+        One of kind `REPEATED` stands for steps of a loop that drew the same numbers.
+        """
+        if self.repeats:
+            return [*self.traced.draws, [REPEATED, [], None]]
         if self.traced.branching is None:
             return self.traced.draws
         keys = self._keys(trainable, rest, leaves, {}, mask_ones)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from migrate_agent.tools.harness.common.random_streams import HOST
+from migrate_agent.tools.harness.common.random_streams import HOST, REPEATED
 from migrate_agent.tools.types import Verdict
 from migrate_agent.tools.verify.checks.base import Check
 from migrate_agent.tools.verify.compare.pairs import UNPAIRED, drawn, paired
@@ -13,9 +13,11 @@ from migrate_agent.tools.verify.evidence.candidate import Results
 
 FIXED = "it draws from a generator of Python or numpy while it is traced: `jit` fixes the number, `jax.random` draws one for each call"
 
+ALIKE = "steps of a loop draw with one key, so that they all draw the same numbers: split the key, or fold the number of the step into it"
+
 
 def judge(results: Results) -> Verdict | None:
-    """Fail where one side drops and the other does not, or where the candidate draws on the host; `unverified` where other draws do not pair up.
+    """Fail where one side drops and the other does not, or where the candidate draws on the host or the same in each step; `unverified` where other draws do not pair up.
 
     Applies where either side draws.
     """
@@ -27,6 +29,8 @@ def judge(results: Results) -> Verdict | None:
         drawing += bool(theirs or ours)
         if any(draw[0] == HOST for draw in ours):
             return Verdict("numeric", "randomness", "fail", detail=f"{scenario.name}: {FIXED}")
+        if any(draw[0] == REPEATED for draw in ours):
+            return Verdict("numeric", "randomness", "fail", detail=f"{scenario.name}: {ALIKE}")
         if not paired(scenario, answer):
             detail = f"{scenario.name}: {UNPAIRED}: {_told(ours)} instead of {_told(theirs)}"
             return Verdict("numeric", "randomness", "unverified", detail=detail[:300])
