@@ -162,6 +162,9 @@ class Observed:
     changed: Literal["", "alone", "returned", "inside"] = ""
     """Of a name that is an argument: whether a call changed the tensor in place, and gave back that very tensor (`returned`; `alone` where
     nothing else in the calling function held its memory) or something else (`inside`)."""
+    causal: bool | None = None
+    """Of a call in a loop that appends to its argument: whether what followed in that argument changed nothing of the result before it.
+    `None` where that is not known."""
 
 
 Observations = Mapping[str, Mapping[Span, Observed]]

@@ -21,14 +21,17 @@ from types import CodeType, ModuleType
 from typing import Any
 
 from migrate_agent.tools.harness.common.partial_import import reduced
+from migrate_agent.tools.record.causality import Probe
 from migrate_agent.tools.record.function_calls import OBSERVE_FUNCTION, FunctionCapture, decorate_functions
 from migrate_agent.tools.record.kernel_calls import OBSERVE_KERNEL, KernelCapture, Skipped, decorate_launchers
 from migrate_agent.tools.record.observe import Recorder
+from migrate_agent.tools.scan.growing_loops import growing_loops
 from migrate_agent.tools.types import Span
 
 OBSERVE = "__migrate_agent_observe__"
 OBSERVE_CALL = "__migrate_agent_observe_call__"
 OBSERVE_ATTRIBUTE = "__migrate_agent_observe_attribute__"
+OBSERVE_CALLEE = "__migrate_agent_observe_callee__"
 OBSERVED = (
     ast.Name,
     ast.Attribute,
@@ -43,7 +46,9 @@ OBSERVED = (
     ast.Await,
     ast.Yield,
 )
-UNTOUCHED_NAMES = frozenset({"super", "__class__", OBSERVE, OBSERVE_CALL, OBSERVE_ATTRIBUTE, OBSERVE_KERNEL, OBSERVE_FUNCTION})
+UNTOUCHED_NAMES = frozenset(
+    {"super", "__class__", OBSERVE, OBSERVE_CALL, OBSERVE_ATTRIBUTE, OBSERVE_CALLEE, OBSERVE_KERNEL, OBSERVE_FUNCTION}
+)
 _LINE = re.compile(r"\r\n|\r|\n")
 
 
@@ -70,6 +75,7 @@ class Instrument(ast.NodeTransformer):
         self._recorder = recorder
         self._depth = int(script)
         self._callee = False
+        self._probes: dict[int, Probe] = {}  # identity of a call in a growing loop → what is asked of it
         self._named: dict[int, tuple[ast.expr, int]] = {}  # identity of a recorder call around a name → that call, the name's entry
 
     def visit(self, node: ast.AST) -> Any:
@@ -115,13 +121,29 @@ class Instrument(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         self._callee = True
-        node.func = self.visit(node.func)
+        node.func = self._callee_of(node)
         node.args = [self.visit(argument) for argument in node.args]
         for keyword in node.keywords:
             keyword.value = self.visit(keyword.value)
         return node
 
+    def _callee_of(self, node: ast.Call) -> ast.expr:
+        probe = self._probes.get(id(node))
+        callee: ast.expr = self.visit(node.func)
+        if probe is None:
+            return callee
+        number = ast.Constant(self._recorder.probe(self._columns.span(node), probe))
+        call = ast.Call(ast.Name(OBSERVE_CALLEE, ast.Load()), [number, callee], [])
+        for new in (call, call.func, number):
+            ast.copy_location(new, callee)
+        return call
+
     def _function(self, node: Any) -> Any:
+        self._probes |= {
+            id(reading.call): Probe(reading.argument, growing.axis, reading.part, reading.axis)
+            for growing in growing_loops(node)
+            for reading in growing.readings
+        }
         node.args = self.visit(node.args)
         self._depth += 1
         node.body = self._statements(node.body) if isinstance(node.body, list) else self.visit(node.body)
@@ -294,6 +316,7 @@ def install(
     setattr(builtins, OBSERVE, recorder.observe)
     setattr(builtins, OBSERVE_CALL, recorder.observe_call)
     setattr(builtins, OBSERVE_ATTRIBUTE, recorder.observe_attribute)
+    setattr(builtins, OBSERVE_CALLEE, recorder.observe_callee)
     finder = Finder(files, recorder, torch_imported, watched)
     sys.meta_path.insert(0, finder)
     return finder

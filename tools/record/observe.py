@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any, Literal
 
+from migrate_agent.tools.record.causality import Probe
 from migrate_agent.tools.record.kinds import EXACT, Kinds, base_kind, is_lazy
 from migrate_agent.tools.types import Observed, Span
 
@@ -52,6 +55,11 @@ class Recorder:
         self.kinds = kinds or Kinds()
         self.entries: list[Entry] = []
         self.files: list[tuple[str, int]] = []
+        self.probes: dict[int, tuple[str, Span, Probe]] = {}
+        """Calls of which it is asked whether they are causal: number → file, place, and the question."""
+        self.active = True
+        self.quiet: Callable[[], AbstractContextManager[object]] = nullcontext
+        """A context in which nothing is recorded."""
         self._changed = changed
 
     def begin(self, path: str) -> None:
@@ -63,8 +71,19 @@ class Recorder:
         self.entries.append(Entry(span))
         return len(self.entries) - 1
 
+    def probe(self, span: Span, probe: Probe) -> int:
+        """A call in a growing loop; gives the number that the instrumented code passes to `observe_callee`."""
+        self.probes[len(self.probes)] = (self.files[-1][0], span, probe)
+        return len(self.probes) - 1
+
+    def observe_callee(self, number: int, callee: Any) -> Any:
+        """What is called in place of `callee`: the same, and then it is asked whether it is causal."""
+        return self.probes[number][2].watch(callee, self.quiet) if self.active else callee
+
     def observe(self, index: int, value: Any) -> Any:
         """Record kind, shape and dtype of `value`, and return it. Never raises."""
+        if not self.active:
+            return value
         entry = self.entries[index]
         cls = type(value)
         # Most evaluations end here: a training loop evaluates the same expression millions of
@@ -158,6 +177,9 @@ class Recorder:
                         entry.changed,
                     )
                     rows[entry.span] = merge(rows.get(entry.span), observed)
+        for path, span, probe in self.probes.values():
+            if span in result.get(path, {}):
+                result[path][span] = replace(result[path][span], causal=probe.causal)
         return result
 
 
@@ -214,4 +236,5 @@ def merge(first: Observed | None, second: Observed) -> Observed:
         tuple(dict.fromkeys(first.dtypes + second.dtypes))[:MAX_SHAPES],
         first.whole and second.whole,
         max(first.changed, second.changed, key=CHANGES.index),
+        second.causal if first.causal is None else first.causal if second.causal is None else first.causal and second.causal,
     )

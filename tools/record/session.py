@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -53,6 +54,7 @@ class Session:
         self._files: dict[str, str] = {}
         self.recorder = Recorder(Kinds(self.own), changed)
         self.capture = Capture(self.unit_of, self.own, max_bytes, changed)
+        self.recorder.quiet = self.quiet
         self.kernels = KernelCapture(lambda: self.capture.active, changed)
         self._launching = launching
         self.functions = FunctionCapture(self.capture)
@@ -60,6 +62,16 @@ class Session:
         for unit in functions:
             path, _, name = unit.rpartition(":")
             self._functions[path] = self._functions.get(path, frozenset()) | {name}
+
+    @contextmanager
+    def quiet(self) -> Iterator[None]:
+        """A context in which what torch and the repository do is not recorded."""
+        active = self.recorder.active, self.capture.active
+        self.recorder.active = self.capture.active = False
+        try:
+            yield
+        finally:
+            self.recorder.active, self.capture.active = active
 
     def install(self) -> None:
         """Instrument files that are imported from now on, and capture as soon as torch is there."""

@@ -71,7 +71,7 @@ def kernel_call_from_json(data: Mapping[str, Any], folder: Path) -> KernelCall:
 
 
 def observations_to_json(observations: Observations) -> dict[str, Any]:
-    """File → rows of span, kinds, shapes, dtypes, whole, changed."""
+    """File → rows of span, kinds, shapes, dtypes, whole, changed, causal."""
     return {
         path: [
             [
@@ -81,6 +81,7 @@ def observations_to_json(observations: Observations) -> dict[str, Any]:
                 list(observed.dtypes),
                 observed.whole,
                 observed.changed,
+                observed.causal,
             ]
             for span, observed in rows.items()
         ]
@@ -98,6 +99,7 @@ def observations_from_json(data: Mapping[str, Any]) -> dict[str, dict[Span, Obse
                 tuple(map(str, row[6])),
                 bool(row[7]),
                 next((change for change in CHANGES if [change] == row[8:9]), ""),
+                row[9] if len(row) > 9 and isinstance(row[9], bool) else None,
             )
             for row in rows
         }

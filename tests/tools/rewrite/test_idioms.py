@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import ast
+import importlib
 import importlib.util
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
+import jax
+import jax.numpy as jnp
 import pytest
+from flax import nnx
 
 from migrate_agent.tests.tools.compiling import unoptimised
 from migrate_agent.tests.tools.rewrite.migrating import Calls, Migrated, compare, migrated
@@ -46,6 +51,21 @@ def test_nothing_is_left_open(work: Migrated) -> None:
 @pytest.mark.parametrize(("module", "name"), CASES)
 def test_as_torch(work: Migrated, module: str, name: str) -> None:
     compare(work, module, name, training=module in TRAINED)
+
+
+def test_sequences_grow_in_buffers_where_that_is_exact(work: Migrated) -> None:
+    classes = {
+        node.name: ast.unparse(node) for node in ast.parse(work.draft.files["growing_jax.py"]).body if isinstance(node, ast.ClassDef)
+    }
+    as_they_were = {"Bidirectional", "LastAlone", "OtherLimit"}
+    assert {name for name in CALLS["growing"] if "jnp.concatenate" in classes[name]} == as_they_were
+    assert {name for name in CALLS["growing"] if "nnx.fori_loop" in classes[name]} == CALLS["growing"].keys() - as_they_were
+
+
+def test_all_steps_are_one_program(work: Migrated) -> None:
+    model = importlib.import_module("growing_jax").Cropped(rngs=nnx.Rngs(0))
+    programs = [jax.make_jaxpr(lambda x, steps=steps: model(x, steps))(jnp.zeros((2, 3), int)) for steps in (4, 40)]
+    assert len({len(str(program).splitlines()) for program in programs}) == 1
 
 
 def test_what_lambdas_initialise_is_assigned(work: Migrated) -> None:

@@ -45,6 +45,7 @@ from migrate_agent.tools.rewrite.rules.cleanup.unexercised import StubUnexercise
 from migrate_agent.tools.rewrite.rules.cleanup.unmigrated_references import StubUnmigratedReferences
 from migrate_agent.tools.rewrite.rules.cleanup.unused_locals import DropUnusedLocals
 from migrate_agent.tools.rewrite.rules.control_flow.constants import DecideConstants
+from migrate_agent.tools.rewrite.rules.control_flow.growing_loops import GrowInBuffers
 from migrate_agent.tools.rewrite.rules.control_flow.loop_exits import ReplaceLoopExits
 from migrate_agent.tools.rewrite.rules.control_flow.prints import DropPrintsOfValues
 from migrate_agent.tools.rewrite.rules.control_flow.tensor_branches import (
@@ -209,6 +210,7 @@ CONTROL_FLOW: tuple[type[Rule], ...] = (
     ReplaceTensorLoops,
     ReplaceLoopExits,
     ReplaceEarlyReturns,
+    GrowInBuffers,  # wraps what the rules above made of the body in a function
 )
 
 # What rewriting has made constant is decided: a constant that the source itself says stays.
@@ -264,6 +266,7 @@ TRACED_ONLY: frozenset[type[Rule]] = frozenset(
         ReplaceBranchChains,
         ReplaceTensorLoops,
         ReplaceEarlyReturns,
+        GrowInBuffers,
         DropUnusedLocals,
         StubUnexercised,
         RefuseUncertainKinds,
