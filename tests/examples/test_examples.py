@@ -26,7 +26,8 @@ for example in json.load(sys.stdin):
     names = {"torch": torch, **vars(home)}
     exec(example["setup"], names)
     module = eval(f"{name}({example['init']})", names)
-    output = eval(f"_module({example['call']})", names | {"_module": module})
+    called = getattr(module, example["method"]) if example["method"] else module
+    output = eval(f"_called({example['call']})", names | {"_called": called})
     output = output if isinstance(output, tuple) else (output,)
     assert all(leaf.isfinite().all() for leaf in output if leaf is not None)
     shapes.append([None if leaf is None else list(leaf.shape) for leaf in output])
@@ -44,7 +45,7 @@ def python(folder: Path, *arguments: str, text: str = "") -> str:
 
 def run_examples(name: str) -> dict[str, Any]:
     folder = EXAMPLES / name
-    tables = [table.model_dump(include={"module", "setup", "init", "call"}) for table in load_config(folder).example]
+    tables = [table.model_dump(include={"module", "setup", "init", "call", "method"}) for table in load_config(folder).example]
     result: dict[str, Any] = json.loads(python(folder, "-c", RUN_EXAMPLES, text=json.dumps(tables)))
     return result
 
@@ -58,7 +59,7 @@ VIT = ["Attention", "PatchEmbed", "TransformerBlock", "VisionTransformer"]
 @pytest.mark.parametrize(
     ("name", "classes", "shapes"),
     [
-        ("gpt", {"model": GPT}, [[[2, 32, 128], None], [[2, 32, 128], []]]),
+        ("gpt", {"model": GPT}, [[[2, 32, 128], None], [[2, 32, 128], []], [[2, 7]], [[2, 11]]]),
         (
             "vision",
             {"vision.layers": LAYERS, "vision.resnet": RESNET, "vision.vit": VIT},
