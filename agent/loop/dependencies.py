@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from textwrap import shorten
 
 from migrate_agent.agent.loop.context import Context
-from migrate_agent.agent.runs.class_text import class_names
+from migrate_agent.agent.runs.class_text import class_names, function_names
 from migrate_agent.tools.types import Cause, Draft, Evidence, Unit, UnitReport
 
 LONGEST = 160
@@ -27,11 +27,12 @@ def blocking(context: Context, position: int, draft: Draft, evidence: Evidence |
     """Which unit stands in the way of the one at a place of the plan, and why; "" where none does.
 
     That is one whose rewrite the draft holds, or whose stub the evidence says was used. One that no example reaches (an abstract base) is in
-    nobody's way: what of it is used was judged with this one. One that was tried and could not be judged is.
+    nobody's way: what of it is used was judged with this one. One that was tried and could not be judged is, where it is a module: the calls
+    of this unit show nothing of how it is built alone. A function is what it is here, so that only one with a failed check stands in the way.
     """
     own = context.plan.order[position]
     settled = context.settled(position)
-    defined = {(path, name) for path, text in draft.files.items() for name in class_names(text)}
+    defined = {(path, name) for path, text in draft.files.items() for name in (*class_names(text), *function_names(text))}
     for other in context.inventory.units:
         if other.id == own or (other.target, other.name) not in defined:
             continue
@@ -46,7 +47,9 @@ def _held(context: Context, settled: Mapping[str, UnitReport], own: str, other: 
     report = settled.get(other.id)
     beside = other.id in context.plan.cycle(own)
     if report is None:
-        return "" if beside else _untried(context, other)
+        return "" if beside or other.kind == "function" else _untried(context, other)
+    if other.kind == "function" and report.status != "failed":
+        return ""
     if report.status == "verified" or _unreached(report) or (beside and context.waits(context.plan.order.index(other.id))):
         return ""
     return _told(report)

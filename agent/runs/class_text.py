@@ -78,6 +78,14 @@ def _class_node(tree: ast.AST, name: str) -> ast.ClassDef | None:
     return node if isinstance(node, ast.ClassDef) else None
 
 
+def function_names(text: str) -> set[str]:
+    """Names of the functions at the top of a file; none where it does not parse."""
+    try:
+        return {node.name for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)}
+    except SyntaxError:
+        return set()
+
+
 def class_names(text: str) -> set[str]:
     """Qualified names of all classes that a file defines, those inside other classes included; none where it does not parse."""
 
