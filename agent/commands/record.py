@@ -21,7 +21,7 @@ from migrate_agent.tools.types import Inventory, Recording
 
 
 def record(root: Path, command: Sequence[str]) -> int:
-    """Run the command in the working tree and store the recording; gives the exit status: 0 where any module class was called."""
+    """Run the command in the working tree and store the recording; gives the exit status: 0 where any module or function was called."""
     repository, progress = open_repository(root), Progress()
     with locked(home_of(repository.common)):
         inventory = scan(repository.root)

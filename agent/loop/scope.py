@@ -19,7 +19,7 @@ def require_units(inventory: Inventory, root: str) -> None:
     broken = [file.path for file in inventory.files if file.error]
     suffix = f" ({len(broken)} files do not parse, {broken[0]} first)" if broken else ""
     if any(file.uses_torch for file in inventory.files):
-        raise UsageError(f"{root} uses torch, but defines no torch.nn.Module class: nothing to migrate{suffix}")
+        raise UsageError(f"{root} uses torch, but defines no torch.nn.Module and no function of tensor maths: nothing to migrate{suffix}")
     raise UsageError(f"{root} has no Python file that imports torch: nothing to migrate{suffix}")
 
 

@@ -77,7 +77,7 @@ def inside(path: Path) -> Path:
         (inside, [], "lies inside the repository"),
         (with_files({"a.py": "print(1)\n"}), [], "no Python file that imports torch"),
         (with_files({"readme": "hi"}), [], "no Python file that imports torch"),
-        (with_files({"a.py": "import torch\nx = torch.ones(1)\n"}), [], "defines no torch.nn.Module class"),
+        (with_files({"a.py": "import torch\nx = torch.ones(1)\n"}), [], "defines no torch.nn.Module and no function"),
         (with_files(TWO), ["--module", "a.py:Alhpa"], "did you mean a.py:Alpha"),
         (with_files(TWO), ["--module", "aa.py"], "aa.py"),
         (with_files({**TWO, "migrate.toml": "[run]\njobz = 2\n"}), [], "migrate.toml:2: unknown key `run.jobz`"),

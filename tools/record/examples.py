@@ -76,9 +76,9 @@ def find_unit(inventory: Inventory, text: str, label: str = "module") -> str:
     hint = (
         f"; did you mean {' or '.join(dict.fromkeys(near))}?"
         if near
-        else f"; there are {len(ids)} module classes, see `migrate-agent scan`"
+        else f"; there are {len(ids)} modules and functions to migrate, see `migrate-agent scan`"
     )
-    raise ExampleError(f"{label}: no module class {text}{hint}")
+    raise ExampleError(f"{label}: no module or function {text}{hint}")
 
 
 def from_convention(inventory: Inventory) -> tuple[Example, ...]:

@@ -42,7 +42,7 @@ def dependency_groups(units: Sequence[Unit]) -> tuple[tuple[Unit, ...], ...]:
 def plan(inventory: Inventory, selected: Sequence[str] = ()) -> tuple[Unit, ...]:
     """The units in scope, leaf first: all of them, or those that `selected` names (`FILE` or `FILE:NAME`) with all that these need.
 
-    Raises `UnknownUnit` for a file or class that is not there, or a file with no module class.
+    Raises `UnknownUnit` for a file or class that is not there, or a file with nothing to migrate.
     """
     if not selected:
         return inventory.units
@@ -88,11 +88,11 @@ def _explain(inventory: Inventory, text: str, source: str, name: str, there: Seq
         return f"{source} cannot be read ({file.error})"
     if not there:
         near = get_close_matches(text, [unit.id for unit in inventory.units], n=3)
-        return f"{source} has no nn.Module class{_suggestion(near)}"
+        return f"{source} has no module and no function to migrate{_suggestion(near)}"
     names = [unit.name for unit in there]
     elsewhere = [unit.id for unit in inventory.units if unit.name == name]
     near = [f"{source}:{match}" for match in get_close_matches(name, names, n=3)]
-    return f"{source} has no module class {name}{_suggestion(near or elsewhere[:3] or [f'{source}:{match}' for match in names[:3]])}"
+    return f"{source} has no module or function {name} to migrate{_suggestion(near or elsewhere[:3] or [f'{source}:{match}' for match in names[:3]])}"
 
 
 def _suggestion(near: Sequence[str]) -> str:

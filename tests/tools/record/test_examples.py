@@ -31,8 +31,8 @@ def test_rows_may_be_mappings_or_objects(repository: Any) -> None:
 
 
 BROKEN = {
-    "near match": ({"module": "model.py:GTP"}, "example 1: no module class model.py:GTP; did you mean model.py:GPT"),
-    "no match": ({"module": "xyz"}, "no module class xyz; there are 4"),
+    "near match": ({"module": "model.py:GTP"}, "example 1: no module or function model.py:GTP; did you mean model.py:GPT"),
+    "no match": ({"module": "xyz"}, "no module or function xyz; there are 4"),
     "ambiguous": ({"module": "Block"}, "ambiguous: model.py:Block, pkg/other.py:Block"),
     "broken text": ({"module": "GPT", "call": "torch.zeros(2"}, "`call` is not valid Python"),
     "two calls": ({"module": "GPT", "init": "1), f(2"}, "`init` is not what stands between the parentheses"),

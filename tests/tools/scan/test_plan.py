@@ -74,11 +74,11 @@ def test_scope(wanted: list[str], names: list[str]) -> None:
 @pytest.mark.parametrize(
     ("wanted", "message"),
     [
-        ("m.py:GTP", "m.py has no module class GTP; did you mean m.py:GPT?"),
-        ("m.py:Block", "m.py has no module class Block; did you mean pkg/blocks.py:Block?"),
+        ("m.py:GTP", "m.py has no module or function GTP to migrate; did you mean m.py:GPT?"),
+        ("m.py:Block", "m.py has no module or function Block to migrate; did you mean pkg/blocks.py:Block?"),
         ("pkg/block.py:Leaf", "no Python file pkg/block.py in the repository; did you mean pkg/blocks.py?"),
         ("zzz.py", "no Python file zzz.py in the repository"),
-        ("model.py", "model.py has no nn.Module class"),
+        ("model.py", "model.py has no module and no function to migrate"),
         ("broken.py:Net", "broken.py cannot be read (line 3: invalid syntax)"),
         ("/elsewhere/m.py", "no Python file /elsewhere/m.py in the repository"),
         ("GPT", "no Python file GPT in the repository; did you mean m.py:GPT?"),
