@@ -26,6 +26,7 @@ from migrate_agent.agent.loop.verified_units import (
     Verified,
     differences,
     load_verified,
+    reached_where_verified,
     read_mirror,
     record_path,
     verified_record,
@@ -56,7 +57,8 @@ def check(root: Path, options: CheckOptions, services: Services, progress: Progr
     """Verify again what changed, and print it; gives 0 where all ports match, else 1. Raises `UserError` where there is nothing to check."""
     repository = open_repository(root)
     config = load_config(repository.root)
-    units = _select(load_verified(repository.root), options.modules)
+    verified = load_verified(repository.root)
+    units = _select(verified, options.modules)
     inventory = services.scan(repository.root)
     present = Present(inventory, services.examples(inventory, config), read_mirror(repository.root, units))
     rows = [_compare(unit, present, options) for unit in units]
@@ -66,7 +68,7 @@ def check(root: Path, options: CheckOptions, services: Services, progress: Progr
             Checked(row.then, row.changes, reason=row.reason or "changed since it was verified") if row.changes else row for row in rows
         ]
     elif changed:
-        again = _Again(services, config, present, progress)
+        again = _Again(services, config, present, verified, progress)
         verified_again = {row.then.id: row for row in again.verify(changed, home_of(repository.common), options.sandbox)}
         rows = [verified_again.get(row.then.id, row) for row in rows]
     if options.update:
@@ -127,6 +129,7 @@ class _Again:
     services: Services
     config: Config
     present: Present
+    verified: Sequence[Verified]
     progress: Progress
 
     def verify(self, rows: Sequence[Checked], home: Path, sandbox: str) -> list[Checked]:
@@ -163,7 +166,8 @@ class _Again:
         candidate = lay_out(exercise.folder / "candidate", files)
         root, inventory, box = exercise.inventory.root, exercise.inventory, exercise.sandbox
         inputs = (unit, examples, translated, root, candidate, inventory, box, folder, self.config)
-        evidence = self.services.verify(*inputs, lambda text: self.progress.stage(unit.id, f"verifying: {text}"))
+        reached = reached_where_verified(self.present, self.verified, unit)
+        evidence = self.services.verify(*inputs, lambda text: self.progress.stage(unit.id, f"verifying: {text}"), False, reached)
         return Checked(row.then, row.changes, evidence, "" if evidence.status == "verified" else why(evidence), row.notes)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Protocol
 
 from migrate_agent.agent.config.config import Config
@@ -32,6 +33,7 @@ class Verify(Protocol):
         config: Config,
         progress: Callable[[str], None],
         stubs: bool = False,
+        reached_before: Mapping[str, Sequence[str]] = MappingProxyType({}),
     ) -> Evidence:
         """Judge the candidate tree's `unit` against the original's. With `stubs`, the caller replaces what no call ran."""
         ...

@@ -30,6 +30,7 @@ from migrate_agent.tools.scan.exports import parse
 from migrate_agent.tools.scan.layout import layout
 from migrate_agent.tools.scan.walk import SourceError, Sources, mirror_files, read_source
 from migrate_agent.tools.types import Evidence, Example, Inventory, Unit
+from migrate_agent.tools.verify.evidence.counted_file import counted_file
 
 FOLDER = ".migrate/verified"
 FRAMEWORKS = ("flax", "jax", "torch")
@@ -151,6 +152,23 @@ class Present:
             for example in self.examples
             if unit.id in needed_units(self.inventory, example.unit) or last in re.findall(r"\w+", _script(example))
         )
+
+
+def reached_where_verified(present: Present, verified: Iterable[Verified], unit: Unit) -> dict[str, tuple[str, ...]]:
+    """`file:function` of the port → digests of its statements, of all functions that are as they were verified, the unit itself aside.
+
+    Each of their lines ran when they were verified, or is a stub, whether or not this unit's calls run it.
+    """
+    rows: dict[str, tuple[str, ...]] = {}
+    units = {other.id: other for other in present.inventory.units if other.kind == "function" and other.id != unit.id}
+    for then in verified:
+        other = units.get(then.id)
+        if other is None or other.target not in present.mirror or differences(then, present.of(other)):
+            continue
+        file = counted_file(present.mirror[other.target])
+        numbers = [number for number, place in enumerate(file.places) if place.owner.partition(".")[0] == other.name]
+        rows |= {f"{other.target}:{owner}": tuple(sorted(digests)) for owner, digests in file.digests_of(numbers).items()}
+    return rows
 
 
 def verified_record(present: Present, unit: Unit, evidence: Evidence, origin: str) -> Verified:

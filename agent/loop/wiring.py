@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 from migrate_agent.agent.config.config import Config
 from migrate_agent.agent.config.errors import ConfigError, MissingError
@@ -73,9 +74,17 @@ def _verify(
     config: Config,
     progress: Callable[[str], None],
     stubs: bool = False,
+    reached_before: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> Evidence:
     performance = Performance(config.verify.timing, config.verify.max_slowdown)
     portable = Portable(config.tpu.topology, config.tpu.batch, config.tpu.dtype)
     unreached: Unreached = "keep" if config.run.keep_unreached else "stub" if stubs else ""
-    options = Options(config.limits.limits(), seed=config.verify.seed, performance=performance, portable=portable, unreached=unreached)
+    options = Options(
+        config.limits.limits(),
+        seed=config.verify.seed,
+        performance=performance,
+        portable=portable,
+        unreached=unreached,
+        reached_before=reached_before,
+    )
     return verify(unit, examples, translated, original, candidate, inventory, sandbox, folder, options, progress)

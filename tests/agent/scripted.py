@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 from migrate_agent.agent.config.config import Config
 from migrate_agent.agent.loop.scope import needed_units
@@ -109,6 +110,7 @@ def verify(
     config: Config,
     progress: Callable[[str], None],
     stubs: bool = False,
+    reached_before: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> Evidence:
     """Two verdicts, the second as the unit asks, unless the candidate's class says `repaired`."""
     progress("scripted")

@@ -16,12 +16,12 @@ from migrate_agent.agent.commands.check_report import commands
 from migrate_agent.agent.config.errors import UsageError
 from migrate_agent.agent.loop.candidate_tree import candidate_of
 from migrate_agent.agent.loop.run import Options, start
-from migrate_agent.agent.loop.verified_units import FOLDER, load_verified
+from migrate_agent.agent.loop.verified_units import FOLDER, Present, load_verified, reached_where_verified
 from migrate_agent.agent.runs.progress import Progress
 from migrate_agent.tests.agent import scripted
 from migrate_agent.tests.agent.repositories import git, module, repository
 from migrate_agent.tools.scan import scan
-from migrate_agent.tools.types import Evidence
+from migrate_agent.tools.types import Evidence, Unit
 
 HELPED = module("Gamma").replace("return self.fc(x)", "return half(self.fc(x))")
 FILES = {
@@ -220,3 +220,18 @@ def test_annotations_are_escaped(repo: Path) -> None:
     assert list(commands([row])) == [
         "::error file=pkg%2Ca%3Ab/x_jax.py,title=migrate-agent check::a.py:Alpha and its port no longer match: 50 %25 of%0Ait"
     ]
+
+
+@pytest.mark.parametrize(("change_it", "known"), [(False, True), (True, False)])
+def test_lines_of_a_function_ran_where_it_was_verified(tmp_path: Path, change_it: bool, known: bool) -> None:
+    (tmp_path / "h.py").write_text(
+        "import torch\n\ndef half(x: torch.Tensor, twice=False):\n    if twice:\n        return x\n    return x / 2\n"
+    )
+    port = "def half(x, twice=False):\n    if twice:\n        return x\n    return x / 2\n\ndef other(x):\n    return x\n"
+    function = Unit("h.py", "half", "h_jax.py", "rewrite", kind="function")
+    inventory = replace(scan(tmp_path), units=(function, Unit("h.py", "Net", "h_jax.py", "rewrite")))
+    then = Present(inventory, (), {"h_jax.py": port}).of(function)
+    now = Present(inventory, (), {"h_jax.py": port.replace("x / 2", "x / 3") if change_it else port})
+    ran = reached_where_verified(now, [then], inventory.units[1])
+    assert {key: len(digests) for key, digests in ran.items()} == ({"h_jax.py:half": 3} if known else {})
+    assert reached_where_verified(now, [then], function) == {}
