@@ -1,4 +1,4 @@
-"""Further examples of units whose examples leave code unreached: optional arguments left out, and given."""
+"""Further examples of units whose examples leave code unreached: optional arguments left out, and given; switches of constructors."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def further_examples(
 ) -> list[Example]:
     """Examples that reach code that these units' examples do not, by trials in the sandbox: one job for all units of what files see.
 
-    A unit is tried where its call has optional arguments, and where some line of its class left no observation.
+    A unit is tried where its call has optional arguments or its constructor has arguments, and where some line of its class left no observation.
     """
     chosen = [(unit, examples[:MOST_EXAMPLES]) for unit, examples in units if examples and _may_reach_more(inventory, unit, recording)]
     found: list[Example] = []
@@ -50,17 +50,20 @@ def _of_unit(inventory: Inventory, unit: Unit, examples: Sequence[Example], sand
     for row in run.result if run.status == "ok" and isinstance(run.result, list) else ():
         # The job ran the user's code, so its result may be anything.
         if isinstance(row, dict) and isinstance(row.get("call"), str) and row.get("example") in range(len(examples)):
-            yield replace(examples[row["example"]], call=row["call"])
+            init = row.get("init")
+            yield replace(examples[row["example"]], init=init if isinstance(init, str) else examples[row["example"]].init, call=row["call"])
 
 
 def _may_reach_more(inventory: Inventory, unit: Unit, recording: Recording) -> bool:
-    """Whether the unit's call has optional arguments, and lines of its class left no observation."""
+    """Whether the unit's call has optional arguments or its constructor has any, and lines of its class left no observation."""
     if unit.kind != "module":
         return False
     node = _class(inventory.root / unit.source, unit.name)
     methods = [item for item in node.body if isinstance(item, ast.FunctionDef)] if node else []
-    forward = next((item for item in methods if item.name == "forward"), None)
-    if forward is None or not (forward.args.defaults or any(forward.args.kw_defaults)):
+    by_name = {item.name: item for item in methods}
+    forward, constructor = by_name.get("forward"), by_name.get("__init__")
+    optional = forward is not None and (forward.args.defaults or any(forward.args.kw_defaults))
+    if forward is None or not (optional or (constructor is not None and len(constructor.args.args) + len(constructor.args.kwonlyargs) > 1)):
         return False
     lines = {span.line for span in recording.observations.get(unit.source, ())}
     return any(not _ran(statement, lines) for method in methods for statement in _leaves(method.body))

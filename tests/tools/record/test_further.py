@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from migrate_agent.sandbox.process import ProcessSandbox
 from migrate_agent.tools.record.further import further_examples
-from migrate_agent.tools.record.guessing.further import Call, guesses, others
+from migrate_agent.tools.record.guessing.arguments import Call
+from migrate_agent.tools.record.guessing.distinctions import distinctions, other_constructions
+from migrate_agent.tools.record.guessing.further import guesses, others
 from migrate_agent.tools.scan import scan
 from migrate_agent.tools.types import Example, Limits, Recording
 
@@ -69,3 +73,66 @@ def test_a_call_that_reaches_more_is_found(tmp_path: Path) -> None:
     with ProcessSandbox() as sandbox:
         found = further_examples(inventory, [(unit, examples)], Recording(), sandbox, Limits())
     assert [example.call for example in found] == ["torch.randn(2, 3, 4), mask=torch.ones((2, 3), dtype=torch.bool)"]
+
+
+SETTINGS = """
+import torch
+from dataclasses import dataclass
+from torch import nn
+@dataclass
+class Config:
+    width: int = 4
+    act: str = "relu"
+    bias: bool = True
+    norm: str = "none"
+class M(nn.Module):
+    def __init__(self, config, depth=1, gate=False):
+        super().__init__()
+        self.gate = gate
+        self.act = {"relu": nn.ReLU, "tanh": nn.Tanh}[config.act]()
+        self.layers = nn.ModuleList([nn.Linear(config.width, config.width, bias=config.bias) for _ in range(depth)])
+        if config.norm in ("layer", "group"):
+            self.norm = nn.LayerNorm(config.width) if config.norm == "layer" else nn.GroupNorm(1, config.width)
+        else:
+            self.norm = None
+    def forward(self, x):
+        for layer in self.layers:
+            y = self.act(layer(x))
+            if self.gate:
+                y = y * x.sigmoid()
+            x = y
+        if self.norm is not None:
+            x = self.norm(x)
+        return x
+"""
+
+
+def test_what_code_tells_apart() -> None:
+    found = distinctions(ast.parse(SETTINGS))
+    assert found["act"] == ("'relu'", "'tanh'")
+    assert set(found["norm"]) >= {"'layer'", "'group'"}
+    assert found["gate"] == ("True", "False")
+
+
+def test_a_constructor_is_called_otherwise_one_value_at_a_time() -> None:
+    call = Call.of("Config(4), depth=2")
+    namespace: dict[str, Any] = {}
+    exec(SETTINGS, namespace)
+    parameters = list(inspect.signature(namespace["M"].__init__).parameters.values())[1:]
+    assert call is not None
+    rows = list(other_constructions(call, parameters, distinctions(ast.parse(SETTINGS)), namespace.__getitem__))
+    assert rows[0] == "Config(4), depth=2, gate=True"
+    assert {"Config(width=4, act='tanh'), depth=2", "Config(width=4, norm='layer'), depth=2"} <= set(rows)
+
+
+def test_a_construction_that_reaches_more_is_found(tmp_path: Path) -> None:
+    (tmp_path / "model.py").write_text(SETTINGS)
+    inventory = scan(tmp_path)
+    unit = inventory.unit("model.py:M")
+    examples = [Example(unit.id, "Config()", "torch.randn(2, 4)", "from model import Config")]
+    with ProcessSandbox() as sandbox:
+        found = further_examples(inventory, [(unit, examples)], Recording(), sandbox, Limits())
+    assert [(example.init, example.call) for example in found] == [
+        ("Config(), gate=True", "torch.randn(2, 4)"),
+        ("Config(norm='layer')", "torch.randn(2, 4)"),
+    ]

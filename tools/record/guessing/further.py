@@ -1,4 +1,7 @@
-"""The job inside the sandbox: which other calls of an example that runs reach code that it does not. Cheapest first, within a time."""
+"""The job inside the sandbox: which other calls and constructions of an example that runs reach code that it does not.
+
+Cheapest first, within a time.
+"""
 
 from __future__ import annotations
 
@@ -8,48 +11,25 @@ import re
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from migrate_agent.tools.harness.common import reach
-from migrate_agent.tools.harness.common.example_text import build, import_module, in_mode
+from migrate_agent.tools.harness.common.example_text import build, import_module, in_mode, make_namespace
 from migrate_agent.tools.harness.common.partial_import import use_parts
+from migrate_agent.tools.record.guessing.arguments import Call, text_of
+from migrate_agent.tools.record.guessing.distinctions import distinctions, other_constructions
 from migrate_agent.tools.record.guessing.trial import MOST_SECONDS, time_limit
 from migrate_agent.tools.types import Example
 
 MOST = 2
-"""Further calls of one unit."""
+"""Further calls of one unit, and as many of one that is constructed otherwise."""
 BOOLEAN = re.compile(r"mask|pad|valid|keep")
 WHOLE = re.compile(
     r"^(t|time\w*|timesteps?|step\w*|ids?|\w*_ids?|pos\w*|label\w*|target\w*|index|\w*_index|indices|len\w*|\w*_lens?|classes)$"
 )
 SCALARS = ("1", "0.5", "True")
-
-
-class Call(NamedTuple):
-    """The argument list of a call, by position and by name."""
-
-    positional: tuple[str, ...]
-    named: tuple[tuple[str, str], ...]
-
-    @classmethod
-    def of(cls, text: str) -> Call | None:
-        """From its text; None where it spreads a list or a dictionary."""
-        node = ast.parse(f"_({text}\n)", mode="eval").body
-        assert isinstance(node, ast.Call)
-        if any(isinstance(argument, ast.Starred) for argument in node.args) or any(keyword.arg is None for keyword in node.keywords):
-            return None
-        named = tuple((str(keyword.arg), ast.unparse(keyword.value)) for keyword in node.keywords)
-        return cls(tuple(map(ast.unparse, node.args)), named)
-
-    def by_name(self, names: Sequence[str]) -> dict[str, str]:
-        """Parameter → text, of parameters in this order."""
-        return dict(zip(names, self.positional, strict=False)) | dict(self.named)
-
-
-def text_of(values: Mapping[str, str], required: Sequence[str]) -> str:
-    """The argument list: required parameters by position, others by name."""
-    return ", ".join(value if name in required else f"{name}={value}" for name, value in values.items())
 
 
 def others(call: Call, parameters: Sequence[inspect.Parameter], shape: Sequence[int] | None) -> Iterator[dict[str, str]]:
@@ -95,7 +75,7 @@ def _size(size: Sequence[int]) -> str:
 
 def further_calls(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) -> list[dict[str, Any]]:
     """Job entry. `arguments`: `files` and `parts` as for other jobs, `units`: rows of `module`, `name`, `examples` and `seconds`. Inputs
-    `<unit>-<example>` are their tensors. Returns rows of `unit` and `example` (their indices) and `call`: what runs and reaches new code."""
+    `<unit>-<example>` are their tensors. Returns rows of `unit` and `example` (their indices), `init` and `call`: what runs and reaches new code."""
     import torch
 
     torch.set_num_threads(1)
@@ -113,43 +93,67 @@ def further_calls(arguments: Mapping[str, Any], inputs: Mapping[str, Path], outp
             found = list(_of_unit(unit["module"], unit["name"], examples, time.monotonic() + unit["seconds"]))
         except (Exception, SystemExit):
             continue  # an example that does not run here is told where it is recorded
-        rows += [{"unit": number, "example": index, "call": call} for index, call in found]
+        rows += [{"unit": number, "example": index, "init": other.init, "call": other.call} for index, other in found]
     return rows
 
 
-def _of_unit(module_name: str, name: str, examples: Sequence[Example], end: float) -> Iterator[tuple[int, str]]:
+def _of_unit(module_name: str, name: str, examples: Sequence[Example], end: float) -> Iterator[tuple[int, Example]]:
     module = import_module(module_name)
     known: frozenset[int] = frozenset()
-    calls = []
+    shapes = []
     for example in examples:
         ran, shape = _places(module, name, example)
         known |= ran
-        calls.append((Call.of(example.call), shape))
-    count = 0
-    for index, (call, shape) in enumerate(calls):
-        parameters = list(inspect.signature(_forward(module, name)).parameters.values())[1:]
-        required = [parameter.name for parameter in parameters if parameter.default is parameter.empty]
-        for values in others(call, parameters, shape) if call is not None else ():
+        shapes.append(shape)
+    calls = ((index, other) for index, example in enumerate(examples) for other in _other_calls(module, name, example, shapes[index]))
+    constructed = ((index, other) for index, example in enumerate(examples) for other in _constructed_otherwise(module, name, example))
+    for trials in (calls, constructed):
+        count = 0
+        for index, other in trials:
             if time.monotonic() > end or count >= MOST:
-                return
-            text = text_of(values, required)
+                break
             try:
-                ran, _ = _places(
-                    module, name, Example("", examples[index].init, text, examples[index].setup, tensors=examples[index].tensors)
-                )
+                ran, _ = _places(module, name, other)
             except (Exception, SystemExit):
                 continue
             if not ran <= known:
                 known |= ran
                 count += 1
-                yield index, text
+                yield index, other
 
 
-def _forward(module: Any, name: str) -> Any:
+def _other_calls(module: Any, name: str, example: Example, shape: Sequence[int] | None) -> Iterator[Example]:
+    """The example with another call."""
+    call = Call.of(example.call)
+    parameters = list(inspect.signature(_unit(module, name).forward).parameters.values())[1:]
+    required = [parameter.name for parameter in parameters if parameter.default is parameter.empty]
+    for values in others(call, parameters, shape) if call is not None else ():
+        yield replace(example, call=text_of(values, required))
+
+
+def _constructed_otherwise(module: Any, name: str, example: Example) -> Iterator[Example]:
+    """The example with another constructor call, by what the file of the unit tells apart."""
+    call = Call.of(example.init)
+    namespace = make_namespace(module, example)
+    options = distinctions(ast.parse(inspect.getsource(module)))
+    parameters = list(inspect.signature(_unit(module, name).__init__).parameters.values())[1:]
+    for init in other_constructions(call, parameters, options, lambda text: _value(text, namespace)) if call is not None else ():
+        yield replace(example, init=init)
+
+
+def _value(text: str, namespace: dict[str, Any]) -> Any:
+    """What a name stands for in the example, or None."""
+    try:
+        return eval(text, namespace)
+    except Exception:  # it may be known while the example runs alone
+        return None
+
+
+def _unit(module: Any, name: str) -> Any:
     value = module
     for part in name.split("."):
         value = getattr(value, part)
-    return value.forward
+    return value
 
 
 def _places(module: Any, name: str, example: Example) -> tuple[frozenset[int], Sequence[int] | None]:

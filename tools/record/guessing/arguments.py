@@ -1,0 +1,33 @@
+"""Argument lists as text."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+
+class Call(NamedTuple):
+    """The argument list of a call, by position and by name."""
+
+    positional: tuple[str, ...]
+    named: tuple[tuple[str, str], ...]
+
+    @classmethod
+    def of(cls, text: str) -> Call | None:
+        """From its text; None where it spreads a list or a dictionary."""
+        node = ast.parse(f"_({text}\n)", mode="eval").body
+        assert isinstance(node, ast.Call)
+        if any(isinstance(argument, ast.Starred) for argument in node.args) or any(keyword.arg is None for keyword in node.keywords):
+            return None
+        named = tuple((str(keyword.arg), ast.unparse(keyword.value)) for keyword in node.keywords)
+        return cls(tuple(map(ast.unparse, node.args)), named)
+
+    def by_name(self, names: Sequence[str]) -> dict[str, str]:
+        """Parameter → text, of parameters in this order."""
+        return dict(zip(names, self.positional, strict=False)) | dict(self.named)
+
+
+def text_of(values: Mapping[str, str], required: Sequence[str]) -> str:
+    """The argument list: required parameters by position, others by name."""
+    return ", ".join(value if name in required else f"{name}={value}" for name, value in values.items())

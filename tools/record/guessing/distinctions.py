@@ -1,0 +1,110 @@
+"""What code tells apart: the values that it compares a name with, and constructor arguments that take them."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from migrate_agent.tools.record.guessing.arguments import Call, text_of
+
+SWITCH = ("True", "False")
+
+
+def distinctions(tree: ast.AST) -> dict[str, tuple[str, ...]]:
+    """Last part of a name (`act` of `cfg.act`) → texts of the values that code distinguishes in it, in the order of the source.
+
+    Constants that it is compared with or looked for among, keys of a dictionary that it selects from, and both values of a switch.
+    """
+    found: dict[str, dict[str, None]] = {}
+    tables = {name: node.value for node in ast.walk(tree) if isinstance(node, ast.Assign) for name in _targets(node)}
+    for node in ast.walk(tree):
+        for name, texts in _of(node, tables):
+            found.setdefault(name, {}).update(dict.fromkeys(texts))
+    return {name: tuple(texts) for name, texts in found.items()}
+
+
+def _targets(node: ast.Assign) -> list[str]:
+    return [last(target) for target in node.targets if last(target)] if isinstance(node.value, ast.Dict) else []
+
+
+def last(node: ast.AST) -> str:
+    """The last part of a name, or ""."""
+    return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
+
+
+def _of(node: ast.AST, tables: Mapping[str, ast.expr]) -> Iterator[tuple[str, list[str]]]:
+    match node:
+        case ast.Compare(left=left, comparators=others):
+            texts = [text for other in (left, *others) for text in _constants(other)]
+            yield from ((last(other), texts) for other in (left, *others) if last(other) and texts)
+        case ast.Subscript(value=table, slice=key) if last(key):
+            keys = tables.get(last(table), table)
+            if isinstance(keys, ast.Dict):
+                yield last(key), [text for one in keys.keys if one is not None for text in _constants(one)]
+        case ast.Match(subject=subject, cases=cases) if last(subject):
+            yield last(subject), [ast.unparse(case.pattern.value) for case in cases if isinstance(case.pattern, ast.MatchValue)]
+        case ast.If(test=test) | ast.IfExp(test=test):
+            yield from ((last(part), list(SWITCH)) for part in _switches(test) if last(part))
+
+
+def _switches(test: ast.expr) -> Iterator[ast.expr]:
+    match test:
+        case ast.BoolOp(values=values):
+            for value in values:
+                yield from _switches(value)
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            yield from _switches(operand)
+        case _:
+            yield test
+
+
+def _constants(node: ast.expr) -> list[str]:
+    """Texts of the constants that this is, or holds."""
+    if isinstance(node, (ast.Tuple, ast.List, ast.Set)):
+        return [text for element in node.elts for text in _constants(element)]
+    return [repr(node.value)] if isinstance(node, ast.Constant) and isinstance(node.value, (str, int, type(None))) else []
+
+
+def other_constructions(
+    call: Call, parameters: Sequence[inspect.Parameter], options: Mapping[str, Sequence[str]], evaluate: Callable[[str], Any]
+) -> Iterator[str]:
+    """Other argument lists of a constructor, with one value changed in each: an argument, or one of a settings object that is made there."""
+    plain = [parameter for parameter in parameters if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)]
+    values = call.by_name([parameter.name for parameter in plain if parameter.kind is parameter.POSITIONAL_OR_KEYWORD])
+    required = [parameter.name for parameter in plain if parameter.default is parameter.empty]
+    for parameter in plain:
+        usual = values.get(parameter.name, repr(parameter.default))
+        for text in _fitting(options.get(parameter.name, ()), usual):
+            yield text_of({**values, parameter.name: text}, required)
+    for name, text in values.items():
+        for other in _other_settings(text, options, evaluate):
+            yield text_of({**values, name: other}, required)
+
+
+def _other_settings(text: str, options: Mapping[str, Sequence[str]], evaluate: Callable[[str], Any]) -> Iterator[str]:
+    """Of `Config(width=4)`, the same with one argument changed that the code distinguishes."""
+    node = ast.parse(text, mode="eval").body
+    if not isinstance(node, ast.Call):
+        return
+    inner = Call.of(", ".join(ast.unparse(argument) for argument in (*node.args, *node.keywords)))
+    made = evaluate(ast.unparse(node.func))
+    if inner is None or not isinstance(made, type):
+        return
+    parameters = list(inspect.signature(made).parameters.values())
+    for arguments in other_constructions(inner, parameters, options, lambda text: None):
+        yield f"{ast.unparse(node.func)}({arguments})"
+
+
+def _fitting(texts: Sequence[str], usual: str) -> list[str]:
+    """Those of the texts that say another value than the usual one, and of its kind: both values of a switch fit a boolean alone, or None."""
+    kind = _kind(usual)
+    return [text for text in texts if text != usual and (_kind(text) == kind or "NoneType" in (kind, _kind(text)))]
+
+
+def _kind(text: str) -> str:
+    try:
+        return type(ast.literal_eval(text)).__name__
+    except (ValueError, SyntaxError):
+        return "?"
