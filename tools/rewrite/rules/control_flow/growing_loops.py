@@ -52,10 +52,7 @@ class GrowInBuffers(Rule):
     Declines where the call is not known to be causal, or where names live longer than a step that are no tensors of one shape.
     """
 
-    KEEP = (
-        "import torch\n\ndef f(x: torch.Tensor, g, n: int):\n    for _ in range(n):\n        y = g(x)[:, -1:]\n"
-        "        x = torch.cat((x, y), dim=1)\n    return x\n",
-    )
+    KEEP = ("def f(tokens, g, n: int):\n    for _ in range(n):\n        tokens = [*tokens, g(tokens)[-1]]\n    return tokens\n",)
     CHANGE = ()
 
     def __init__(self, context: Context) -> None:
