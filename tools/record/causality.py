@@ -71,15 +71,15 @@ class Probe:
         import torch
 
         module, method, args, kwargs = question
-        found: bool | None = None
+        holds: bool | None = None
         with torch.random.fork_rng(devices=[]), torch.no_grad():
             for dtype in (torch.float64, torch.float32):
                 try:
-                    found = self._holds(module.to(dtype).eval(), method, _cast(args, dtype), _cast(kwargs, dtype))
+                    holds = self._holds(module.to(dtype).eval(), method, _cast(args, dtype), _cast(kwargs, dtype))
                     break
                 except Exception:  # a module may compute in one dtype alone
                     continue
-        self.causal = bool(found) and self.causal is not False
+        self.causal = bool(holds) and self.causal is not False
 
     def _holds(self, module: Any, method: str, args: Any, kwargs: Any) -> bool:
         import torch
@@ -91,11 +91,11 @@ class Probe:
         results = [self._result(module, method, args, kwargs, other) for other in (sequence, *_others(sequence, self.axis))]
         if None in results or any(result.shape[self.read_axis] != length for result in results):
             return False
-        for kept in {1, length // 2, length - 1}:
-            first = results[0].narrow(self.read_axis, 0, kept)
-            tails = [_replaced(sequence, other, self.axis, kept) for other in _others(sequence, self.axis)]
-            changed = [self._result(module, method, args, kwargs, other) for other in (*tails, sequence.narrow(self.axis, 0, kept))]
-            if not all(result is not None and _same(first, result.narrow(self.read_axis, 0, kept)) for result in changed):
+        for length_kept in {1, length // 2, length - 1}:
+            first = results[0].narrow(self.read_axis, 0, length_kept)
+            tails = [_replaced(sequence, other, self.axis, length_kept) for other in _others(sequence, self.axis)]
+            changed = [self._result(module, method, args, kwargs, other) for other in (*tails, sequence.narrow(self.axis, 0, length_kept))]
+            if not all(result is not None and _same(first, result.narrow(self.read_axis, 0, length_kept)) for result in changed):
                 return False
         return True
 
@@ -113,8 +113,8 @@ class Probe:
         elif self.part is not None:
             result = result[self.part]
         after = _state(module)
-        kept = before.keys() == after.keys() and all(before[name] is after[name] for name in before)
-        return result.detach() if kept else None
+        unchanged = before.keys() == after.keys() and all(before[name] is after[name] for name in before)
+        return result.detach() if unchanged else None
 
 
 def _others(sequence: Any, axis: int) -> Iterator[Any]:
@@ -124,11 +124,11 @@ def _others(sequence: Any, axis: int) -> Iterator[Any]:
     yield sequence.narrow(axis, 0, 1).expand_as(sequence).clone()
 
 
-def _replaced(sequence: Any, other: Any, axis: int, kept: int) -> Any:
-    """The first `kept` elements of one sequence, and what follows in another."""
+def _replaced(sequence: Any, other: Any, axis: int, length: int) -> Any:
+    """The first `length` elements of one sequence, and what follows in another."""
     import torch
 
-    return torch.cat((sequence.narrow(axis, 0, kept), other.narrow(axis, kept, sequence.shape[axis] - kept)), axis)
+    return torch.cat((sequence.narrow(axis, 0, length), other.narrow(axis, length, sequence.shape[axis] - length)), axis)
 
 
 def _state(module: Any) -> dict[str, Any]:

@@ -89,7 +89,7 @@ def _growing(function: ast.AST, loop: ast.For) -> GrowingLoop | None:
     nodes = [node for statement in loop.body for node in walk(statement)]
     if bounds is None or any(isinstance(node, (*LEAVES, *SCOPES, *COMPREHENSIONS, ast.For, ast.While)) for node in nodes):
         return None
-    growths = [found for statement in loop.body if (found := _growth(statement)) is not None]
+    growths = [row for row in map(_growth, loop.body) if row is not None]
     if len(growths) != 1 or not all(map(_binds_names, _statements(loop.body))):
         return None
     growth, sequence, appended, axis = growths[0]
@@ -180,7 +180,7 @@ def _stored(nodes: Sequence[ast.AST]) -> Iterator[str]:
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             yield node.id
         elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
-            yield from (place.id for place in _places(node) if isinstance(place, ast.Name))
+            yield from (target.id for target in _places(node) if isinstance(target, ast.Name))
 
 
 class _Reads:
@@ -197,14 +197,14 @@ class _Reads:
         self.understood = self._take(names)
 
     def _take(self, names: Sequence[ast.AST]) -> bool:
-        seen: set[int] = set()
+        visited: set[int] = set()
         for name in names:
-            if id(name) in seen:
+            if id(name) in visited:
                 continue
             context = self._context(name)
             if context is None:
                 return False
-            seen |= {id(node) for node in ast.walk(context.node)}
+            visited |= {id(node) for node in ast.walk(context.node)}
             if isinstance(context.node, ast.Subscript) and context.limit is None:
                 self.ends.append(context.node)
                 continue
@@ -281,15 +281,15 @@ class _Reads:
 
     def _uses(self, statement: ast.Assign, name: str) -> list[ast.AST] | None:
         """The reads of a name from its assignment on, up to the next one; `None` where that is in a branch, or an earlier step's value is read."""
-        found: list[ast.AST] = []
+        uses: list[ast.AST] = []
         for later in self.loop.body[self.loop.body.index(statement) + 1 :]:
             nodes = walk(later)
-            found += [node for node in nodes if _reads(node, name)]
+            uses += [node for node in nodes if _reads(node, name)]
             if name in _stored(nodes):
                 whole = isinstance(later, ast.Assign) and all(isinstance(target, ast.Name) for target in later.targets)
-                return found if whole else None
+                return uses if whole else None
         earlier = [node for before in self.loop.body[: self.loop.body.index(statement) + 1] for node in walk(before)]
-        return None if any(_reads(node, name) for node in earlier) else found
+        return None if any(_reads(node, name) for node in earlier) else uses
 
 
 def _loads(node: ast.Name) -> bool:
@@ -302,10 +302,10 @@ def _reads(node: ast.AST, name: str) -> bool:
 
 def _cut(node: ast.Subscript) -> Context | None:
     """`x[:, -limit:]`; of the last element alone, `x[:, -1:]` or `x[:, -1]`, a context without limit."""
-    found = _position(node)
-    if found is None or not isinstance(node.ctx, ast.Load):
+    position = _position(node)
+    if position is None or not isinstance(node.ctx, ast.Load):
         return None
-    axis, entry = found
+    axis, entry = position
     lower = entry.lower if isinstance(entry, ast.Slice) else entry
     if lower is not None and _integer(lower) == -1:
         return Context(node, None, axis)
@@ -338,8 +338,8 @@ def _choice(node: ast.IfExp, sequence: str) -> Context | None:
         return None
     match node.test:
         case ast.Compare(left=left, ops=[operator], comparators=[limit]) if isinstance(operator, within):
-            same = ast.dump(limit) == ast.dump(context.limit) and _length(left, sequence) == context.axis
-            return Context(node, context.limit, context.axis) if same else None
+            alike = ast.dump(limit) == ast.dump(context.limit) and _length(left, sequence) == context.axis
+            return Context(node, context.limit, context.axis) if alike else None
     return None
 
 
@@ -365,10 +365,10 @@ def _part(outer: ast.AST, call: ast.AST) -> int | str | None:
 
 def _at_end(call: ast.Call, argument: int | str, part: int | str | None, reads: Sequence[ast.Subscript]) -> Reading | None:
     """The reading, where each subscript takes the last element along one and the same axis."""
-    found = [_last(read) for read in reads]
-    if None in found or len(set(found)) != 1:
+    axes = [_last(read) for read in reads]
+    if None in axes or len(set(axes)) != 1:
         return None
-    return Reading(call, argument, part, tuple(reads), found[0])  # type: ignore[arg-type]
+    return Reading(call, argument, part, tuple(reads), axes[0])  # type: ignore[arg-type]
 
 
 def _last(node: ast.Subscript) -> int | None:

@@ -47,12 +47,12 @@ class LoopKeys:
         self.steps: dict[tuple[int, int], dict[bytes, set[int]]] = defaultdict(lambda: defaultdict(set))
         self.places = 0
 
-    def hear(self, place: tuple[int, int], step: Any, key: Any) -> None:
+    def hear(self, draw_number: tuple[int, int], step: Any, key: Any) -> None:
         """Add a callback to the traced program that reports the key of a step when it runs."""
 
         def told(step: Any, data: Any) -> None:
             for row in np.asarray(data).reshape(-1, data.shape[-1]):
-                self.steps[place][row.tobytes()].add(int(np.asarray(step).reshape(-1)[0]))
+                self.steps[draw_number][row.tobytes()].add(int(np.asarray(step).reshape(-1)[0]))
 
         jax.debug.callback(told, step, key)
 
@@ -92,9 +92,9 @@ class Repeated(Stream):
         return self._row()
 
 
-def tables(stream: Stream, asked: Sequence[Request], steps: int) -> list[Any]:
+def tables(stream: Stream, requests: Sequence[Request], steps: int) -> list[Any]:
     """For each request the numbers of all steps, [steps, …], drawn from the stream in the order in which torch's loop asks for them."""
-    rows = [[_answer(stream, request) for request in asked] for _ in range(steps)]
+    rows = [[_answer(stream, request) for request in requests] for _ in range(steps)]
     return [_stacked(column) for column in zip(*rows, strict=True)]
 
 

@@ -241,13 +241,13 @@ class Draws:
         stream, rates = self.stream, len(self.rates)
         self.loops += 1
         try:
-            asked = self._asked_in_step(stream, trial) if steps else ()
-            if not asked or stream is None or steps is None:
+            requests = self._asked_in_step(stream, trial) if steps else ()
+            if not requests or stream is None or steps is None:
                 yield lambda body, number: body
                 # Natively what a step draws is drawn in each.
                 self.rates += self.rates[rates:] * ((steps or 1) - 1)
                 return
-            before, rows = len(stream.draws), tables(stream, asked, steps)
+            before, rows = len(stream.draws), tables(stream, requests, steps)
             self.loop_keys.places += 1
             place = self.loop_keys.places
 

@@ -17,12 +17,12 @@ def distinctions(tree: ast.AST) -> dict[str, tuple[str, ...]]:
 
     Constants that it is compared with or looked for among, keys of a dictionary that it selects from, and both values of a switch.
     """
-    found: dict[str, dict[str, None]] = {}
+    options: dict[str, dict[str, None]] = {}
     tables = {name: node.value for node in ast.walk(tree) if isinstance(node, ast.Assign) for name in _targets(node)}
     for node in ast.walk(tree):
         for name, texts in _of(node, tables):
-            found.setdefault(name, {}).update(dict.fromkeys(texts))
-    return {name: tuple(texts) for name, texts in found.items()}
+            options.setdefault(name, {}).update(dict.fromkeys(texts))
+    return {name: tuple(texts) for name, texts in options.items()}
 
 
 def _targets(node: ast.Assign) -> list[str]:
@@ -89,10 +89,10 @@ def _other_settings(text: str, options: Mapping[str, Sequence[str]], evaluate: C
     if not isinstance(node, ast.Call):
         return
     inner = Call.of(", ".join(ast.unparse(argument) for argument in (*node.args, *node.keywords)))
-    made = evaluate(ast.unparse(node.func))
-    if inner is None or not isinstance(made, type):
+    constructor = evaluate(ast.unparse(node.func))
+    if inner is None or not isinstance(constructor, type):
         return
-    parameters = list(inspect.signature(made).parameters.values())
+    parameters = list(inspect.signature(constructor).parameters.values())
     for arguments in other_constructions(inner, parameters, options, lambda text: None):
         yield f"{ast.unparse(node.func)}({arguments})"
 

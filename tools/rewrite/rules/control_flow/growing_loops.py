@@ -87,15 +87,15 @@ class GrowInBuffers(Rule):
         return self._located(growing, function, axis, rank, limit)
 
     def _located(self, growing: GrowingLoop, function: ast.AST, axis: int, rank: int, limit: ast.expr | None) -> _Plan:
-        taken = {node.id for node in walk(function) if isinstance(node, ast.Name)} | {
+        used = {node.id for node in walk(function) if isinstance(node, ast.Name)} | {
             node.arg for node in walk(function) if isinstance(node, ast.arg)
         }
-        names = {name: name if name not in taken else f"{growing.sequence}_{name}" for name in NAMES}
+        names = {name: name if name not in used else f"{growing.sequence}_{name}" for name in NAMES}
         reads = {self._span(read): reading.axis for reading in growing.readings for read in reading.reads}
         ends = {self._span(end): axis for end in growing.ends}
         contexts = frozenset(self._span(context.node) for context in growing.contexts)
-        places = self._span(growing.growth), self._span(growing.appended), None if limit is None else self._span(limit)
-        return _Plan(growing, axis, rank, names, contexts, reads, ends, *places, modules=self._modules(growing))
+        spans = self._span(growing.growth), self._span(growing.appended), None if limit is None else self._span(limit)
+        return _Plan(growing, axis, rank, names, contexts, reads, ends, *spans, modules=self._modules(growing))
 
     def _constant(self, limit: ast.expr | None, growing: GrowingLoop) -> bool:
         """Whether a limit is the same in each step."""
@@ -107,18 +107,18 @@ class GrowInBuffers(Rule):
 
     def _one_shape(self, function: ast.AST, name: str) -> bool:
         facts = [self._seen(node) for node in walk(function) if isinstance(node, ast.Name) and node.id == name and not _stores(node)]
-        seen = [fact for fact in facts if fact is not None]
-        alike = len({(fact.shapes, fact.dtypes) for fact in seen}) == 1
-        return bool(seen) and alike and all(is_tensor(fact) and "none" not in fact.kinds and len(fact.shapes) == 1 for fact in seen)
+        observed = [fact for fact in facts if fact is not None]
+        alike = len({(fact.shapes, fact.dtypes) for fact in observed}) == 1
+        return bool(observed) and alike and all(is_tensor(fact) and "none" not in fact.kinds and len(fact.shapes) == 1 for fact in observed)
 
     def _modules(self, growing: GrowingLoop) -> frozenset[str]:
         """The names of modules in the body."""
         nodes = [node for statement in growing.loop.body for node in walk(statement) if isinstance(node, ast.Name)]
-        seen = {
+        modules = {
             node.id for node in nodes if (fact := self._seen(node)) is not None and all(kind.startswith("module:") for kind in fact.kinds)
         }
         own = self.context.self_name()
-        return frozenset({*seen, own} if own and self.context.cls and self.context.repo.is_module_class(self.context.cls) else seen)
+        return frozenset({*modules, own} if own and self.context.cls and self.context.repo.is_module_class(self.context.cls) else modules)
 
     def _span(self, node: ast.AST) -> Span:
         return span_of(node, self.context.file.lines)
@@ -161,18 +161,18 @@ class GrowInBuffers(Rule):
         return cst.parse_expression(text)
 
     def _element(
-        self, plan: _Plan, original: cst.Subscript, updated: cst.BaseExpression, axis: int, place: str, *, indexed: bool
+        self, plan: _Plan, original: cst.Subscript, updated: cst.BaseExpression, axis: int, index: str, *, indexed: bool
     ) -> cst.BaseExpression | None:
         """`x[:, -1]` → `x[:, last]`, and `x[:, -1:]` → a slice of one element from there."""
         if not isinstance(updated, cst.Subscript) or len(updated.slice) != len(original.slice):
             self.context.hole(original, UNLIKE.format(plan.sequence))
             return None
-        part = cst.parse_expression(place)
+        part = cst.parse_expression(index)
         if indexed or isinstance(updated.slice[axis].slice, cst.Index):
             entries = list(updated.slice)
             entries[axis] = entries[axis].with_changes(slice=cst.Index(part))
             return updated.with_changes(slice=entries)
-        return self.context.build(f"jax.lax.dynamic_slice_in_dim({{x}}, {place}, 1, axis={axis})", x=updated.value)
+        return self.context.build(f"jax.lax.dynamic_slice_in_dim({{x}}, {index}, 1, axis={axis})", x=updated.value)
 
     def leave_Assign(self, original: cst.Assign, updated: cst.BaseSmallStatement) -> cst.Assign | None:
         plan = next((plan for plan in self._plans if plan.growth == self.context.span(original)), None)
