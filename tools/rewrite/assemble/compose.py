@@ -328,19 +328,24 @@ class _Composer:
         """Follow an import of the repository one step: the imported name must be in the mirror of
         the file it names.
         """
-        dotted = self.repo.files[path].bindings.get(name, "")
-        parts = dotted.split(".")
-        if package := self.repo.rebinds(dotted):
-            self.want(package.file.path, parts[-1])
+        if (imported := self._imported(path, name)) is None:
             return
+        other, own = imported
+        self.selection(other.file.path)
+        if own:
+            self.want(other.file.path, own)
+
+    def _imported(self, path: str, name: str) -> tuple[FileModel, str] | None:
+        """The file of the repository that an imported name comes from, and its name there; "" for the file itself."""
+        parts = self.repo.files[path].bindings.get(name, "").split(".")
+        if package := self.repo.rebinds(".".join(parts)):
+            return package, parts[-1]
         # The longest prefix that is a module: `a.b.C` is a name in `a.b`, or in `a` where `b` is a
         # class.
         for cut in range(len(parts), 0, -1):
             if other := self.repo.modules.get(".".join(parts[:cut])):
-                self.selection(other.file.path)
-                if cut < len(parts):
-                    self.want(other.file.path, parts[cut])
-                return
+                return other, ".".join(parts[cut : cut + 1])
+        return None
 
     def _module_attributes(self) -> None:
         """Select what is read from imported modules: `layers.Block` after `from . import layers`."""
@@ -433,7 +438,9 @@ class _Composer:
     def _render(self, path: str) -> str:
         file, selection = self.repo.files[path], self.selections[path]
         statements = self.space.statements(path)
-        docstring, future, imports, body = "", "", [], []
+        docstring, future = "", ""
+        imports: list[str] = []
+        body: list[str] = []
         for index, statement in enumerate(statements):
             if statement.is_docstring:
                 docstring = statement.text.strip()
@@ -442,7 +449,12 @@ class _Composer:
                 if "__future__" in statement.text:
                     future = statement.text.strip()
                 elif names := selection.imports.get(index):
-                    imports += import_lines(statement.text, names | {m for m, name in self.mirrored(path).items() if name in names})
+                    lines = import_lines(statement.text, names | {m for m, name in self.mirrored(path).items() if name in names})
+                    # What it imports may read from this file what stands above.
+                    if body and any(name == "*" or self._imported(path, name) for name in names):
+                        body.append("".join(f"{line}\n" for line in lines))
+                    else:
+                        imports += lines
             elif index in selection.statements:
                 body.append(self._text(path, statement))
                 self._note_holes(path, statement)
