@@ -35,6 +35,7 @@ REFUSED = (
     ("self.fn = self.f", "getattr(self, 'fn')(x)", "names in a string"),
     ("self.forward = self.f", "x", "method of its name"),
     ("lin = nn.Linear(d, d); self.fn = lambda x: lin(x) + self.lin(x)", "self.fn(x)", "holds lin too"),
+    ("lin = nn.Linear(d, d); self.fn = lambda x, lin=lin: lin(x) + self.lin(x)", "self.fn(x)", "holds lin too"),
 )
 KEPT = (
     ("self.fn = self.plain", "self.fn(x)", "self.fn(x)"),

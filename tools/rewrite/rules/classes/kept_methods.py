@@ -103,9 +103,9 @@ class UnbindKeptMethods(Rule):
             return params.with_changes(posonly_params=[first, *params.posonly_params])
         return params.with_changes(params=[first, *params.params])
 
-    def _refuse_rebuilt(self, original: cst.CSTNode, updated: cst.CSTNode) -> None:
+    def _refuse_rebuilt(self, original: cst.Lambda | cst.FunctionDef, updated: cst.CSTNode) -> None:
         """A hole where the function holds more of what NNX rebuilds: another module, a parameter, a generator."""
-        names = [node for node in _names(original) if not self.context.is_self(node)]
+        names = [node for node in _free_names(original) if not self.context.is_self(node)]
         kinds = [(node.value, fact.kinds) for node in names if (fact := self.context.observed(node))]
         rebuilt = [name for name, name_kinds in kinds if any(kind == "parameter" or kind.startswith("module:") for kind in name_kinds)]
         # A function that draws would go on drawing from the streams of a module that is no more.
@@ -113,6 +113,15 @@ class UnbindKeptMethods(Rule):
             rebuilt.append("rngs")
         if rebuilt:
             self.context.hole(original, f"{HELD}it holds {rebuilt[0]} too", "captured-module")
+
+
+def _free_names(function: cst.Lambda | cst.FunctionDef) -> list[cst.Name]:
+    """The names that a function holds: those that it does not bind itself, and those that its defaults read."""
+    parameters = [*function.params.posonly_params, *function.params.params, *function.params.kwonly_params]
+    starred = [one for one in (function.params.star_arg, function.params.star_kwarg) if isinstance(one, cst.Param)]
+    own = {parameter.name.value for parameter in (*parameters, *starred)}
+    defaults = [name for parameter in parameters if parameter.default for name in _names(parameter.default)]
+    return [*(name for name in _names(function.body) if name.value not in own), *defaults]
 
 
 def _names(node: cst.CSTNode) -> list[cst.Name]:
