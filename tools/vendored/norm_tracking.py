@@ -42,20 +42,20 @@ def tracked_batch_norm(
 
 def tracked_instance_norm(
     input: jax.Array,
-    running_mean: nnx.Variable[jax.Array],
-    running_var: nnx.Variable[jax.Array],
+    running_mean: nnx.Variable[jax.Array] | None,
+    running_var: nnx.Variable[jax.Array] | None,
     weight: jax.Array | None = None,
     bias: jax.Array | None = None,
     use_input_stats: bool = True,
     momentum: float = 0.1,
     eps: float = 1e-5,
 ) -> jax.Array:
-    """`instance_norm`; with the input's statistics it moves the running ones by their mean over the batch.
+    """`instance_norm`; with the input's statistics it moves the running ones, where there are any, by their mean over the batch.
 
     https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.instance_norm.html
     """
-    result = instance_norm(input, running_mean[...], running_var[...], weight, bias, use_input_stats, momentum, eps)
-    if use_input_stats:
+    result = instance_norm(input, value_of(running_mean), value_of(running_var), weight, bias, use_input_stats, momentum, eps)
+    if use_input_stats and running_mean is not None and running_var is not None:
         x, axes = promote_half(input), tuple(range(2, input.ndim))
         means, variances = jnp.mean(x, axes), jnp.var(x, axes, ddof=1)
         move_statistics(running_mean, running_var, means.mean(0), variances.mean(0), momentum)

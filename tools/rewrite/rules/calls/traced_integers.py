@@ -1,4 +1,4 @@
-"""Integers that are read out of a tensor only to go where JAX takes an array as well."""
+"""Numbers that are read out of an integer tensor only to go where JAX takes an array as well."""
 
 from __future__ import annotations
 
@@ -15,12 +15,18 @@ ARITHMETIC = (cst.UnaryOperation, cst.BinaryOperation)
 class KeepTracedIntegers(Rule):
     """Index and roll by arrays: `x[int(i)]` → `x[i]`, `torch.roll(x, -int(i), -1)` → the same of `i`, an integer tensor without axes.
 
+    `1 / float(i)` → `1 / (i * 1.0)`, where a tensor or a local name takes the result: no float sizes anything.
     Declines where the number would size something, and where `i` was not observed.
     """
 
-    KEEP = ("def f(x, i):\n    return x[int(i)]\n",)
+    KEEP = ("def f(x, i):\n    return x[int(i)]\n", "def f(i):\n    return 1 / float(i)\n")
 
     def leave_Call(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression | None:
+        if is_traced_float(self.context, original):
+            if name := _assigned_name(self.context):
+                self.context.traced.add((self.context.function_key, name))
+            # An integer times a Python float has the weak type that torch's Python float had.
+            return self.context.parenthesise(self.context.build("{i} * 1.0", i=updated.args[0].value))
         if not is_traced_integer(self.context, original):
             return None
         return updated.args[0].value if updated.args else cst.ensure_type(updated.func, cst.Attribute).value
@@ -35,8 +41,7 @@ def is_traced_integer(context: Context, call: cst.Call) -> bool:
         read = func.value
     else:
         return False
-    fact = context.observed(read)
-    if fact is None or not is_tensor(fact) or any(fact.shapes) or not fact.dtypes or not set(fact.dtypes) <= INTEGERS:
+    if not _is_integer(context, read):
         return False
     # Arithmetic with a traced integer gives another one: what takes the result decides.
     around = [node for node in reversed(context.stack) if not isinstance(node, ARITHMETIC)]
@@ -50,3 +55,34 @@ def is_traced_integer(context: Context, call: cst.Call) -> bool:
             named = argument.keyword is not None and argument.keyword.value == "shifts"
             return (method or context.dotted(called) == "torch.roll") and (named or positions == [shifts])
     return False
+
+
+def is_traced_float(context: Context, call: cst.Call) -> bool:
+    """Whether an original call, the one that is being left, reads out an integer as a float that may stay an array."""
+    match call:
+        case cst.Call(func=cst.Name("float"), args=[cst.Arg(value=read, keyword=None, star="")]) if _is_integer(context, read):
+            return _assigned_name(context) is not None or _joins_tensor(context)
+    return False
+
+
+def _is_integer(context: Context, node: cst.BaseExpression) -> bool:
+    """Whether an original expression was an integer tensor without axes and nothing else."""
+    fact = context.observed(node)
+    if fact is None or not is_tensor(fact) or any(fact.shapes):
+        return False
+    return bool(fact.dtypes) and set(fact.dtypes) <= INTEGERS
+
+
+def _assigned_name(context: Context) -> str | None:
+    """The local name that takes what is computed from the call being left."""
+    around = [node for node in reversed(context.stack) if not isinstance(node, ARITHMETIC)]
+    match around[:1]:
+        case [cst.Assign(targets=[cst.AssignTarget(target=cst.Name(name))])]:
+            return name
+    return None
+
+
+def _joins_tensor(context: Context) -> bool:
+    """Whether the arithmetic around the call being left gives a tensor."""
+    around = context.stack[-1]
+    return isinstance(around, cst.BinaryOperation) and is_tensor(context.observed(around))

@@ -19,7 +19,7 @@ from migrate_agent.tools.rewrite.rules.apply_tables import bare
 from migrate_agent.tools.rewrite.rules.calls.array_reductions import is_reduced
 from migrate_agent.tools.rewrite.rules.calls.host_draws import is_conversion
 from migrate_agent.tools.rewrite.rules.calls.pointers import reads_pointer
-from migrate_agent.tools.rewrite.rules.calls.traced_integers import is_traced_integer
+from migrate_agent.tools.rewrite.rules.calls.traced_integers import is_traced_float, is_traced_integer
 from migrate_agent.tools.rewrite.rules.context import Context
 from migrate_agent.tools.rewrite.rules.control_flow.changed_modules import changed_modules
 from migrate_agent.tools.rewrite.rules.indexing.known_numbers import reads_known_numbers
@@ -240,7 +240,9 @@ class ReplaceTensorBranches(Rule):
 
     def leave_Call(self, original: cst.Call, updated: cst.BaseExpression) -> None:
         func = original.func
-        if self.context.constructing or is_traced_integer(self.context, original) or is_conversion(self.context, original):
+        if self.context.constructing or is_conversion(self.context, original):
+            return
+        if is_traced_integer(self.context, original) or is_traced_float(self.context, original):
             return
         if reads_pointer(self.context, original) or reads_known_numbers(self.context, original):
             return

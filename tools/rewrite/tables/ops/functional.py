@@ -4,10 +4,14 @@ of the same names and arguments.
 
 from __future__ import annotations
 
+import re
+
 from migrate_agent.tools.rewrite.tables.registry import Call, Op, Refuse, Template
 from migrate_agent.tools.rewrite.tables.signatures import parse_signature
 
 F = "torch.nn.functional."
+VARIABLE = re.compile(r"(?P<is>[\w.]+)\[\.\.\.\]|value_of\((?P<may>[\w.]+)\)")
+"""How rewritten code reads a variable, or one that may be `None`."""
 
 
 def vendored_call(name: str, signature: str, extra: str = "") -> str:
@@ -34,10 +38,10 @@ def _tracking(name: str, training: str) -> Template:
         stateful = call.given("running_mean") and call.literal("running_mean") is not None
         if not stateful or call.literal(training) is False:
             return vendored_call(name, SIGNATURES[name])
-        texts = [call.text("running_mean"), call.text("running_var")]
-        if not all(text.endswith("[...]") and text[:-5].replace(".", "").isidentifier() for text in texts):
+        variables = [VARIABLE.fullmatch(call.text(statistic)) for statistic in ("running_mean", "running_var")]
+        if not all(variables):
             raise Refuse(f"in training, {name} also updates the running statistics it is given", "buffer-update")
-        mean, var = (text.removesuffix("[...]") for text in texts)
+        mean, var = (match["may"] or match["is"] for match in variables if match)
         rest = ", ".join(f"{option}={{{option}}}" for option in ("weight", "bias", training, "momentum", "eps"))
         return f"vendored.tracked_{name}({{input}}, {mean}, {var}, {rest})"
 
