@@ -20,6 +20,8 @@ from pydantic_core import ErrorDetails
 from migrate_agent.agent.config.errors import ConfigError
 from migrate_agent.agent.config.toml_location import line_of, syntax_error
 from migrate_agent.sandbox.base import Device
+from migrate_agent.tools.compare.limits import Axis
+from migrate_agent.tools.compare.limits import Limits as Compared
 from migrate_agent.tools.portable import chips
 from migrate_agent.tools.types import Example, Limits
 
@@ -199,6 +201,31 @@ class TpuTable(_Table):
     """What floats are in place of float32."""
 
 
+Share = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+class CompareTable(_Table):
+    """`[compare]`: what two runs may differ by (`migrate-agent compare`); 0.005 is 0.5 %."""
+
+    loss: Share = Compared().loss
+    loss_rollback: Share = Compared().loss_rollback
+    slower: Share = Compared().slower
+    slower_rollback: Share = Compared().slower_rollback
+    error_rate: Share = Compared().error_rate
+    latency: Share = Compared().latency
+    noise: Share | None = None
+    """Relative standard deviation between runs of different seeds; without it, several runs a side show it."""
+    by: Axis = "auto"
+    at: Annotated[tuple[float, ...], Field(strict=False)] = ()
+    points: int = Field(default=Compared().points, ge=1)
+    window: float = Field(default=Compared().window, ge=0, le=1)
+    metrics: Annotated[tuple[str, ...], Field(strict=False)] = ()
+
+    def limits(self, options: Mapping[str, Any]) -> Compared:
+        """The same as the type that `compare` takes, with the command line's options in their place."""
+        return Compared(**{**self.model_dump(), **options})
+
+
 class BudgetTable(_Table):
     """`[budget]`: what a run, and what each unit of it, may spend. Where one is spent, the unit ends, and the run goes on."""
 
@@ -229,6 +256,7 @@ class Config(_Table):
     limits: LimitsTable = LimitsTable()
     verify: VerifyTable = VerifyTable()
     tpu: TpuTable = TpuTable()
+    compare: CompareTable = CompareTable()
     model: ModelTable = ModelTable()
     budget: BudgetTable = BudgetTable()
     price: Annotated[tuple[PriceTable, ...], Field(strict=False)] = ()

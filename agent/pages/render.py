@@ -1,0 +1,31 @@
+"""Fills a template of this folder."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from migrate_agent.agent.pages.curves import chart
+from migrate_agent.tools.compare.finding import percent
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent), undefined=StrictUndefined, autoescape=True, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters |= {"percent": lambda value: "" if value is None else percent(value), "figure": _figure}
+    environment.globals["chart"] = chart
+    return environment
+
+
+def _figure(value: float | None) -> str:
+    return "" if value is None else f"{value:.5g}"
+
+
+def render(template: str, **values: Any) -> str:
+    """The page. All values are escaped; a name that the template misses is an error."""
+    return _environment().get_template(template).render(**values)

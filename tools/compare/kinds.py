@@ -1,0 +1,73 @@
+"""What a column of a log is, by its name: an axis, a metric of some kind, or a part of a serving request. One row a kind."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from typing import Literal
+
+Kind = Literal["loss", "quality", "throughput", "step_time", "latency", "error_rate", "other"]
+
+AXES: dict[str, tuple[str, ...]] = {
+    "step": ("step", "_step", "global_step", "iteration", "iter", "iter_num", "train_step", "trainer_global_step", "trainer/global_step"),
+    "tokens": ("tokens", "tokens_seen", "num_tokens", "total_tokens", "consumed_tokens", "train_tokens", "num_input_tokens_seen"),
+    "epoch": ("epoch", "epochs", "train/epoch"),
+    "seconds": (
+        "seconds",
+        "_runtime",
+        "elapsed",
+        "elapsed_seconds",
+        "relative_time",
+        "runtime",
+        "time",
+        "wall_time",
+        "_timestamp",
+        "timestamp",
+    ),
+}
+"""Axis → names of its column, lower case, the likeliest first."""
+BASES = ("step", "tokens", "epoch")
+"""The axes that place a row."""
+
+
+@dataclass(frozen=True)
+class KindRow:
+    """Metrics of a kind have names that the pattern fits as a whole, in their canonical spelling."""
+
+    kind: Kind
+    names: str
+
+
+_ROWS = (
+    KindRow("error_rate", r"(.+_)?(error_rate|errors_rate|failure_rate)"),
+    KindRow("latency", r"(.+_)?(latency|response_time|ttft|tpot)(_.+)?"),
+    KindRow(
+        "throughput",
+        r"(.+_)?(tokens|samples|examples|images|steps|iters|it|iterations|tok|requests)_(per_)?(sec|second|s)(_.+)?|throughput(_.+)?|mfu",
+    ),
+    KindRow("step_time", r"(.+_)?(step_time|seconds_per_step|s_per_step|ms_per_step|iter_time|time_per_step|batch_time)(_.+)?"),
+    KindRow("loss", r"(.+_)?(loss|nll|perplexity|ppl|bpb|bpc|cross_entropy|mse|mae|rmse|error)(?!_scale)(_.+)?"),
+    KindRow("quality", r"(.+_)?(acc|accuracy|top1|top5|f1|auc|auroc|bleu|rouge|rougel|iou|miou|map|dice|psnr|ssim|fid|wer|cer)(_.+)?"),
+)
+_TRAIN = re.compile(r"^(train|training)_(?=.)")
+
+
+@cache
+def kind_of(metric: str) -> Kind:
+    """The kind of a metric by its canonical name."""
+    return next((row.kind for row in _ROWS if re.fullmatch(row.names, metric)), "other")
+
+
+@cache
+def canonical(name: str) -> str:
+    """One spelling for `train/loss`, `Train Loss` and `loss`: lower case, words joined by `_`, without the word for training."""
+    words = "_".join(re.findall(r"[a-z0-9@]+", name.lower()))
+    return _TRAIN.sub("", words) or name
+
+
+@cache
+def axis_of(column: str) -> str:
+    """The axis that a column holds, or ""."""
+    lower = column.strip().lower().replace(" ", "_")
+    return next((axis for axis, names in AXES.items() if lower in names), "")
