@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from migrate_agent.agent.commands.assess import assess
 from migrate_agent.agent.commands.compare import compare
 from migrate_agent.agent.commands.manifest import manifest
 from migrate_agent.agent.commands.options import Debug, Repo, Sandbox, SandboxKind
@@ -223,6 +224,7 @@ app.command()(check)
 app.command("pr")(submit)
 app.command()(weights)
 app.command()(tpu)
+app.command()(assess)
 app.command()(compare)
 app.command()(manifest)
 app.add_typer(sandbox_app, name="sandbox")

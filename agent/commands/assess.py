@@ -1,0 +1,109 @@
+"""`migrate-agent assess`: what a migration comes to, for those who decide about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from migrate_agent.agent.commands.options import Debug, Repo
+
+if TYPE_CHECKING:
+    from migrate_agent.tools.assess.assessment import Assessment
+    from migrate_agent.tools.assess.calibration import Range
+
+SHOWN = 5
+"""Lines of one kind of risk that are printed; page and report have all."""
+
+
+def assess(
+    repo: Repo = Path(),
+    hours: Annotated[
+        str,
+        typer.Option(metavar="LOW,LIKELY,HIGH", help="Hours of a person for one open unit or place.", show_default="1,3,8, an assumption"),
+    ] = "",
+    report: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the assessment here as JSON.", dir_okay=False)] = None,
+    html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write an HTML page here.", dir_okay=False)] = None,
+    debug: Debug = False,
+) -> None:
+    """Say what a migration comes to: units by strategy, hours, risks, and the order of work. It runs no code of the repository."""
+    from migrate_agent.agent.config.config import load_config
+    from migrate_agent.agent.config.errors import UsageError
+    from migrate_agent.agent.loop.scope import require_units
+    from migrate_agent.tools.assess.assessment import HOURS
+    from migrate_agent.tools.assess.assessment import assess as judge
+    from migrate_agent.tools.scan import scan
+
+    if not repo.is_dir():
+        raise UsageError(f"{repo} is not a folder")
+    each = _range(hours) if hours else HOURS
+    root = repo.resolve()
+    inventory = scan(root, exclude=load_config(root).run.exclude)
+    require_units(inventory, str(root))
+    result = judge(inventory, each)
+    for line in _lines(result, not hours):
+        print(line)
+    _write(root, result, not hours, report, html)
+
+
+def _range(text: str) -> Range:
+    from migrate_agent.tools.assess.calibration import Range
+
+    try:
+        low, likely, high = (float(part) for part in text.split(","))
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is not LOW,LIKELY,HIGH", param_hint="--hours") from None
+    if not 0 <= low <= likely <= high:
+        raise typer.BadParameter(f"{text!r} does not rise from 0", param_hint="--hours")
+    return Range(low, likely, high)
+
+
+def _basis(result: Assessment, assumed: bool) -> Iterator[str]:
+    from migrate_agent.tools.assess.calibration import error_line
+
+    low, likely, high = result.hours_each
+    source = "an assumption, since nobody's time was measured" if assumed else "as you said"
+    yield f"People or a model: {low:g} to {high:g} hours, likely {likely:g}, for each open unit and each place ({source})."
+    yield f"Rules and machine: from {error_line()}."
+
+
+def _lines(result: Assessment, assumed: bool) -> Iterator[str]:
+    from migrate_agent.agent.pages.render import hour
+    from migrate_agent.tools.assess.phases import PHASES
+
+    yield f"{len(result.units)} units: {', '.join(f'{count} {name}' for name, count in result.strategies.items())}"
+    rules, left = result.rules, result.open_units
+    yield f"rules alone: likely {rules.likely:.0f} of {result.strategies['rewrite']} verified ({rules.low:.0f} to {rules.high:.0f})"
+    yield f"for a model or a person: {left.likely:.0f} units ({left.low:.0f} to {left.high:.0f}), and {len(result.places)} places outside of units"
+    for name, spread in (("machine", result.machine_hours), ("people or a model", result.person_hours)):
+        yield f"hours, {name}: likely {hour(spread.likely)} ({hour(spread.low)} to {hour(spread.high)})"
+    yield from _basis(result, assumed)
+    for kind, rows in groupby(result.risks, lambda row: row.kind):
+        of_kind = list(rows)
+        yield f"risk: {kind}: {len(of_kind)} lines"
+        yield from (f"  {row.source}:{row.line} {row.text}" for row in of_kind[:SHOWN])
+        if len(of_kind) > SHOWN:
+            yield f"  and {len(of_kind) - SHOWN} more"
+    for phase in PHASES:
+        yield f"phase {phase.name} (weeks {phase.weeks}): until {phase.leave}"
+
+
+def _write(root: Path, result: Assessment, assumed: bool, report: Path | None, html: Path | None) -> None:
+    from migrate_agent.agent.config.json_files import plain, write, write_text
+    from migrate_agent.agent.pages.render import render
+    from migrate_agent.tools.assess.phases import PHASES
+    from migrate_agent.tools.assess.risks import ADVICE
+
+    basis = list(_basis(result, assumed))
+    if report is not None:
+        phases = [phase._asdict() for phase in PHASES]
+        ranges = {name: getattr(result, name)._asdict() for name in ("rules", "open_units", "machine_hours", "person_hours", "hours_each")}
+        risks = [risk._asdict() for risk in result.risks]
+        write(report, {"version": 1, "repo": str(root), **plain(result), **ranges, "risks": risks, "phases": phases, "basis": basis})
+    if html is not None:
+        risks_by_kind = [(kind, list(rows)) for kind, rows in groupby(result.risks, lambda row: row.kind)]
+        values = {"result": result, "lines": basis, "risks": risks_by_kind, "advice": ADVICE, "phases": PHASES}
+        write_text(html, render("assess.html", title=f"Migrating {root.name} to JAX", **values))

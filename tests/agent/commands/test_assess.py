@@ -1,0 +1,93 @@
+"""`migrate-agent assess`: what it prints, the report, and a page whose links lead somewhere."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from migrate_agent.agent.cli import guarded
+
+SOURCE = """
+import torch
+from torch import nn
+
+
+class Leaf(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(4, 4)
+
+    def forward(self, x):
+        return self.fc(x)
+
+
+class Window(nn.Module):
+    def forward(self, x):
+        return torch.as_strided(x, (2, 2), (1, 1))
+
+
+class Top(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.leaf = Leaf()
+
+    def forward(self, x):
+        x[0:2].add_(1)
+        index = x.nonzero()
+        self.table["a"].add_(1)
+        return self.leaf(x)[index], x.sum().item()
+
+
+def train(model, data):
+    torch.distributed.init_process_group("nccl")
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for x in data:
+        model(x).sum().backward()
+        optimizer.step()
+"""
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    root = tmp_path / "<repo>"
+    root.mkdir()
+    (root / "model.py").write_text(SOURCE)
+    return root
+
+
+def test_report_has_units_hours_and_lines_of_risks(repo: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert guarded(["assess", "--repo", str(repo), "--report", f"{tmp_path}/r.json", "--hours", "1,2,4"]) == 0
+    report = json.loads((tmp_path / "r.json").read_text())
+    assert report["strategies"] == {"rewrite": 2, "substitute": 0, "redesign": 1, "keep": 0}
+    assert 0 <= report["rules"]["low"] <= report["rules"]["likely"] <= report["rules"]["high"] <= 2
+    assert report["person_hours"]["likely"] == pytest.approx(2 * (report["open_units"]["likely"] + len(report["places"])))
+    lines = {(risk["kind"], SOURCE.splitlines()[risk["line"] - 1].strip()) for risk in report["risks"]}
+    assert {
+        ("mutable views", "x[0:2].add_(1)"),
+        ("data-dependent shapes", "index = x.nonzero()"),
+        ("values on the host", "return self.leaf(x)[index], x.sum().item()"),
+        ("distributed code", 'torch.distributed.init_process_group("nccl")'),
+        ("mutable views", "return torch.as_strided(x, (2, 2), (1, 1))"),
+    } <= lines
+    assert ("mutable views", 'self.table["a"].add_(1)') not in lines
+    assert [phase["name"] for phase in report["phases"]] == ["Development", "Test", "Staging", "Cut-over", "Decommission"]
+    assert "assumption" not in capsys.readouterr().out
+
+
+def test_page_stands_alone_and_its_links_lead_somewhere(repo: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert guarded(["assess", "--repo", str(repo), "--html", f"{tmp_path}/page.html"]) == 0
+    assert "an assumption" in capsys.readouterr().out
+    page = (tmp_path / "page.html").read_text()
+    links, anchors = set(re.findall(r'href="#([^"]+)"', page)), set(re.findall(r'<tr id="([^"]+)"', page))
+    assert links == anchors and len(anchors) == 3
+    assert 'class="edge"' in page and "&lt;repo&gt;" in page and "<repo>" not in page
+    assert not re.search(r'src=|href="[^#]|@import', page)
+
+
+@pytest.mark.parametrize("hours", ["1,2", "3,2,1", "a,b,c"])
+def test_wrong_hours_are_one_line(hours: str, repo: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert guarded(["assess", "--repo", str(repo), "--hours", hours]) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1
