@@ -39,11 +39,11 @@ def assess(
 
     if not repo.is_dir():
         raise UsageError(f"{repo} is not a folder")
-    each = _range(hours) if hours else HOURS
+    effort = _range(hours) if hours else HOURS
     root = repo.resolve()
     inventory = scan(root, exclude=load_config(root).run.exclude)
     require_units(inventory, str(root))
-    result = judge(inventory, each)
+    result = judge(inventory, effort)
     for line in _lines(result, not hours):
         print(line)
     _write(root, result, not hours, report, html)
@@ -75,9 +75,9 @@ def _lines(result: Assessment, assumed: bool) -> Iterator[str]:
     from migrate_agent.tools.assess.phases import PHASES
 
     yield f"{len(result.units)} units: {', '.join(f'{count} {name}' for name, count in result.strategies.items())}"
-    rules, left = result.rules, result.open_units
+    rules, rest = result.rules, result.open_units
     yield f"rules alone: likely {rules.likely:.0f} of {result.strategies['rewrite']} verified ({rules.low:.0f} to {rules.high:.0f})"
-    yield f"for a model or a person: {left.likely:.0f} units ({left.low:.0f} to {left.high:.0f}), and {len(result.places)} places outside of units"
+    yield f"for a model or a person: {rest.likely:.0f} units ({rest.low:.0f} to {rest.high:.0f}), and {len(result.sites)} places outside of units"
     for name, spread in (("machine", result.machine_hours), ("people or a model", result.person_hours)):
         yield f"hours, {name}: likely {hour(spread.likely)} ({hour(spread.low)} to {hour(spread.high)})"
     yield from _basis(result, assumed)

@@ -107,11 +107,11 @@ def _show(result: Comparison) -> None:
         table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
         for column in ("metric", "at", "A", "B", "change", "noise", "decision"):
             table.add_column(column)
-        for each in result.findings:
-            numbers = ["" if value is None else f"{value:.5g}" for value in (each.a, each.b)]
-            change = "" if each.change is None else percent(each.change)
-            noise = "" if each.noise is None else f"±{percent(each.noise)}"
-            table.add_row(escape(each.metric), each.at, *numbers, change, noise, each.decision)
+        for finding in result.findings:
+            numbers = ["" if value is None else f"{value:.5g}" for value in (finding.a, finding.b)]
+            change = "" if finding.change is None else percent(finding.change)
+            noise = "" if finding.noise is None else f"±{percent(finding.noise)}"
+            table.add_row(escape(finding.metric), finding.at, *numbers, change, noise, finding.decision)
         out.print(table)
     for note in result.notes:
         out.print(f"note: {escape(note)}", soft_wrap=True)

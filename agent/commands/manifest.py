@@ -75,7 +75,9 @@ def _build(address: str, journal: Path, jobs: int, ours: Path) -> Manifest:
     progress = Progress()
     with progress.live():
         ignore = frozenset({ours.resolve(), journal.resolve()})
-        return build(open_store(address), address, journal, jobs, ignore, lambda done, of: progress.stage(address, f"{done} of {of} files"))
+        return build(
+            open_store(address), address, journal, jobs, ignore, lambda count, of: progress.stage(address, f"{count} of {of} files")
+        )
 
 
 def _estimate(size: int, mbps: float, streams: int, content: str, price: float | None) -> str:

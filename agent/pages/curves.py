@@ -23,14 +23,16 @@ def chart(title: str, curve: Aligned, marks: Sequence[float]) -> Markup:
     finite = values[np.isfinite(values)]
     if not len(finite):
         return Markup("")
-    x = _scale(float(curve.places[0]), float(curve.places[-1]), LEFT, WIDTH - RIGHT)
+    x = _scale(float(curve.positions[0]), float(curve.positions[-1]), LEFT, WIDTH - RIGHT)
     low, high = float(finite.min()), float(finite.max())
     y = _scale(low, high, HEIGHT - BOTTOM, TOP)
-    body = "".join(_side(curve.places, side, name, x, y) for side, name in ((curve.a, "a"), (curve.b, "b")))
-    dashes = "".join(f'<line class="mark" x1="{x(place):.1f}" x2="{x(place):.1f}" y1="{TOP}" y2="{HEIGHT - BOTTOM}"/>' for place in marks)
+    body = "".join(_side(curve.positions, side, name, x, y) for side, name in ((curve.a, "a"), (curve.b, "b")))
+    dashes = "".join(
+        f'<line class="mark" x1="{x(position):.1f}" x2="{x(position):.1f}" y1="{TOP}" y2="{HEIGHT - BOTTOM}"/>' for position in marks
+    )
     caption = f'<text x="{LEFT}" y="17" font-weight="bold">{escape(title)} by {escape(curve.axis)}</text>'
     label = escape(f"{title} of both sides by {curve.axis}")
-    axes = _axis_x(curve.places, x) + _axis_y(low, high, y)
+    axes = _axis_x(curve.positions, x) + _axis_y(low, high, y)
     return Markup(f'<svg width="{WIDTH}" height="{HEIGHT}" role="img" aria-label="{label}">{axes}{dashes}{body}{caption}</svg>')
 
 
@@ -39,24 +41,24 @@ def _scale(low: float, high: float, start: float, end: float) -> Scale:
     return lambda value: start + (value - low) / span * (end - start)
 
 
-def _side(places: Array, runs: Array, name: str, x: Scale, y: Scale) -> str:
-    lines = [_line(places, run, name, x, y, 1, 0.45) for run in runs] if len(runs) > 1 else []
-    return "".join([*lines, _line(places, runs.mean(axis=0), name, x, y, 2, 1)])
+def _side(positions: Array, runs: Array, name: str, x: Scale, y: Scale) -> str:
+    lines = [_line(positions, run, name, x, y, 1, 0.45) for run in runs] if len(runs) > 1 else []
+    return "".join([*lines, _line(positions, runs.mean(axis=0), name, x, y, 2, 1)])
 
 
-def _line(places: Array, values: Array, name: str, x: Scale, y: Scale, width: float, opacity: float) -> str:
+def _line(positions: Array, values: Array, name: str, x: Scale, y: Scale, width: float, opacity: float) -> str:
     """A value that is not finite leaves a gap."""
-    every = max(len(places) // MOST_POINTS, 1)
+    every = max(len(positions) // MOST_POINTS, 1)
     path, pen = "", "M"
-    for place, value in zip(places[::every].tolist(), values[::every].tolist(), strict=True):
+    for position, value in zip(positions[::every].tolist(), values[::every].tolist(), strict=True):
         if math.isfinite(value):
-            path += f"{pen}{x(place):.1f} {y(value):.1f}"
+            path += f"{pen}{x(position):.1f} {y(value):.1f}"
         pen = "L" if math.isfinite(value) else "M"
     return f'<path class="{name}" d="{path}" fill="none" stroke-width="{width}" opacity="{opacity}"/>'
 
 
-def _axis_x(places: Array, x: Scale) -> str:
-    low, high = float(places[0]), float(places[-1])
+def _axis_x(positions: Array, x: Scale) -> str:
+    low, high = float(positions[0]), float(positions[-1])
     marks = [low, (low + high) / 2, high]
     return "".join(f'<text x="{x(value):.1f}" y="{HEIGHT - 14}" text-anchor="middle">{value:.6g}</text>' for value in marks)
 

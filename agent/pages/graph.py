@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import networkx as nx
+import networkx as nx  # type: ignore[import-untyped]
 from markupsafe import Markup, escape
 
 from migrate_agent.tools.types import Unit
@@ -12,18 +12,18 @@ from migrate_agent.tools.types import Unit
 WIDTH, HEIGHT, GAP_X, GAP_Y, PAD = 190, 26, 60, 10, 12
 SHOWN = 24
 """Characters of a name that a box has room for; the whole name is in its title."""
-Place = tuple[int, int]
+Position = tuple[int, int]
 
 
 def graph(units: Sequence[Unit]) -> Markup:
     """Leaves stand left; "" without units."""
     if not units:
         return Markup("")
-    places = _places(units)
-    width = PAD * 2 + max(x for x, _ in places.values()) + WIDTH
-    height = PAD * 2 + max(y for _, y in places.values()) + HEIGHT
-    edges = "".join(_edge(places[need], places[unit.id], need, unit.id) for unit in units for need in unit.needs if need in places)
-    boxes = "".join(_box(unit, places[unit.id]) for unit in units)
+    positions = _places(units)
+    width = PAD * 2 + max(x for x, _ in positions.values()) + WIDTH
+    height = PAD * 2 + max(y for _, y in positions.values()) + HEIGHT
+    edges = "".join(_edge(positions[need], positions[unit.id], need, unit.id) for unit in units for need in unit.needs if need in positions)
+    boxes = "".join(_box(unit, positions[unit.id]) for unit in units)
     return Markup(
         f'<svg id="graph" width="{width}" height="{height}" role="img" aria-label="units and what they need">{edges}{boxes}</svg>'
     )
@@ -34,15 +34,15 @@ def anchor(unit: str) -> str:
     return "unit-" + "".join(letter if letter.isalnum() else f"-{ord(letter):x}-" for letter in unit)
 
 
-def _places(units: Sequence[Unit]) -> Mapping[str, Place]:
+def _places(units: Sequence[Unit]) -> Mapping[str, Position]:
     depths = _depths(units)
     rows: dict[int, int] = {}
-    places: dict[str, Place] = {}
+    positions: dict[str, Position] = {}
     for unit in units:
         column = depths[unit.id]
         row = rows[column] = rows.get(column, -1) + 1
-        places[unit.id] = (column * (WIDTH + GAP_X), row * (HEIGHT + GAP_Y))
-    return places
+        positions[unit.id] = (column * (WIDTH + GAP_X), row * (HEIGHT + GAP_Y))
+    return positions
 
 
 def _depths(units: Sequence[Unit]) -> Mapping[str, int]:
@@ -57,14 +57,14 @@ def _depths(units: Sequence[Unit]) -> Mapping[str, int]:
     return {name: depth[component] for name, component in condensed.graph["mapping"].items()}
 
 
-def _edge(start: Place, end: Place, need: str, unit: str) -> str:
+def _edge(start: Position, end: Position, need: str, unit: str) -> str:
     x1, y1, x2, y2 = start[0] + PAD + WIDTH, start[1] + PAD + HEIGHT // 2, end[0] + PAD, end[1] + PAD + HEIGHT // 2
     path = f"M{x1} {y1}C{x1 + GAP_X // 2} {y1} {x2 - GAP_X // 2} {y2} {x2} {y2}"
     return f'<path class="edge" data-from="{anchor(need)}" data-to="{anchor(unit)}" d="{path}" fill="none"/>'
 
 
-def _box(unit: Unit, place: Place) -> str:
-    x, y = place[0] + PAD, place[1] + PAD
+def _box(unit: Unit, position: Position) -> str:
+    x, y = position[0] + PAD, position[1] + PAD
     name = unit.name if len(unit.name) <= SHOWN else f"{unit.name[: SHOWN - 1]}…"
     title = f"{unit.id}: {unit.strategy}" + (f": {unit.reason}" if unit.reason else "")
     return (

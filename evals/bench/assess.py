@@ -28,13 +28,13 @@ def stored(folder: Path = records.FOLDER) -> Iterator[Measured]:
 
 
 def main(arguments: list[str]) -> int:
-    """Print the rows, or the error of each."""
+    """Print the rows, or the error of holdout."""
     if arguments == ["--error"]:
-        for each in holdouts():
-            row = each.row
-            likely = each.share.likely * row.units
+        for holdout in holdouts():
+            row = holdout.row
+            likely = holdout.share.likely * row.units
             print(
-                f"{row.name}: {row.verified} of {row.units} verified, {likely:.0f} estimated; {row.seconds:.0f} s for {each.seconds.likely * row.units:.0f}"
+                f"{row.name}: {row.verified} of {row.units} verified, {likely:.0f} estimated; {row.seconds:.0f} s for {holdout.seconds.likely * row.units:.0f}"
             )
         print(error_line())
         return 0

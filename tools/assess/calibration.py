@@ -92,12 +92,12 @@ def holdouts(rows: Sequence[Measured] = ROWS) -> tuple[Holdout, ...]:
 
 def error_line() -> str:
     """How wrong the estimates were on repositories that were kept out, for people."""
-    kept = holdouts()
-    errors = [abs(each.row.verified / each.row.units - each.share.likely) for each in kept]
-    inside = sum(each.share.low <= each.row.verified / each.row.units <= each.share.high for each in kept)
-    factors = [max(ratio, 1 / ratio) for each in kept if (ratio := each.row.seconds / each.row.units / each.seconds.likely) > 0]
+    rows = holdouts()
+    errors = [abs(holdout.row.verified / holdout.row.units - holdout.share.likely) for holdout in rows]
+    inside = sum(holdout.share.low <= holdout.row.verified / holdout.row.units <= holdout.share.high for holdout in rows)
+    factors = [max(ratio, 1 / ratio) for holdout in rows if (ratio := holdout.row.seconds / holdout.row.units / holdout.seconds.likely) > 0]
     return (
-        f"{len(kept)} repositories and packages at first look ({DATE}), each estimated from the others: the verified share was off by "
-        f"{100 * float(np.median(errors)):.0f} points (median) and by {100 * max(errors):.0f} (worst), {inside} of {len(kept)} lay in the range; "
+        f"{len(rows)} repositories and packages at first look ({DATE}), each estimated from the others: the verified share was off by "
+        f"{100 * float(np.median(errors)):.0f} points (median) and by {100 * max(errors):.0f} (worst), {inside} of {len(rows)} lay in the range; "
         f"the machine's time was off by a factor of {float(np.median(factors)):.1f} (median) and {max(factors):.0f} (worst)"
     )

@@ -1,4 +1,4 @@
-"""Both sides of one metric on one axis, at the same places."""
+"""Both sides of one metric on one axis, at the same positions."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ SAME_TOKENS = 0.01
 
 @dataclass(frozen=True)
 class Aligned:
-    """`a` and `b` have shape (runs, n), at `places` (n,) of `axis`. Where logs have other places, values lie on the line between two of them."""
+    """`a` and `b` have shape (runs, n), at `positions` (n,) of `axis`. Where logs have other positions, values lie on the line between two of them."""
 
     axis: str
-    places: Array
+    positions: Array
     a: Array
     b: Array
 
 
 class Unaligned(Exception):
-    """Why two sides have no common places, in one line."""
+    """Why two sides have no common positions, in one line."""
 
 
 def common_axis(a: Sequence[Log], b: Sequence[Log], limits: Limits) -> tuple[str, str]:
@@ -48,45 +48,48 @@ def common_axis(a: Sequence[Log], b: Sequence[Log], limits: Limits) -> tuple[str
 def _step_tokens(side: Sequence[Log]) -> float:
     """Tokens of one step, 0 where the logs do not say."""
     series = side[0].axes.get("tokens")
-    if side[0].base != "step" or series is None or len(series.places) < 2:
+    if side[0].base != "step" or series is None or len(series.positions) < 2:
         return 0.0
-    return float((series.values[-1] - series.values[0]) / (series.places[-1] - series.places[0]))
+    return float((series.values[-1] - series.values[0]) / (series.positions[-1] - series.positions[0]))
 
 
 def align(a: Sequence[Log], b: Sequence[Log], metric: str, axis: str, points: int) -> Aligned:
-    """Raises `Unaligned` where the ranges do not overlap, or hold fewer places than `points`."""
+    """Raises `Unaligned` where the ranges do not overlap, or hold fewer positions than `points`."""
     series = [log.on(axis, metric) for log in (*a, *b)]
-    known = [each for each in series if each is not None and len(each.places)]
-    if len(known) < len(series):
+    overlap = [run for run in series if run is not None and len(run.positions)]
+    if len(overlap) < len(series):
         raise Unaligned(f"{metric}: not every log says its {axis}")
-    low, high = max(each.places[0] for each in known), min(each.places[-1] for each in known)
+    low, high = max(run.positions[0] for run in overlap), min(run.positions[-1] for run in overlap)
     if low > high:
-        side_a, side_b = _range(known[: len(a)]), _range(known[len(a) :])
+        side_a, side_b = _range(overlap[: len(a)]), _range(overlap[len(a) :])
         raise Unaligned(f"{metric}: the {axis}s of both sides do not overlap: A has {side_a}, B has {side_b}")
-    # The places of the log that has fewest: between two of another's the line is a better guess than the other way round.
-    places = min((each.places[(each.places >= low) & (each.places <= high)] for each in known), key=len)
-    if len(places) < points:
-        raise Unaligned(f"{metric}: too few points: both sides have {len(places)} {axis}s in common, and {points} are needed (--points)")
-    values = np.stack([np.interp(places, each.places, each.values) for each in known])
-    return Aligned(axis, places, values[: len(a)], values[len(a) :])
+    # The positions of the log that has fewest: between two of another's the line is a better guess than the other way round.
+    positions = min(
+        (run.positions[(run.positions >= low) & (run.positions <= high)] for run in overlap),
+        key=len,
+    )
+    if len(positions) < points:
+        raise Unaligned(f"{metric}: too few points: both sides have {len(positions)} {axis}s in common, and {points} are needed (--points)")
+    values = np.stack([np.interp(positions, run.positions, run.values) for run in overlap])
+    return Aligned(axis, positions, values[: len(a)], values[len(a) :])
 
 
 def _range(series: Sequence[Series]) -> str:
-    return f"{min(each.places[0] for each in series):g} to {max(each.places[-1] for each in series):g}"
+    return f"{min(run.positions[0] for run in series):g} to {max(run.positions[-1] for run in series):g}"
 
 
 def chosen(aligned: Aligned, limits: Limits) -> list[int]:
-    """Indices of the places that are compared. Raises `Unaligned` where one that was asked for is not in the common range."""
-    places = aligned.places
+    """Indices of the positions that are compared. Raises `Unaligned` where one that was asked for is not in the common range."""
+    positions = aligned.positions
     if limits.at:
-        outside = [place for place in limits.at if not places[0] <= place <= places[-1]]
+        outside = [position for position in limits.at if not positions[0] <= position <= positions[-1]]
         if outside:
-            raise Unaligned(f"{aligned.axis} {outside[0]:g} is not in the common range, {places[0]:g} to {places[-1]:g}")
-        return sorted({int(np.searchsorted(places, place)) for place in limits.at})
+            raise Unaligned(f"{aligned.axis} {outside[0]:g} is not in the common range, {positions[0]:g} to {positions[-1]:g}")
+        return sorted({int(np.searchsorted(positions, position)) for position in limits.at})
     if aligned.axis == "epoch":
-        wanted = [epoch for epoch in EPOCHS if places[0] <= epoch <= places[-1]]
-        return sorted({*(int(np.searchsorted(places, epoch)) for epoch in wanted), len(places) - 1})
-    return sorted({max(math.ceil(fraction * len(places)), 1) - 1 for fraction in FRACTIONS})
+        epochs = [epoch for epoch in EPOCHS if positions[0] <= epoch <= positions[-1]]
+        return sorted({*(int(np.searchsorted(positions, epoch)) for epoch in epochs), len(positions) - 1})
+    return sorted({max(math.ceil(fraction * len(positions)), 1) - 1 for fraction in FRACTIONS})
 
 
 def smoothed(values: Array, index: int, window: float) -> Array:

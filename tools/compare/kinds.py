@@ -28,7 +28,7 @@ AXES: dict[str, tuple[str, ...]] = {
 }
 """Axis → names of its column, lower case, the likeliest first."""
 BASES = ("step", "tokens", "epoch")
-"""The axes that place a row."""
+"""The axes that say where a row lies."""
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,6 @@ class Limits:
     points: int = 5
     """Places that both sides must have at least."""
     window: float = 0.05
-    """A value is the mean over this part of the points, up to its place: one batch says little."""
+    """A value is the mean over this part of the points, up to its position: one batch says little."""
     metrics: tuple[str, ...] = ()
     """Judge these metrics alone; () judges each that has a known kind."""

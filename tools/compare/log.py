@@ -19,18 +19,18 @@ class LogError(Exception):
 
 
 class Point(NamedTuple):
-    """One logged value, or one of an axis, at its place on the axis `base`."""
+    """One logged value, or one of an axis, at its position on the axis `base`."""
 
     base: str
-    place: float
+    position: float
     name: str
     value: float
 
 
 class Series(NamedTuple):
-    """`places` increase strictly; `values` may be infinite or NaN. Both have shape (n,), float64."""
+    """`positions` increase strictly; `values` may be infinite or NaN. Both have shape (n,), float64."""
 
-    places: Array
+    positions: Array
     values: Array
 
 
@@ -43,7 +43,7 @@ class Request(NamedTuple):
 
 @dataclass(frozen=True)
 class Log:
-    """One run. `metrics` lie over the axis `base`; `axes` say where each place of `base` lies on the others."""
+    """One run. `metrics` lie over the axis `base`; `axes` say where each position of `base` lies on the others."""
 
     name: str
     base: str = "step"
@@ -59,16 +59,16 @@ class Log:
         if axis not in self.axes:
             return None
         known = self.axes[axis]
-        inside = (series.places >= known.places[0]) & (series.places <= known.places[-1])
-        places = np.interp(series.places[inside], known.places, known.values)
-        return unique(places, series.values[inside])
+        inside = (series.positions >= known.positions[0]) & (series.positions <= known.positions[-1])
+        positions = np.interp(series.positions[inside], known.positions, known.values)
+        return unique(positions, series.values[inside])
 
 
-def unique(places: Array, values: Array) -> Series:
-    """In increasing order. Of several values at one place the last counts: a run that was resumed logs steps again."""
-    last = dict(zip(places.tolist(), values.tolist(), strict=True))
+def unique(positions: Array, values: Array) -> Series:
+    """In increasing order. Of several values at one position the last counts: a run that was resumed logs steps again."""
+    last = dict(zip(positions.tolist(), values.tolist(), strict=True))
     ordered = sorted(last)
-    return Series(np.array(ordered, np.float64), np.array([last[place] for place in ordered], np.float64))
+    return Series(np.array(ordered, np.float64), np.array([last[position] for position in ordered], np.float64))
 
 
 def log_of(name: str, points: Iterable[Point], requests: Iterable[Request] = ()) -> Log:
@@ -82,7 +82,7 @@ def log_of(name: str, points: Iterable[Point], requests: Iterable[Request] = ())
     for point in rows:
         if point.base == base:
             groups.setdefault(point.name, []).append(point)
-    series = {key: unique(np.array([p.place for p in own]), np.array([p.value for p in own])) for key, own in groups.items()}
+    series = {key: unique(np.array([p.position for p in own]), np.array([p.value for p in own])) for key, own in groups.items()}
     axes = {key: value for key, value in series.items() if key in AXES}
     return Log(name, base, _named({key: value for key, value in series.items() if key not in AXES}), axes, calls)
 

@@ -35,7 +35,7 @@ def _medians(side: Sequence[Log], metric: str) -> Array:
 
 def _samples(side: Sequence[Log]) -> list[Array]:
     values = [np.array([request.latency for request in log.requests], np.float64) for log in side]
-    return [each[np.isfinite(each)] for each in values]
+    return [sample[np.isfinite(sample)] for sample in values]
 
 
 def _latencies(a: Sequence[Log], b: Sequence[Log], limits: Limits) -> Iterator[Finding]:
@@ -74,8 +74,8 @@ def _latency(metric: str, at: str, a: Array, b: Array, noise: float | None, limi
         return Finding(metric, "latency", "cannot say", f"{name} is not a positive number in every run", at)
     change = mean_b / mean_a - 1
     noise = margin(a, b, None) if noise is None else noise
-    decision, why = decide(change, noise, limits.latency, limits.latency)
-    detail = f"{name}: {mean_a:.4g} and {mean_b:.4g}, {percent(change)}: {why}"
+    decision, reason = decide(change, noise, limits.latency, limits.latency)
+    detail = f"{name}: {mean_a:.4g} and {mean_b:.4g}, {percent(change)}: {reason}"
     return Finding(metric, "latency", decision, detail, at, mean_a, mean_b, change, noise, limits.latency, limits.latency)
 
 

@@ -18,7 +18,7 @@ WARM_UP = 0.1
 
 
 def curve_findings(a: Sequence[Log], b: Sequence[Log], metric: str, axis: str, limits: Limits) -> Iterator[Finding]:
-    """A metric of quality at the chosen places: a difference either way counts, since the program should be the same."""
+    """A metric of quality at the chosen positions: a difference either way counts, since the program should be the same."""
     kind = kind_of(metric)
     try:
         aligned = align(a, b, metric, axis, limits.points)
@@ -30,7 +30,7 @@ def curve_findings(a: Sequence[Log], b: Sequence[Log], metric: str, axis: str, l
         yield broken
         return
     for index in indices:
-        at = f"{axis} {aligned.places[index]:g}"
+        at = f"{axis} {aligned.positions[index]:g}"
         yield _value(metric, kind, at, smoothed(aligned.a, index, limits.window), smoothed(aligned.b, index, limits.window), limits)
 
 
@@ -40,8 +40,8 @@ def _value(metric: str, kind: str, at: str, a: Array, b: Array, limits: Limits) 
         return Finding(metric, kind, "cannot say", f"{metric} of A is 0, so that there is no relative difference", at, mean_a, mean_b)
     change = (mean_b - mean_a) / abs(mean_a) if mean_a else 0.0
     noise = margin(a, b, limits.noise)
-    decision, why = decide(abs(change), noise, limits.loss, limits.loss_rollback)
-    detail = f"{metric} at {at}: {mean_a:.5g} and {mean_b:.5g}: {why}"
+    decision, reason = decide(abs(change), noise, limits.loss, limits.loss_rollback)
+    detail = f"{metric} at {at}: {mean_a:.5g} and {mean_b:.5g}: {reason}"
     return Finding(metric, kind, decision, detail, at, mean_a, mean_b, change, noise, limits.loss, limits.loss_rollback)
 
 
@@ -50,7 +50,7 @@ def _not_finite(metric: str, kind: str, aligned: Aligned) -> Finding | None:
     for side, values, decision in (("A", aligned.a, "cannot say"), ("B", aligned.b, "roll back")):
         broken = ~np.isfinite(values).all(axis=0)
         if broken.any():
-            at = f"{aligned.axis} {aligned.places[int(broken.argmax())]:g}"
+            at = f"{aligned.axis} {aligned.positions[int(broken.argmax())]:g}"
             return Finding(metric, kind, decision, f"{metric} of {side} is not finite from {at} on", at)  # type: ignore[arg-type]
     return None
 
@@ -74,19 +74,23 @@ def _typical(log: Log, metric: str) -> float:
 
 
 def _rate(log: Log, axis: str) -> float:
-    """Median over the run of the places that go by in a second; NaN where the log has no clock."""
+    """Median over the run of the positions that go by in a second; NaN where the log has no clock."""
     clock = log.axes.get("seconds")
-    if clock is None or len(clock.places) < 3:
+    if clock is None or len(clock.positions) < 3:
         return float("nan")
-    progress = clock.places if axis == log.base else None
+    progress = clock.positions if axis == log.base else None
     if progress is None and (other := log.axes.get(axis)) is not None:
-        progress = np.interp(clock.places, other.places, other.values)
+        progress = np.interp(clock.positions, other.positions, other.values)
     if progress is None:
         return float("nan")
     first = max(round(WARM_UP * len(progress)), 1)
-    places, seconds = np.diff(progress)[first - 1 :], np.diff(clock.values)[first - 1 :]
+    positions, seconds = np.diff(progress)[first - 1 :], np.diff(clock.values)[first - 1 :]
     # A clock of the log with few digits may stand still for a step.
-    return float(np.sum(places) / np.sum(seconds)) if np.sum(seconds) > 0 and (seconds <= 0).any() else float(np.median(places / seconds))
+    return (
+        float(np.sum(positions) / np.sum(seconds))
+        if np.sum(seconds) > 0 and (seconds <= 0).any()
+        else float(np.median(positions / seconds))
+    )
 
 
 def _speed(metric: str, a: Array, b: Array, limits: Limits) -> Finding:
@@ -95,7 +99,7 @@ def _speed(metric: str, a: Array, b: Array, limits: Limits) -> Finding:
     mean_a, mean_b = float(a.mean()), float(b.mean())
     slower = mean_a / mean_b - 1
     noise = margin(a, b, None)
-    decision, why = decide(slower, noise, limits.slower, limits.slower_rollback)
+    decision, reason = decide(slower, noise, limits.slower, limits.slower_rollback)
     words = f"{percent(slower)} slower" if slower > 0 else f"{percent(mean_b / mean_a - 1)} faster"
-    detail = f"{metric}: {mean_a:.4g} and {mean_b:.4g}, {words}: {why}"
+    detail = f"{metric}: {mean_a:.4g} and {mean_b:.4g}, {words}: {reason}"
     return Finding(metric, "throughput", decision, detail, "", mean_a, mean_b, slower, noise, limits.slower, limits.slower_rollback)

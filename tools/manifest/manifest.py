@@ -42,7 +42,7 @@ class Manifest:
 
 
 def build(
-    store: Store, address: str, journal: Path, jobs: int, ignore: frozenset[Path] = frozenset(), tell: Tell = lambda done, of: None
+    store: Store, address: str, journal: Path, jobs: int, ignore: frozenset[Path] = frozenset(), tell: Tell = lambda count, of: None
 ) -> Manifest:
     """The manifest of a store. What is hashed goes to `journal` at once, and what stands there unchanged is not hashed again.
 
@@ -52,8 +52,8 @@ def build(
     files = [file for file in store.files() if not ignore & {(root / file.path).resolve(), root.resolve()}]
     if not files:
         raise ManifestError(f"{address}: holds no file")
-    known = _read_journal(journal)
-    entries = {file.path: Entry(file.path, file.size, known[file]) for file in files if file in known}
+    hashed = _read_journal(journal)
+    entries = {file.path: Entry(file.path, file.size, hashed[file]) for file in files if file in hashed}
     rest = [file for file in files if file.path not in entries]
     tell(len(entries), len(files))
     journal.parent.mkdir(parents=True, exist_ok=True)

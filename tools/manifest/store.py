@@ -75,10 +75,10 @@ class RemoteStore:
         self.address, self.root = address, str(root).rstrip("/")
 
     def files(self) -> Iterator[File]:
-        found: dict[str, Any] = self.system.find(self.root, detail=True)
-        if not found:
+        listing: dict[str, Any] = self.system.find(self.root, detail=True)
+        if not listing:
             raise ManifestError(f"{self.address}: holds no file")
-        for path, details in sorted(found.items()):
+        for path, details in sorted(listing.items()):
             marks = (details.get(key) for key in ("etag", "ETag", "md5Hash", "mtime", "updated", "LastModified", "created"))
             stamp = next((str(mark) for mark in marks if mark), "")
             yield File(self._relative(path), int(details["size"]), stamp)

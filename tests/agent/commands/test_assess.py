@@ -63,7 +63,7 @@ def test_report_has_units_hours_and_lines_of_risks(repo: Path, tmp_path: Path, c
     report = json.loads((tmp_path / "r.json").read_text())
     assert report["strategies"] == {"rewrite": 2, "substitute": 0, "redesign": 1, "keep": 0}
     assert 0 <= report["rules"]["low"] <= report["rules"]["likely"] <= report["rules"]["high"] <= 2
-    assert report["person_hours"]["likely"] == pytest.approx(2 * (report["open_units"]["likely"] + len(report["places"])))
+    assert report["person_hours"]["likely"] == pytest.approx(2 * (report["open_units"]["likely"] + len(report["sites"])))
     lines = {(risk["kind"], SOURCE.splitlines()[risk["line"] - 1].strip()) for risk in report["risks"]}
     assert {
         ("mutable views", "x[0:2].add_(1)"),

@@ -111,9 +111,9 @@ FORMATS = (jsonl, half_written, csv, wandb_page, wandb_history, trainer_state, m
 def test_formats_give_the_same_series(write: Callable[[Path], Path], tmp_path: Path) -> None:
     (log,) = read_side(str(write(tmp_path)))
     assert log.base == "step" and list(log.metrics) == ["loss"]
-    np.testing.assert_array_equal(log.metrics["loss"].places, STEPS)
+    np.testing.assert_array_equal(log.metrics["loss"].positions, STEPS)
     np.testing.assert_array_equal(log.metrics["loss"].values, LOSSES)
-    if "seconds" in log.axes and len(log.axes["seconds"].places) == 3 and write is not mlflow_history:
+    if "seconds" in log.axes and len(log.axes["seconds"].positions) == 3 and write is not mlflow_history:
         np.testing.assert_allclose(np.diff(log.axes["seconds"].values), [5, 5])
 
 
