@@ -1,0 +1,49 @@
+"""What the two runners share. Imports neither torch nor JAX, and nothing of the tool."""
+
+from __future__ import annotations
+
+import random
+import runpy
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+clock = time.perf_counter
+TICK = 0.25
+
+
+def begin() -> None:
+    """Seed what a script might draw from, and let its looks at the time go on in equal ticks."""
+    np.random.seed(0)
+    random.seed(0)
+    folder = str(Path.cwd())
+    for name in ("time", "perf_counter"):
+        own, looks = getattr(time, name), [0]
+
+        def look(own: Any = own, looks: list[int] = looks) -> float:
+            if not sys._getframe(1).f_code.co_filename.startswith(folder):
+                return float(own())
+            looks[0] += 1
+            return TICK * looks[0]
+
+        setattr(time, name, look)
+
+
+def run(arguments: list[str]) -> None:
+    """Run a script as `python FILE …` does."""
+    sys.argv = arguments
+    sys.path.insert(0, str(Path(arguments[0]).resolve().parent))
+    try:
+        runpy.run_path(str(Path(arguments[0]).resolve()), run_name="__main__")
+    except SystemExit as error:
+        if error.code not in (None, 0):
+            raise
+
+
+def median_interval(stamps: list[float]) -> float:
+    """Seconds from one optimizer step to the next: the median, of all but the first three."""
+    intervals = np.diff(np.asarray(stamps[min(3, len(stamps) - 2) :])) if len(stamps) > 2 else np.array([])
+    return float(np.median(intervals)) if intervals.size else float("nan")

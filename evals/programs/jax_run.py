@@ -1,0 +1,91 @@
+"""`python jax_run.py MODE START OUT FILE …`: run a migrated training script without torch, from what the original's optimizers began with.
+
+START is the folder that `torch_run.py` wrote; OUT gets `end-K.npz` of each optimizer K, and `seconds.txt`.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import nnx
+
+from migrate_agent.evals.programs.both_run import begin, clock, median_interval, run
+from migrate_agent.tools.weights import load_state_dict, state_dict
+
+
+def widen() -> None:
+    """Compute in float64, and keep all that dropout would drop."""
+    jax.config.update("jax_enable_x64", True)
+    namespace: Any = jnp
+    namespace.float32 = jnp.float64
+    numbers: Any = jax.random
+    numbers.bernoulli = lambda key, p=0.5, shape=None, **rest: jnp.ones(np.shape(p) if shape is None else shape, bool)
+    for name in ("asarray", "array"):
+        setattr(namespace, name, _wide(getattr(jnp, name)))
+
+
+def _wide(own: Any) -> Any:
+    def convert(value: Any, *args: Any, **kwargs: Any) -> Any:
+        single = isinstance(value, np.ndarray) and value.dtype == np.float32
+        return own(value.astype(np.float64) if single else value, *args, **kwargs)
+
+    return convert
+
+
+def watch(models: list[Any], stamps: list[float], start: Path) -> None:
+    """Put torch's weights and generator in at the construction of each optimizer, and note the time of each step."""
+    optimizer: Any = nnx.Optimizer
+    construct, jit = optimizer.__init__, nnx.jit
+
+    def __init__(self: Any, model: Any, *args: Any, **kwargs: Any) -> None:
+        number = len(models)
+        models.append(model)
+        with np.load(start / f"start-{number}.npz") as saved:
+            load_state_dict(model, dict(saved))
+        for module in list(sys.modules.values()):
+            generator = getattr(module, "__dict__", {}).get("default_generator")
+            if hasattr(generator, "set_torch_state"):
+                generator.set_torch_state(np.load(start / f"generator-{number}.npy"))
+        construct(self, model, *args, **kwargs)
+
+    def timed_jit(function: Any = None, **options: Any) -> Any:
+        if function is None:
+            return lambda f: timed_jit(f, **options)
+        compiled = jit(function, **options)
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            result = compiled(*args, **kwargs)
+            if any(isinstance(value, nnx.Optimizer) for value in (*args, *kwargs.values())):
+                jax.block_until_ready(result)
+                stamps.append(clock())
+            return result
+
+        return call
+
+    optimizer.__init__ = __init__
+    setattr(nnx, "jit", timed_jit)  # noqa: B010
+
+
+def main(mode: str, start: Path, out: Path, arguments: list[str]) -> None:
+    """As the module says."""
+    # The scripts must run where there is no torch.
+    sys.modules["torch"] = None  # type: ignore[assignment]
+    models: list[Any] = []
+    stamps: list[float] = []
+    if mode == "exact":
+        widen()
+    watch(models, stamps, start)
+    begin()
+    run(arguments)
+    for number, model in enumerate(models):
+        np.savez(out / f"end-{number}.npz", **state_dict(model))
+    (out / "seconds.txt").write_text(str(median_interval(stamps)))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3]), sys.argv[4:])

@@ -1,0 +1,60 @@
+"""Which programs the suite has: ours in `examples/programs/`, and public ones by address and commit."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+from migrate_agent.evals.suites.repositories import Repository, lay_out_commit
+from migrate_agent.evals.zoo_packages.packages import Package
+from migrate_agent.evals.zoo_packages.zoo_run import commit_all
+
+LISTS = Path(__file__).parent
+OWN = LISTS.parents[1] / "examples" / "programs"
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A program: the command that runs it, and what it covers of training code. `address` and `commit` are empty for ours.
+
+    `refused` is what the tool must name as the reason where it cannot migrate the program by design; such a program is out of scope.
+    """
+
+    name: str
+    run: str
+    covers: tuple[str, ...]
+    refused: str = ""
+    address: str = ""
+    commit: str = ""
+
+    @property
+    def script(self) -> str:
+        """The script, relative to the repository."""
+        return next(word for word in self.run.split() if word.endswith(".py"))
+
+    @property
+    def arguments(self) -> list[str]:
+        """The options after the script."""
+        words = self.run.split()
+        return words[words.index(self.script) + 1 :]
+
+
+def load_programs(folder: Path = LISTS) -> dict[str, Listed]:
+    """Name → program, of each `[[program]]` of the TOML files."""
+    rows = [row for file in sorted(folder.glob("*.toml")) for row in tomllib.loads(file.read_text(encoding="utf-8"))["program"]]
+    return {row["name"]: Listed(**{**row, "covers": tuple(row["covers"])}) for row in rows}
+
+
+def lay_out_program(program: Listed, sources: str, folder: Path, seconds: float) -> None:
+    """Make `folder` a git repository of one commit with the program and a `migrate.toml` for it. Raises `PackageError` without its clone."""
+    if program.address:
+        package = Package(program.name, "repository", (), ())
+        lay_out_commit(Repository(package, program.address, program.commit, ()), Path(sources), folder)
+    else:
+        shutil.copytree(OWN / program.name, folder)
+    text = f"[[program]]\nrun = {json.dumps(program.run)}\n\n[limits]\nseconds = {seconds}\n"
+    (folder / "migrate.toml").write_text(text, encoding="utf-8")
+    commit_all(folder)

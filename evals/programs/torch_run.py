@@ -1,0 +1,98 @@
+"""`python torch_run.py MODE OUT FILE …`: run a training script in torch, and keep what its optimizers began and ended with.
+
+MODE is `exact` (float64, dropout keeps all) or `native`. OUT gets `start-K.npz`, `generator-K.npy` and `end-K.npz` of each optimizer K, and
+`seconds.txt`.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from migrate_agent.evals.programs.both_run import begin, clock, median_interval, run
+
+SINGLE = torch.float32
+
+
+def _drawn(own: Callable[..., Any], single: Any) -> Callable[..., Any]:
+    return lambda *args, **kwargs: own(*args, **{**kwargs, "dtype": single}).to(kwargs.get("dtype") or torch.float64)
+
+
+def _wide(own: Callable[..., Any]) -> Callable[..., Any]:
+    def convert(*args: Any, **kwargs: Any) -> Any:
+        tensor = own(*args, **kwargs)
+        return tensor.double() if tensor.dtype == SINGLE else tensor
+
+    return convert
+
+
+def widen() -> None:
+    """Compute in float64, with the numbers that float32 would have drawn, and keep all that dropout would drop."""
+    torch.set_default_dtype(torch.float64)
+    namespace: Any = torch
+    namespace.float32 = namespace.float = torch.float64
+    namespace.FloatTensor = torch.DoubleTensor
+    tensor: Any = torch.Tensor
+    tensor.float = torch.Tensor.double
+    for name in ("rand", "randn", "rand_like", "randn_like"):
+        setattr(torch, name, _drawn(getattr(torch, name), SINGLE))
+    for name in ("from_numpy", "as_tensor", "tensor"):
+        setattr(torch, name, _wide(getattr(torch, name)))
+    functional: Any = torch.nn.functional
+    functional.dropout = lambda x, p=0.5, training=True, inplace=False: x / (1 - p) if training and p < 1 else x
+
+
+def watch(kept: list[tuple[Any, Any]], stamps: list[float], out: Path) -> None:
+    """Note each optimizer at its construction, with the module whose parameters it has, and the time of each step."""
+    optimizer: Any = torch.optim.Optimizer
+    construct = optimizer.__init__
+
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+        construct(self, *args, **kwargs)
+        module = owner({id(p) for group in self.param_groups for p in group["params"]})
+        np.save(out / f"generator-{len(kept)}.npy", torch.get_rng_state().numpy())
+        if module is not None:
+            save(out / f"start-{len(kept)}.npz", module)
+        kept.append((self, module))
+        self.register_step_post_hook(lambda *rest: stamps.append(clock()))
+
+    optimizer.__init__ = __init__
+
+
+def owner(parameters: set[int]) -> Any:
+    """The module that is part of no other and holds these parameters; of several, the one with the fewest."""
+    modules = [thing for thing in gc.get_objects() if issubclass(type(thing), torch.nn.Module)]
+    inner = {id(child) for module in modules for child in module.children()}
+    outer = [m for m in modules if id(m) not in inner and parameters <= {id(p) for p in m.parameters()}]
+    return min(outer, key=lambda module: len(list(module.parameters())), default=None)
+
+
+def save(path: Path, module: Any) -> None:
+    """A module's state dictionary."""
+    np.savez(path, **{name: value.detach().numpy() for name, value in module.state_dict().items()})
+
+
+def main(mode: str, out: Path, arguments: list[str]) -> None:
+    """As the module says."""
+    torch.manual_seed(0)
+    kept: list[tuple[Any, Any]] = []
+    stamps: list[float] = []
+    if mode == "exact":
+        widen()
+    watch(kept, stamps, out)
+    begin()
+    run(arguments)
+    for number, (_, module) in enumerate(kept):
+        if module is not None:
+            save(out / f"end-{number}.npz", module)
+    (out / "seconds.txt").write_text(str(median_interval(stamps)))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], Path(sys.argv[2]), sys.argv[3:])
