@@ -220,6 +220,26 @@ def verify(
     raise typer.Exit(verify_rewrite(repo, _relative(module, repo), options, services, progress))
 
 
+@app.command(context_settings={"ignore_unknown_options": True})
+def curves(
+    program: Annotated[str, typer.Argument(metavar="FILE", help="The original training script.")],
+    options: Annotated[
+        list[str] | None, typer.Argument(metavar="[-- OPTION…]", help="Its options.", show_default="as in its [[program]] table")
+    ] = None,
+    repo: Repo = Path(),
+    against: Annotated[str, typer.Option(metavar="PATH", help="The rewrite.", show_default="the mirror file")] = "",
+    sandbox: Sandbox = None,
+    debug: Debug = False,
+) -> None:
+    """Train a program and its rewrite from the same weights, and show both loss curves. It exits with 0 where both print the same lines."""
+    from migrate_agent.agent.commands.curves import curves as train_both
+
+    progress, services = _tools()
+    raise typer.Exit(
+        train_both(repo, _relative(program, repo), against, options or [], sandbox.value if sandbox else "", services, progress)
+    )
+
+
 app.command()(check)
 app.command("pr")(submit)
 app.command()(weights)

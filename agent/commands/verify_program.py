@@ -12,13 +12,15 @@ from rich.markup import escape
 from migrate_agent.agent.commands.verify import VerifyOptions
 from migrate_agent.agent.config.config import load_config
 from migrate_agent.agent.config.errors import UsageError
-from migrate_agent.agent.config.json_files import plain, write
+from migrate_agent.agent.config.json_files import plain, write, write_text
 from migrate_agent.agent.loop.programs import configured_programs
 from migrate_agent.agent.loop.report import VERSION, totals, verdict_row
 from migrate_agent.agent.loop.services import Services
 from migrate_agent.agent.repository.git import open_repository
 from migrate_agent.agent.runs.progress import Progress, coloured, stdout
 from migrate_agent.agent.runs.tables import verdict_table
+from migrate_agent.agent.runs.verify_page import page
+from migrate_agent.tools.programs.judge.curves import loss_curves
 from migrate_agent.tools.programs.judge.judge import Judge, ProgramFailedError
 from migrate_agent.tools.programs.migrate import lay_out
 from migrate_agent.tools.programs.program import Program, stage
@@ -48,16 +50,23 @@ def verify_program(root: Path, source: str, options: VerifyOptions, services: Se
         closing(services.open_sandbox(options.sandbox or config.run.sandbox, config.run.device)) as sandbox,
         progress.live(),
     ):
-        original = stage(repository.root, program, Path(scratch) / "original")
-        files = {path.relative_to(repository.root).as_posix(): path.read_text() for path in _python_files(repository.root)}
-        candidate = lay_out(original, files, Path(scratch) / "candidate")
+        original, candidate = working_copies(repository.root, program, Path(scratch))
         try:
             judge = Judge(program, original, sandbox, Path(scratch) / "runs", config.limits.limits(), lambda t: progress.stage(source, t))
         except ProgramFailedError as error:
             raise UsageError(str(error)) from None
         evidence = judge.judge(candidate, target)
+        if options.page is not None:
+            write_text(options.page, page(evidence, target, {"curves": {"training": loss_curves(Path(scratch) / "runs")}}))
     _tell(evidence, source, target, options, root)
     return 0 if evidence.status == "verified" else 1
+
+
+def working_copies(root: Path, program: Program, folder: Path) -> tuple[Path, Path]:
+    """Copies of what the original may read, and of that with the Python files of the working tree: for the original and for a rewrite."""
+    original = stage(root, program, folder / "original")
+    files = {path.relative_to(root).as_posix(): path.read_text() for path in _python_files(root)}
+    return original, lay_out(original, files, folder / "candidate")
 
 
 def _python_files(root: Path) -> list[Path]:

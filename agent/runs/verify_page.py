@@ -119,7 +119,15 @@ def curves(losses: Mapping[str, Any]) -> list[str]:
             values = [value for line in series.values() for value in line if value is not None and math.isfinite(value)]
             if values:
                 plots.append(_curve(f"{optimiser}, {kind}: loss by step, torch blue, jax orange dots", series, min(values), max(values)))
+                plots.append(_difference(f"{optimiser}, {kind}: jax - torch", series))
     return plots
+
+
+def _difference(title: str, series: Mapping[str, Sequence[float]]) -> str:
+    """What lies between the two curves, where both are finite."""
+    pairs = [(a, b) for a, b in zip(series["torch"], series["jax"], strict=False) if a is not None and b is not None]
+    apart = [b - a for a, b in pairs if math.isfinite(b - a)]
+    return _curve(title, {"torch": [0.0] * len(apart), "jax": apart}, min([0.0, *apart]), max([0.0, *apart])) if apart else ""
 
 
 def _curve(title: str, series: Mapping[str, Sequence[float]], low: float, high: float) -> str:
@@ -138,7 +146,7 @@ def _curve(title: str, series: Mapping[str, Sequence[float]], low: float, high: 
         if math.isfinite(value):
             x, y = place(index, value)
             body += f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" fill="none" stroke="{COLOURS[1]}" stroke-width="2"><title>{value:.8g}</title></circle>'
-    steps = [(place(index, low)[0], str(index)) for index in range(count)]
+    steps = [(place(index, low)[0], str(index)) for index in range(0, count, -(-count // 12))]
     return plot(title, body, steps, [(place(0, low)[1], f"{low:.4g}"), (place(0, high)[1], f"{high:.4g}")])
 
 

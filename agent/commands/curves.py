@@ -1,0 +1,72 @@
+"""`migrate-agent curves train.py`: trains a program and its rewrite from the same weights, and shows both loss curves and what they print."""
+
+from __future__ import annotations
+
+import posixpath
+import tempfile
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+from migrate_agent.agent.commands.verify_program import working_copies
+from migrate_agent.agent.config.config import load_config
+from migrate_agent.agent.config.errors import UsageError
+from migrate_agent.agent.loop.programs import configured_programs
+from migrate_agent.agent.loop.services import Services
+from migrate_agent.agent.repository.git import open_repository
+from migrate_agent.agent.runs.loss_chart import loss_chart
+from migrate_agent.agent.runs.progress import Progress, stdout
+from migrate_agent.tools.programs.judge.curves import CurveError, Sides, run_both
+from migrate_agent.tools.programs.program import Program
+
+
+def curves(root: Path, source: str, against: str, options: Sequence[str], sandbox_kind: str, services: Services, progress: Progress) -> int:
+    """Print the curves; gives 0 where both print the same lines, else 1. Raises `UsageError` where one does not run."""
+    repository = open_repository(root)
+    config = load_config(repository.root)
+    known = configured_programs(config, repository.root)
+    program = next((one for one in known if one.source == source), Program((source,)))
+    if options:
+        program = replace(program, command=(source, *options), steps=0)
+    inventory = services.scan(repository.root)
+    target = posixpath.normpath(against) if against else next((file.target for file in inventory.files if file.path == source), "")
+    for path in (source, target):
+        if not (repository.root / path).is_file():
+            raise UsageError(f"{path or 'the rewrite'} is not in {repository.root}")
+    with (
+        tempfile.TemporaryDirectory(prefix="migrate-agent-") as scratch,
+        closing(services.open_sandbox(sandbox_kind or config.run.sandbox, config.run.device)) as sandbox,
+        progress.live(),
+    ):
+        original, candidate = working_copies(repository.root, program, Path(scratch))
+        try:
+            sides = run_both(
+                program,
+                original,
+                candidate,
+                target,
+                sandbox,
+                Path(scratch),
+                config.limits.limits(),
+                lambda text: progress.stage(source, text),
+            )
+        except CurveError as error:
+            raise UsageError(str(error)) from None
+    return _tell(sides, source, target)
+
+
+def _tell(sides: Sides, source: str, target: str) -> int:
+    say = stdout().file.write
+    losses = sides.losses
+    for line in loss_chart(losses["torch"], losses["jax"]):
+        say(f"{line}\n")
+    ours, theirs = sides.rewrite.lines, sides.original.lines
+    different = [(one, other) for one, other in zip(theirs, ours, strict=False) if one != other]
+    say(f"\n{target} printed:\n" + "".join(f"  {line}\n" for line in ours))
+    if different or len(ours) != len(theirs):
+        one, other = different[0] if different else (f"{len(theirs)} lines", f"{len(ours)} lines")
+        say(f"\n{source} printed other lines, first: {one!r}, in JAX {other!r}\n")
+        return 1
+    say(f"\n{source} printed the same {len(theirs)} lines\n")
+    return 0
