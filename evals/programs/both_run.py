@@ -13,6 +13,8 @@ import numpy as np
 
 clock = time.perf_counter
 TICK = 0.25
+CONSTANT = 0.5
+"""What modules draw where both sides must draw alike."""
 
 
 def begin() -> None:

@@ -26,9 +26,13 @@ HERE = Path(__file__).parent
 
 @dataclass(frozen=True)
 class Confirmed:
-    """What the comparison found: why it does not confirm the rewrite (empty: it does), and seconds a step of torch and of JAX (NaN: unknown)."""
+    """What the comparison found: why it does not confirm the rewrite (empty: it does), and seconds a step of torch and of JAX (NaN: unknown).
+
+    A pair is not `comparable` where the original has no optimizer, so that there is no point at which to hand over weights.
+    """
 
     problem: str
+    comparable: bool = True
     torch_seconds: float = math.nan
     jax_seconds: float = math.nan
 
@@ -59,9 +63,11 @@ def _compared(original: Path, rewrite: Path, script: str, target: str, arguments
         lines["torch", mode] = _run(original, ["torch_run.py", mode, start, script, *arguments], folder / mode / "torch-work")
         lines["jax", mode] = _run(rewrite, ["jax_run.py", mode, start, out, target, *arguments], folder / mode / "jax-work")
         seconds[mode] = [float((place / "seconds.txt").read_text()) for place in (start, out)]
+    if not [*(folder / "exact" / "torch").glob("start-*.npz")]:
+        return Confirmed("the original has no optimizer whose parameters belong to one module: no weights could be handed over", False)
     problem = next(iter([*different_lines(lines["torch", "exact"], lines["jax", "exact"])]), "")
     problem = problem or next(iter([*different_weights(folder / "exact" / "torch", folder / "exact" / "jax")]), "")
-    return Confirmed(problem, *seconds["native"])
+    return Confirmed(problem, True, *seconds["native"])
 
 
 def _run(repository: Path, words: Sequence[object], work: Path) -> list[str]:
@@ -97,8 +103,6 @@ def _apart(a: str, b: str) -> bool:
 def different_weights(torch: Path, jax: Path) -> Iterator[str]:
     """What differs between the weights that two runs ended with, in shares of how far training moved them."""
     numbers = sorted(file.name.removeprefix("end-") for file in torch.glob("end-*.npz"))
-    if not numbers:
-        yield "the original has no optimizer whose parameters belong to one module"
     for number in numbers:
         if not (jax / f"end-{number}").exists():
             yield f"the rewrite has no optimizer {number}"

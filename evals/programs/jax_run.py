@@ -5,6 +5,7 @@ START is the folder that `torch_run.py` wrote; OUT gets `end-K.npz` of each opti
 
 from __future__ import annotations
 
+import gc
 import sys
 from pathlib import Path
 from typing import Any
@@ -14,19 +15,28 @@ import jax.numpy as jnp
 import numpy as np
 from flax import nnx
 
-from migrate_agent.evals.programs.both_run import begin, clock, median_interval, run
+from migrate_agent.evals.programs.both_run import CONSTANT, begin, clock, median_interval, run
 from migrate_agent.tools.weights import load_state_dict, state_dict
 
 
-def widen() -> None:
-    """Compute in float64, and keep all that dropout would drop."""
+def widen(drawing: list[Any]) -> None:
+    """Compute in float64; dropout keeps all. What else is drawn from keys is a constant, once `drawing` holds something."""
     jax.config.update("jax_enable_x64", True)
     namespace: Any = jnp
     namespace.float32 = jnp.float64
     numbers: Any = jax.random
     numbers.bernoulli = lambda key, p=0.5, shape=None, **rest: jnp.ones(np.shape(p) if shape is None else shape, bool)
+    for name in ("normal", "uniform"):
+        setattr(numbers, name, _constant(getattr(jax.random, name), drawing))
     for name in ("asarray", "array"):
         setattr(namespace, name, _wide(getattr(jnp, name)))
+
+
+def _constant(own: Any, drawing: list[Any]) -> Any:
+    def draw(key: Any, shape: Any = (), *args: Any, **kwargs: Any) -> Any:
+        return jnp.full(shape, CONSTANT) if drawing else own(key, shape, *args, **kwargs)
+
+    return draw
 
 
 def _wide(own: Any) -> Any:
@@ -46,7 +56,8 @@ def watch(models: list[Any], stamps: list[float], start: Path) -> None:
         number = len(models)
         models.append(model)
         with np.load(start / f"start-{number}.npz") as saved:
-            load_state_dict(model, dict(saved))
+            for module in [*copies(model), model]:
+                load_state_dict(module, dict(saved))
         for module in list(sys.modules.values()):
             generator = getattr(module, "__dict__", {}).get("default_generator")
             if hasattr(generator, "set_torch_state"):
@@ -71,6 +82,21 @@ def watch(models: list[Any], stamps: list[float], start: Path) -> None:
     setattr(nnx, "jit", timed_jit)  # noqa: B010
 
 
+def copies(model: Any) -> list[Any]:
+    """Other modules that hold the same weights as this one: copies that were made of it."""
+    own = state_dict(model)
+    found = []
+    for module in [thing for thing in gc.get_objects() if issubclass(type(thing), nnx.Module) and thing is not model]:
+        if type(module) is type(model) and equal(own, state_dict(module)):
+            found.append(module)
+    return found
+
+
+def equal(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    """Whether two state dictionaries hold the same."""
+    return one.keys() == other.keys() and all(np.array_equal(one[name], other[name]) for name in one)
+
+
 def main(mode: str, start: Path, out: Path, arguments: list[str]) -> None:
     """As the module says."""
     # The scripts must run where there is no torch.
@@ -78,7 +104,7 @@ def main(mode: str, start: Path, out: Path, arguments: list[str]) -> None:
     models: list[Any] = []
     stamps: list[float] = []
     if mode == "exact":
-        widen()
+        widen(models)
     watch(models, stamps, start)
     begin()
     run(arguments)

@@ -15,13 +15,47 @@ from typing import Any
 import numpy as np
 import torch
 
-from migrate_agent.evals.programs.both_run import begin, clock, median_interval, run
+from migrate_agent.evals.programs.both_run import CONSTANT, begin, clock, median_interval, run
 
 SINGLE = torch.float32
 
 
+inside = [0]
+"""How many modules are being called."""
+
+
 def _drawn(own: Callable[..., Any], single: Any) -> Callable[..., Any]:
-    return lambda *args, **kwargs: own(*args, **{**kwargs, "dtype": single}).to(kwargs.get("dtype") or torch.float64)
+    def draw(*args: Any, **kwargs: Any) -> Any:
+        if inside[0]:
+            return torch.full_like(_without_advance(own)(*args, **kwargs), CONSTANT)
+        return own(*args, **{**kwargs, "dtype": single}).to(kwargs.get("dtype") or torch.float64)
+
+    return draw
+
+
+def _without_advance(own: Callable[..., Any]) -> Callable[..., Any]:
+    def draw(*args: Any, **kwargs: Any) -> Any:
+        state = torch.get_rng_state()
+        try:
+            return own(*args, **kwargs)
+        finally:
+            torch.set_rng_state(state)
+
+    return draw
+
+
+def _around_modules() -> None:
+    own: Any = torch.nn.Module.__call__
+
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        inside[0] += 1
+        try:
+            return own(self, *args, **kwargs)
+        finally:
+            inside[0] -= 1
+
+    module: Any = torch.nn.Module
+    module.__call__ = call
 
 
 def _wide(own: Callable[..., Any]) -> Callable[..., Any]:
@@ -33,7 +67,11 @@ def _wide(own: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def widen() -> None:
-    """Compute in float64, with the numbers that float32 would have drawn, and keep all that dropout would drop."""
+    """Compute in float64, with the numbers that float32 would have drawn.
+
+    What JAX draws from keys of its own is out of the comparison: dropout keeps all, modules draw a constant, and initial weights, which are handed
+    over, take no numbers of the generator.
+    """
     torch.set_default_dtype(torch.float64)
     namespace: Any = torch
     namespace.float32 = namespace.float = torch.float64
@@ -44,6 +82,9 @@ def widen() -> None:
         setattr(torch, name, _drawn(getattr(torch, name), SINGLE))
     for name in ("from_numpy", "as_tensor", "tensor"):
         setattr(torch, name, _wide(getattr(torch, name)))
+    for name in ("normal_", "uniform_"):
+        setattr(torch.Tensor, name, _without_advance(getattr(torch.Tensor, name)))
+    _around_modules()
     functional: Any = torch.nn.functional
     functional.dropout = lambda x, p=0.5, training=True, inplace=False: x / (1 - p) if training and p < 1 else x
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from migrate_agent.evals.programs.confirm import Confirmed, confirm
 from migrate_agent.evals.programs.listed import Listed, lay_out_program, load_programs
-from migrate_agent.evals.suite import Group, Options, Outcome, Suite
+from migrate_agent.evals.suite import Group, Options, Outcome, Status, Suite
 from migrate_agent.evals.zoo_packages.packages import PackageError
 from migrate_agent.evals.zoo_packages.zoo_run import LIMIT_SECONDS, STATUS, migrate, reason_of, working_folder
 
@@ -54,9 +54,14 @@ def judged(program: Listed, folder: Path, options: Options) -> Outcome:
     if row["status"] != "verified":
         return Outcome(program.name, STATUS[row["status"]], reason, details)
     found = _confirmed(program, place, report["branch"], row["target"], folder)
-    details |= {"confirmed": not found.problem, "step_ratio": None if math.isnan(found.ratio) else round(found.ratio, 3)}
+    details |= {
+        "confirmed": not found.problem,
+        "comparable": found.comparable,
+        "step_ratio": None if math.isnan(found.ratio) else round(found.ratio, 3),
+    }
     reason = f"verified, and the suite's own comparison does not confirm it: {found.problem}" if found.problem else ""
-    return Outcome(program.name, "wrong" if found.problem else "right", reason, details)
+    status: Status = "right" if not found.problem else "wrong" if found.comparable else "refused"
+    return Outcome(program.name, status, reason, details)
 
 
 def _confirmed(program: Listed, place: Path, branch: str, target: str, folder: Path) -> Confirmed:
@@ -87,6 +92,7 @@ def summary(outcomes: Sequence[Outcome]) -> dict[str, Any]:
         "refused_by_name": sum(bool(outcome.details.get("by_name")) for outcome in outcomes),
         "claims": sum("confirmed" in outcome.details for outcome in outcomes),
         "unconfirmed": sum(outcome.details.get("confirmed") is False for outcome in outcomes),
+        "not_comparable": sum(outcome.details.get("comparable") is False for outcome in outcomes),
         "step_ratio": round(math.exp(sum(map(math.log, ratios)) / len(ratios)), 3) if ratios else None,
     }
 
@@ -104,7 +110,7 @@ def report(outcomes: Sequence[Outcome]) -> Iterator[str]:
         before = after
     yield f"overall: {counts['overall']} of {counts['in_scope']} in scope, {counts['overall']} of {counts['programs']} in all"
     yield f"refused by name: {counts['refused_by_name']} of {counts['programs'] - counts['in_scope']} out of scope"
-    yield f"claims that the suite's own comparison does not confirm: {counts['unconfirmed']} of {counts['claims']}"
+    yield f"claims that the suite's own comparison does not confirm: {counts['unconfirmed']} of {counts['claims']}, {counts['not_comparable']} of these since it cannot"
     if counts["step_ratio"]:
         yield f"a step, as a multiple of torch eager's: {counts['step_ratio']} (geometric mean)"
 

@@ -69,7 +69,7 @@ def run_both(
     torch = _ran(job, sandbox, folder / "original", program.source)
     generators = [row["generator"] for row in torch.trace["optimizers"]]
     tell("running the rewrite")
-    arguments = {**common, "command": program.with_script(target), "generators": generators}
+    arguments = {**common, "command": program.with_script(target), "generators": generators, "draws": torch.trace["draws"]}
     start = {"start": folder / "original" / TENSORS}
     # A right program may take longer to compile than torch takes for the whole run.
     job = Job("candidate", CANDIDATE, candidate, arguments, start, replace(limits, seconds=limits.seconds + 60))
