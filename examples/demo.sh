@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Migrates a copy of examples/gpt in a temporary git repository, by rules alone. Needs `migrate-agent` and git on the PATH.
+# Migrates a copy of examples/gpt in a temporary git repository, by rules alone, and trains both side by side. Needs `migrate-agent` and git on the PATH.
 set -euo pipefail
 
 examples="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
@@ -26,4 +26,11 @@ echo "Report      $report"
 git -C "$repo" diff --stat HEAD "$branch"
 echo
 echo "Read it     git -C $repo show $branch:model_jax.py"
+[ "$status" -eq 0 ] || exit "$status"
+
+# Both scripts train for 30 steps from the same weights. Without dropout, whose masks differ, they print the same lines; the last is a sample.
+git -C "$repo" worktree add --quiet "$work/migrated" "$branch"
+echo
+migrate-agent curves train.py --repo "$work/migrated" --sandbox process -- --steps 30 --dropout 0 --batch-size 8 --block-size 32 \
+  --n-layer 2 --n-head 2 --n-embd 64 --warmup 4 --eval-every 10 --eval-batches 2 --sample 60 || status=$?
 exit "$status"

@@ -26,7 +26,7 @@ def scan(root: Path, as_json: bool) -> None:
         raise UsageError(f"{root} is not a folder")
     config = load_config(root)
     inventory = read_repository(root.resolve())
-    require_units(inventory, str(root.resolve()))
+    require_units(inventory, str(root.resolve()), [program.source for program in profiles(inventory)])
     order = plan_scope(inventory, (), config.run.exclude).order
     if as_json:
         programs = [plain(program) for program in profiles(inventory)]

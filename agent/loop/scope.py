@@ -12,9 +12,9 @@ from migrate_agent.tools.scan.plan import plan as select
 from migrate_agent.tools.types import Inventory, Unit
 
 
-def require_units(inventory: Inventory, root: str) -> None:
-    """Raise `UsageError` with the reason where no unit was found."""
-    if inventory.units:
+def require_units(inventory: Inventory, root: str, programs: Sequence[str] = ()) -> None:
+    """Raise `UsageError` with the reason where no unit was found, and none of these programs is there to migrate."""
+    if inventory.units or programs:
         return
     broken = [file.path for file in inventory.files if file.error]
     suffix = f" ({len(broken)} files do not parse, {broken[0]} first)" if broken else ""
@@ -23,9 +23,14 @@ def require_units(inventory: Inventory, root: str) -> None:
     raise UsageError(f"{root} has no Python file that imports torch: nothing to migrate{suffix}")
 
 
-def plan_scope(inventory: Inventory, modules: Sequence[str], exclude: Sequence[str]) -> Plan:
-    """The units in scope, in the inventory's order (leaf first). Raises `UsageError` on a module that is not there."""
-    scope = in_scope(inventory, modules)
+def plan_scope(inventory: Inventory, modules: Sequence[str], exclude: Sequence[str], programs: Sequence[str] = ()) -> Plan:
+    """The units in scope, in the inventory's order (leaf first). `programs` are scripts that `modules` may name though they define no unit.
+
+    Raises `UsageError` on a module that is not there.
+    """
+    sources = {unit.source for unit in inventory.units}
+    chosen = [module for module in modules if module not in programs or module in sources]
+    scope = in_scope(inventory, chosen) if chosen or not modules else ()
     skipped = {unit.id: reason for unit in scope if (reason := _why_skipped(unit, exclude))}
     return Plan(tuple(unit.id for unit in scope if unit.id not in skipped), skipped)
 

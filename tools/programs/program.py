@@ -46,9 +46,11 @@ def parse_command(text: str | Sequence[str], root: Path) -> tuple[str, ...]:
     if not words or not words[0].endswith(".py"):
         raise NoProgramError(f"no script in {text!r}: write it as `python train.py --option value`")
     path = Path(words[0])
+    if path.is_absolute() and not path.resolve().is_relative_to(root.resolve()):
+        raise NoProgramError(f"{path} lies outside of the repository")
     script = path.resolve().relative_to(root.resolve()) if path.is_absolute() else path
     if not (root / script).is_file():
-        raise NoProgramError(f"{script} is not in {root}")
+        raise NoProgramError(f"the repository has no file {script}")
     return (script.as_posix(), *words[1:])
 
 

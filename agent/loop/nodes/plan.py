@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from migrate_agent.agent.config.json_files import write
 from migrate_agent.agent.loop.context import Context
+from migrate_agent.agent.loop.programs import configured_programs
 from migrate_agent.agent.loop.scope import plan_scope
 from migrate_agent.agent.runs.state import RunState
 
 
 def plan(context: Context, state: RunState) -> RunState:
     """Write `scope.json`."""
-    decided = plan_scope(context.inventory, context.settings.modules, context.config.run.exclude)
+    programs = [program.source for program in configured_programs(context.config, context.original)]
+    decided = plan_scope(context.inventory, context.settings.modules, context.config.run.exclude, programs)
     write(context.folder / "scope.json", decided)
     context.progress.total = len(decided.order)
     context.progress.note(f"{len(decided.order)} units to migrate, {len(decided.skipped)} to leave, on branch {context.settings.branch}")

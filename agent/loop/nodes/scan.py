@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from migrate_agent.agent.config.json_files import write
 from migrate_agent.agent.loop.context import Context
+from migrate_agent.agent.loop.programs import configured_programs
 from migrate_agent.agent.loop.scope import require_units
 from migrate_agent.agent.runs.state import RunState
 
@@ -13,7 +14,7 @@ def scan(context: Context, state: RunState) -> RunState:
     context.progress.stage("", "scanning")
     context.repository.export(context.settings.base, context.original)
     inventory = context.services.scan(context.original)
-    require_units(inventory, context.settings.root)
+    require_units(inventory, context.settings.root, [program.source for program in configured_programs(context.config, context.original)])
     write(context.folder / "inventory.json", inventory)
     for file in inventory.files:
         if file.error:

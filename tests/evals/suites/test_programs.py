@@ -1,0 +1,94 @@
+"""Training programs: which there are, what the suite's own comparison tells apart, and what is counted. No program runs here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from migrate_agent.evals.programs.both_run import median_interval
+from migrate_agent.evals.programs.confirm import different_lines, different_weights
+from migrate_agent.evals.programs.listed import OWN, load_programs
+from migrate_agent.evals.suite import Options, Outcome
+from migrate_agent.evals.suites.programs import groups, passed, report, summary
+
+
+def test_each_program_of_the_folder_is_listed() -> None:
+    listed = {row.name: row for row in load_programs().values() if not row.address}
+    assert set(listed) == {file.parent.name for file in OWN.glob("*/train.py")}
+    assert all((OWN / name / row.script).is_file() and row.covers for name, row in listed.items())
+    assert len(listed) >= 20
+
+
+def test_public_programs_need_their_clones() -> None:
+    public = {row.name for row in load_programs().values() if row.address}
+    assert not public & {group[0] for group in groups(Options())}
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "differs"),
+    [
+        (["loss 0.1234"], ["loss 0.1234"], False),
+        (["loss 0.1234"], ["loss 0.1235"], False),
+        (["loss 0.1234"], ["loss 0.1236"], True),
+        (["loss 1.25e-03"], ["loss 1.26e-03"], False),
+        (["loss 1.25e-03"], ["loss 1.28e-03"], True),
+        (["12 of 20"], ["13 of 20"], True),
+        (["loss 0.5"], ["loss: 0.5"], True),
+        (["loss 0.5"], [], True),
+    ],
+)
+def test_printed_lines(ours: list[str], theirs: list[str], differs: bool) -> None:
+    """Numbers agree to their last digit, text agrees wholly."""
+    assert bool(list(different_lines(ours, theirs))) == differs
+
+
+@pytest.mark.parametrize(("moved", "differs"), [(0.0, False), (1e-6, False), (1e-3, True), (float("nan"), True)])
+def test_weights_moved_alike(tmp_path: Path, moved: float, differs: bool) -> None:
+    """The distance counts as a share of how far training moved the weights, here by one."""
+    (tmp_path / "torch").mkdir()
+    (tmp_path / "jax").mkdir()
+    np.savez(tmp_path / "torch" / "start-0.npz", w=np.zeros(3))
+    np.savez(tmp_path / "torch" / "end-0.npz", w=np.ones(3))
+    np.savez(tmp_path / "jax" / "end-0.npz", w=np.ones(3) + moved)
+    assert bool(list(different_weights(tmp_path / "torch", tmp_path / "jax"))) == differs
+
+
+def test_weights_of_another_optimizer_are_missed(tmp_path: Path) -> None:
+    (tmp_path / "torch").mkdir()
+    for name in ("start-0", "end-0"):
+        np.savez(tmp_path / "torch" / f"{name}.npz", w=np.zeros(3))
+    assert list(different_weights(tmp_path / "torch", tmp_path / "jax")) == ["the rewrite has no optimizer 0.npz"]
+
+
+def _verdicts(*rows: tuple[str, str]) -> list[dict[str, str]]:
+    return [{"stage": stage, "status": status} for stage, status in rows]
+
+
+def test_stages_count_from_the_first_on() -> None:
+    assert passed([]) == 0
+    assert passed(_verdicts(("spec", "fail"), ("numeric", "pass"))) == 0
+    assert passed(_verdicts(("spec", "pass"), ("numeric", "unverified"))) == 1
+    assert passed(_verdicts(("spec", "pass"), ("numeric", "pass"), ("behavioural", "pass"), ("compile", "fail"))) == 2
+    assert passed(_verdicts(("spec", "pass"), ("numeric", "pass"), ("behavioural", "pass"), ("compile", "pass"))) == 3
+
+
+def test_both_denominators_and_claims_are_told() -> None:
+    outcomes = [
+        Outcome("a", "right", "", {"passed": 3, "confirmed": True, "comparable": True, "step_ratio": 0.5}),
+        Outcome("b", "wrong", "differs", {"passed": 3, "confirmed": False, "comparable": True, "step_ratio": 2.0}),
+        Outcome("c", "refused", "a hole", {"passed": 0}),
+        Outcome("d", "excluded", "SparseAdam", {"passed": 0, "by_name": True}),
+    ]
+    counts = summary(outcomes)
+    assert (counts["in_scope"], counts["programs"], counts["overall"], counts["unconfirmed"]) == (3, 4, 1, 1)
+    assert counts["passed"] == [2, 2, 2] and counts["step_ratio"] == 1.0
+    lines = list(report(outcomes))
+    assert "overall: 1 of 3 in scope, 1 of 4 in all" in lines
+    assert "refused by name: 1 of 1 out of scope" in lines
+
+
+def test_the_first_steps_are_no_part_of_the_time_of_a_step() -> None:
+    assert median_interval([0.0, 10.0, 20.0, 21.0, 22.0, 23.0]) == 1.0
+    assert np.isnan(median_interval([1.0]))

@@ -1,0 +1,46 @@
+"""Loss curves of two runs: what is read of their traces, and how they are shown."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+from migrate_agent.agent.runs.loss_chart import loss_chart
+from migrate_agent.agent.runs.verify_page import curves
+from migrate_agent.tools.programs.judge.curves import loss_curves
+
+
+def _trace(folder: Path, losses: list[list[float]]) -> None:
+    folder.mkdir(parents=True)
+    events = [{"kind": "backward", "loss": loss} for row in losses for loss in row]
+    for number, row in reversed(list(enumerate(losses))):
+        events.insert(sum(map(len, losses[: number + 1])), {"kind": "step"})
+        assert row
+    (folder / "trace.json").write_text(json.dumps({"events": events, "lines": []}))
+
+
+def test_curves_are_read_where_both_sides_ran(tmp_path: Path) -> None:
+    """Several backward passes of one step count as their mean."""
+    _trace(tmp_path / "original-native", [[1.0, 3.0], [1.0]])
+    assert loss_curves(tmp_path) == {}
+    _trace(tmp_path / "candidate-native", [[2.0], [1.5]])
+    assert loss_curves(tmp_path) == {"own precision": {"torch": [2.0, 1.0], "jax": [2.0, 1.5]}}
+
+
+def test_both_curves_and_their_difference_are_drawn() -> None:
+    plots = curves({"training": {"float64": {"torch": [2.0, 1.0], "jax": [2.0, 1.5]}}})
+    assert ["polyline" in plot for plot in plots] == [True, True]
+    assert "jax - torch" in plots[1] and "0.5" in plots[1]
+
+
+def test_a_chart_has_a_line_for_each_step() -> None:
+    lines = loss_chart([2.0, 1.0], [2.0, 1.5])
+    assert [line.split()[0] for line in lines] == ["step", "0", "1"]
+    assert "2.000000" in lines[1] and lines[1].endswith("+0.0e+00") and lines[2].endswith("+5.0e-01")
+    assert lines[1].count("#") > lines[2].count("#")
+
+
+def test_a_long_chart_is_thinned_and_takes_what_is_not_a_number() -> None:
+    lines = loss_chart([1.0] * 100, [math.nan] * 100, rows=30)
+    assert 25 < len(lines) < 33 and "?" in lines[1]
