@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from safetensors import safe_open
 
 from migrate_agent.agent.config.errors import UsageError
 from migrate_agent.agent.config.json_files import read
+from migrate_agent.agent.loop.programs import DRAFT, ROW
 from migrate_agent.agent.loop.unit_work import UnitWork, load_settled, load_work
 from migrate_agent.agent.pr.sheet import Exercise, Sheet, digest
 from migrate_agent.agent.repository.git import Repository
@@ -20,12 +21,14 @@ from migrate_agent.agent.runs.folder import RunFolder, home_of, runs
 from migrate_agent.agent.runs.recordings import examples_of
 from migrate_agent.agent.runs.state import Plan, Settings
 from migrate_agent.tools.record.store import load_recording
-from migrate_agent.tools.types import Example, Inventory, Recording, Unit, UnitReport
+from migrate_agent.tools.types import Draft, Example, Inventory, Recording, Unit, UnitReport
 
 EXERCISES = 4
 """Examples that are told of a unit; the report of the run has them all."""
 PLACED = re.compile(r"^(?P<path>[^\s:]+\.py):(?P<line>\d+): (?P<text>.+)$", re.DOTALL)
 """A note on a line of the original."""
+SCRIPT = "__main__"
+"""The name of a program beside its file. Branches of its classes lie beside its own: `train.py/__main__`, `train.py/Net`."""
 _TENSOR = re.compile(r"_tensors\[[\"']([^\"']+)[\"']\]")
 
 
@@ -79,7 +82,48 @@ def _read(repository: Repository, folder: RunFolder) -> Finished:
             continue
         sheet = _sheet(settings.base, folder / "original", unit, report, load_work(unit_folder, report.attempts), recording)
         changes.append(Change(sheet, report.commit, touched(repository, report.commit)))
+    for program in sorted((folder.path / "programs").glob("*")):
+        # What a run of an earlier version left has no row.
+        if not (program / ROW).exists():
+            continue
+        report, draft = read(program / ROW, UnitReport), read(program / DRAFT, Draft)
+        if report.status != "verified" or not report.commit:
+            others[f"{report.source}:{SCRIPT}"] = f"{report.status}: {report.reason}" if report.reason else report.status
+            continue
+        sheet = _program_sheet(settings.base, folder / "original", report, draft, changes)
+        changes.append(Change(sheet, report.commit, touched(repository, report.commit)))
     return Finished(settings.base, tuple(changes), others)
+
+
+def _program_sheet(base: str, original: Path, report: UnitReport, draft: Draft, changes: Sequence[Change]) -> Sheet:
+    """The sheet of a program. It needs the units whose rewrites its own files hold or import."""
+    imports = {name for text in draft.files.values() for name in imported_files(text)}
+    return Sheet(
+        unit=f"{report.source}:{SCRIPT}",
+        source=report.source,
+        name=SCRIPT,
+        target=report.target,
+        base=base,
+        proposer=report.proposer,
+        original=digest((original / report.source).read_text(encoding="utf-8")),
+        port=digest(draft.files[report.target]),
+        needs=tuple(c.unit for c in changes if c.sheet.target in draft.files or Path(c.sheet.target).stem in imports),
+        attempts=report.attempts,
+        verdicts=report.verdicts,
+        notes=report.notes,
+        files={path: digest(text) for path, text in sorted(draft.files.items())},
+    )
+
+
+def imported_files(text: str) -> set[str]:
+    """The last parts of the names of the modules that a file imports."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            names |= {node.module or "", *(alias.name for alias in node.names)}
+    return {name.rpartition(".")[2] for name in names}
 
 
 def _recording(folder: Path) -> Recording:
