@@ -21,7 +21,8 @@ from migrate_agent.tools.weights import load_state_dict, state_dict
 
 def widen(drawing: list[Any]) -> None:
     """Compute in float64; dropout keeps all. What else is drawn from keys is a constant, once `drawing` holds something."""
-    jax.config.update("jax_enable_x64", True)
+    settings: Any = jax.config
+    settings.update("jax_enable_x64", True)
     namespace: Any = jnp
     namespace.float32 = jnp.float64
     numbers: Any = jax.random
@@ -51,6 +52,7 @@ def watch(models: list[Any], stamps: list[float], start: Path) -> None:
     """Put torch's weights and generator in at the construction of each optimizer, and note the time of each step."""
     optimizer: Any = nnx.Optimizer
     construct, jit = optimizer.__init__, nnx.jit
+    wait: Any = jax.block_until_ready
 
     def __init__(self: Any, model: Any, *args: Any, **kwargs: Any) -> None:
         number = len(models)
@@ -59,7 +61,7 @@ def watch(models: list[Any], stamps: list[float], start: Path) -> None:
             for module in [*copies(model), model]:
                 load_state_dict(module, dict(saved))
         for module in list(sys.modules.values()):
-            generator = getattr(module, "__dict__", {}).get("default_generator")
+            generator: Any = getattr(module, "__dict__", {}).get("default_generator")
             if hasattr(generator, "set_torch_state"):
                 generator.set_torch_state(np.load(start / f"generator-{number}.npy"))
         construct(self, model, *args, **kwargs)
@@ -72,7 +74,7 @@ def watch(models: list[Any], stamps: list[float], start: Path) -> None:
         def call(*args: Any, **kwargs: Any) -> Any:
             result = compiled(*args, **kwargs)
             if any(isinstance(value, nnx.Optimizer) for value in (*args, *kwargs.values())):
-                jax.block_until_ready(result)
+                wait(result)
                 stamps.append(clock())
             return result
 
@@ -109,7 +111,8 @@ def main(mode: str, start: Path, out: Path, arguments: list[str]) -> None:
     begin()
     run(arguments)
     for number, model in enumerate(models):
-        np.savez(out / f"end-{number}.npz", **state_dict(model))
+        arrays: dict[str, Any] = state_dict(model)
+        np.savez(out / f"end-{number}.npz", **arrays)
     (out / "seconds.txt").write_text(str(median_interval(stamps)))
 
 
