@@ -9,7 +9,7 @@ from pathlib import Path
 
 import libcst as cst
 
-from migrate_agent.tools.programs.rewrite.core import blocks, body, is_optimizer, method_of
+from migrate_agent.tools.programs.rewrite.core import blocks, body, function_of, is_optimizer, method_of
 from migrate_agent.tools.programs.rewrite.names import Imports
 from migrate_agent.tools.programs.tables.registry import optimizers as rows
 from migrate_agent.tools.programs.tables.registry import schedules as schedule_rows
@@ -76,7 +76,7 @@ def profile(source: str, text: str) -> Profile | None:
         tuple(name.rpartition(".")[2] for name in optimizers),
         schedules,
         tuple(features),
-        tuple(_reasons(text, optimizers, schedules, len(lines))),
+        tuple(_reasons(text, optimizers, schedules)),
     )
 
 
@@ -100,14 +100,12 @@ def _dotted(tree: ast.Module, imports: Imports) -> Iterator[str]:
                 yield ".".join(filter(None, (imports.dotted[root], rest)))
 
 
-def _reasons(text: str, optimizers: tuple[str, ...], schedules: tuple[str, ...], count: int) -> Iterator[str]:
+def _reasons(text: str, optimizers: tuple[str, ...], schedules: tuple[str, ...]) -> Iterator[str]:
     if not optimizers:
         yield "no optimizer of torch.optim is constructed here"
     yield from (f"{name} has no row" for name in optimizers if name not in rows())
     yield from (f"{name} has no row" for name in schedules if f"torch.optim.lr_scheduler.{name}" not in schedule_rows())
-    if count > 1 or len(optimizers) > 1:
-        yield "several backward() or optimizers in one program have no rule yet"
     module = cst.parse_module(text)
-    found = [inside for block, inside in blocks(module) for s in body(block) if method_of(s)[1] == "backward"]
-    if any(isinstance(statement, cst.ClassDef) for inside in found for statement in inside):
-        yield "the training loop is a method of a class"
+    functions = {function_of(inside) for block, inside in blocks(module) for s in body(block) if method_of(s)[1] == "backward"}
+    if len(functions) > 1:
+        yield "backward() is called in several functions"

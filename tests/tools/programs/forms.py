@@ -1033,6 +1033,50 @@ for epoch in range(epochs):
 '''
 """A function that is one step, a schedule that cycles the momentum, and names that the rewrite would have given."""
 
+FINE_TUNING = """\
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.backbone = nn.Sequential(nn.Linear(6, 16), nn.ReLU(), nn.Linear(16, 16))
+        self.norm = nn.BatchNorm1d(16)
+        self.head = nn.Linear(16, 3)
+
+    def forward(self, x):
+        return self.head(F.relu(self.norm(self.backbone(x))))
+
+
+torch.manual_seed(0)
+inputs = torch.randn(64, 6)
+targets = (inputs @ torch.randn(6, 3)).argmax(dim=1)
+loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(inputs, targets), batch_size=16, shuffle=True)
+
+model = Net()
+# the backbone stays as it is
+for p in model.backbone.parameters():
+    p.requires_grad = False
+optimizer = torch.optim.SGD(filter(lambda p: p.requires_grad, model.parameters()), lr=0.1, momentum=0.9, weight_decay=1e-3)
+scheduler = torch.optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.9)
+
+for epoch in range(3):
+    model.train()
+    total = 0.0
+    for x, y in loader:
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(x), y)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        total += loss.item()
+    scheduler.step()
+    print(f"epoch {epoch} loss {total / len(loader):.4f} lr {scheduler.get_last_lr()[0]:.5f}")
+"""
+"""A part of the model is frozen, and the optimizer has the rest."""
+
 FORMS = {
     "classification": CLASSIFICATION,
     "autoencoder": AUTOENCODER,
@@ -1043,4 +1087,5 @@ FORMS = {
     "trainer": TRAINER,
     "deep_q": DEEP_Q,
     "one_cycle": ONE_CYCLE,
+    "fine_tuning": FINE_TUNING,
 }

@@ -22,12 +22,11 @@ def test_profile_of_a_script() -> None:
 
 def test_what_will_be_refused() -> None:
     """A reason each."""
-    row = profile(
-        "train.py", SCRIPT.replace("torch.optim.AdamW", "torch.optim.LBFGS").replace("loss.backward()", "loss.backward(); loss.backward()")
-    )
+    other = "\n\ndef other(loss):\n    loss.backward()\n"
+    row = profile("train.py", SCRIPT.replace("torch.optim.AdamW", "torch.optim.LBFGS").replace("\n\ndef main", f"{other}\n\ndef main"))
     assert row is not None
     assert any("LBFGS" in reason for reason in row.refused)
-    assert any("several" in reason for reason in row.refused)
+    assert any("several functions" in reason for reason in row.refused)
 
 
 def test_a_library_is_no_program() -> None:

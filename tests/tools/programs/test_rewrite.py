@@ -84,6 +84,10 @@ PARTS = {
     ),
     "deep_q": ("loss = train_step(q, optimizer, q_target, s, a, s_prime, r, done_mask)", "load_object_state(q_target, object_state(q))"),
     "one_cycle": ("def update_step(model, optimizer, x, y):", "def compute_loss(model, x, y):", "b1=one_cycle_momentum("),
+    "fine_tuning": (
+        'wrt=nnx.All(nnx.Param, lambda path, _: path[0] != "backbone"),',
+        'argnums=nnx.DiffState(0, nnx.All(nnx.Param, lambda path, _: path[0] != "backbone"))',
+    ),
     "trainer": (
         "def train_step(model, optimizer, x, y, criterion, clip):",
         "loss = train_step(self.model, self.optimizer, x, y, self.criterion, self.args.clip)",

@@ -14,7 +14,7 @@ from libcst.metadata import MetadataWrapper, PositionProvider
 
 from migrate_agent.tools.programs.program import Program
 from migrate_agent.tools.programs.rewrite.core import Core, NotUnderstoodError, blocks, body, call_of, find_cores, optimizer_names
-from migrate_agent.tools.programs.rewrite.functions import plan_step, scope_of
+from migrate_agent.tools.programs.rewrite.functions import Step, plan_step, scope_of
 from migrate_agent.tools.programs.rewrite.groups import optimizers_of, parameter_owners, schedulers_of
 from migrate_agent.tools.programs.rewrite.host import SEEDS, Optimizers, RewriteHost, traced_functions
 from migrate_agent.tools.programs.rewrite.names import FreeNames, Imports, chain_of, code, name_of
@@ -87,6 +87,7 @@ def _intermediate(module: cst.Module, text: str, observed: Mapping[Span, Observe
     traced = traced_functions(module, cores)
     schedulers = schedulers_of(module, imports, cores)
     optimizers = Optimizers(optimizers_of(module, imports, schedulers), schedulers, optimizer_names(module, imports))
+    steps = [_with_filters(core, step, optimizers) for core, step in zip(cores, steps, strict=True)]
     host = RewriteHost(
         imports,
         cores,
@@ -102,6 +103,18 @@ def _intermediate(module: cst.Module, text: str, observed: Mapping[Span, Observe
     moved = _moved(new, host.origin, positions, observed)
     losses = frozenset(step.loss_name for step in steps)
     return _Intermediate(new.code, moved, frozenset(host.helpers), Host(_seeds(module, imports), traced | losses))
+
+
+def _with_filters(core: Core, step: Step, optimizers: Optimizers) -> Step:
+    """The step, whose gradients are those of the parameters that its optimizers have."""
+    calls = [optimizers.calls.get(name) for name in core.optimizers]
+    if len(core.optimizers) == 1 and calls[0] is None:
+        # The function has another name for the only one.
+        calls = [next(iter(optimizers.calls.values()), None)]
+    filters = tuple(call.trainable if call is not None else "" for call in calls)
+    if any(filters) and core.accumulates:
+        raise NotUnderstoodError("gradients of some parameters that add up over batches have no rule", core.backwards[0])
+    return replace(step, trainable=filters) if any(filters) else step
 
 
 def _optimizers(kinds: Mapping[str, frozenset[str]]) -> list[str]:
@@ -254,7 +267,14 @@ def without_idle_names(text: str) -> str:
         for node in block if isinstance(block, list) and len(block) > 1 else ():
             if isinstance(node, ast.Assign) and node.lineno == node.end_lineno and _is_idle(node, loads):
                 lines[node.lineno - 1] = ""
+            elif isinstance(node, ast.If) and isinstance(node.test, (ast.Name, ast.Constant)) and _is_idle_branch(node, loads):
+                lines[node.lineno - 1 : node.end_lineno] = [""] * ((node.end_lineno or node.lineno) - node.lineno + 1)
     return "".join(lines)
+
+
+def _is_idle_branch(node: ast.If, loads: set[str]) -> bool:
+    """Whether all that a choice does is idle."""
+    return all(isinstance(one, ast.Pass) or (isinstance(one, ast.Assign) and _is_idle(one, loads)) for one in [*node.body, *node.orelse])
 
 
 def _is_idle(node: ast.Assign, loads: set[str]) -> bool:

@@ -48,6 +48,8 @@ class Step:
     loss_name: str = "loss_fn"
     name: str = "train_step"
     accumulate: str = "accumulate"
+    trainable: tuple[str, ...] = ()
+    """The filter of the parameters of each module that are updated; "" for all."""
 
     @property
     def results(self) -> tuple[str, ...]:
@@ -89,8 +91,9 @@ class Step:
 
     def value_and_grad(self) -> str:
         """The expression of the loss and its gradients."""
-        count = len(self.models)
-        options = f", argnums=({', '.join(map(str, range(count)))})" if count > 1 else ""
+        filters = self.trainable or ("",) * len(self.models)
+        numbers = [f"nnx.DiffState({number}, {text})" if text else str(number) for number, text in enumerate(filters)]
+        options = f", argnums=({', '.join(numbers)})" if len(numbers) > 1 else f", argnums={numbers[0]}" if filters[0] else ""
         options += ", has_aux=True" if self.outputs else ""
         return f"nnx.value_and_grad({self.loss_name}{options})({', '.join(self.inner((*self.models, *self.loss_inputs)))})"
 

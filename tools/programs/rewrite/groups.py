@@ -9,6 +9,7 @@ import libcst as cst
 
 from migrate_agent.tools.programs.rewrite.core import Core, NotUnderstoodError, blocks, body, call_of, called, optimizer_names
 from migrate_agent.tools.programs.rewrite.names import Imports, bound, code, name_of, read
+from migrate_agent.tools.programs.rewrite.parameter_loops import parameter_loop
 
 RANK = frozenset({"dim", "ndimension"})
 
@@ -18,7 +19,8 @@ class OptimizerCall:
     """An optimizer over the parameters of the module `model`.
 
     With groups, `decays` is the text of the condition on a parameter `p` for which `weight_decay` holds, and which leaves the others without.
-    `statements` are those that make the groups. `inject`: the program sets the rate while it runs.
+    `statements` are those that make the groups. `inject`: the program sets the rate while it runs. `trainable` is the text of the filter of the
+    parameters that are updated, where these are not all.
     """
 
     model: str
@@ -26,6 +28,7 @@ class OptimizerCall:
     decays: str = ""
     weight_decay: str = ""
     statements: tuple[cst.CSTNode, ...] = ()
+    trainable: str = ""
 
 
 @dataclass(frozen=True)
@@ -96,8 +99,9 @@ def optimizers_of(module: cst.Module, imports: Imports, schedulers: Mapping[str,
         argument = call.args[0].value if call.args else None
         if argument is None:
             continue
-        if (model := parameters_of(argument)) is not None:
-            result[name] = OptimizerCall(model, inject)
+        if (chosen := chosen_parameters(argument)) is not None:
+            model, part = chosen
+            result[name] = OptimizerCall(model, inject, trainable=trainable(part, frozen_parts(module).get(model, ())))
         elif (groups := _groups(module, argument, inject)) is not None:
             result[name] = groups
     return result
@@ -112,8 +116,56 @@ def _owner(module: cst.Module, call: cst.Call) -> str:
     argument = call.args[0].value if call.args else None
     if argument is None:
         return ""
-    groups = None if (model := parameters_of(argument)) is not None else _groups(module, argument, False)
-    return model or (groups.model if groups is not None else "")
+    if (chosen := chosen_parameters(argument)) is not None:
+        return chosen[0]
+    groups = _groups(module, argument, False)
+    return groups.model if groups is not None else ""
+
+
+def chosen_parameters(node: cst.BaseExpression) -> tuple[str, str] | None:
+    """Module and part of `model.parameters()`, `model.head.parameters()` (part `head`), or the first in a filter of what takes gradients."""
+    if isinstance(node, cst.Call) and code(node.func) == "filter" and len(node.args) == 2:
+        function = node.args[0].value
+        takes = isinstance(function, cst.Lambda) and code(function.body).endswith(".requires_grad")
+        return chosen_parameters(node.args[1].value) if takes else None
+    if isinstance(node, cst.ListComp) and len(node.for_in.ifs) == 1:
+        name = code(node.for_in.target)
+        takes = code(node.elt) == name and code(node.for_in.ifs[0].test) == f"{name}.requires_grad"
+        return chosen_parameters(node.for_in.iter) if takes else None
+    if (model := parameters_of(node)) is not None:
+        return model, ""
+    if not isinstance(node, cst.Call) or node.args or not isinstance(node.func, cst.Attribute) or node.func.attr.value != "parameters":
+        return None
+    part = node.func.value
+    whole = name_of(part.value) if isinstance(part, cst.Attribute) else ""
+    return (whole, part.attr.value) if whole and isinstance(part, cst.Attribute) else None
+
+
+def frozen_parts(module: cst.Module) -> dict[str, tuple[str, ...]]:
+    """Module → its parts of whose parameters a loop takes no gradients; "" stands for all of it."""
+    result: dict[str, tuple[str, ...]] = {}
+    for block, _ in blocks(module):
+        for statement in body(block):
+            loop = parameter_loop(statement) if isinstance(statement, cst.For) else None
+            if loop is None or not loop.frozen():
+                continue
+            of = loop.modules[0]
+            whole = name_of(of) or (name_of(of.value) if isinstance(of, cst.Attribute) else "")
+            part = "" if name_of(of) else of.attr.value if isinstance(of, cst.Attribute) else ""
+            result[whole] = (*result.get(whole, ()), part)
+    return result
+
+
+def trainable(part: str, frozen: Sequence[str]) -> str:
+    """The text of the filter of parameters of one part ("": all) without those that are frozen; "" where that is all."""
+    if part:
+        # What a part is put in place of after its module was frozen takes gradients.
+        return f'nnx.All(nnx.Param, lambda path, _: path[0] == "{part}")'
+    names = [f'"{name}"' for name in frozen if name]
+    if not names or "" in frozen:
+        return ""
+    condition = f"path[0] != {names[0]}" if len(names) == 1 else f"path[0] not in ({', '.join(names)})"
+    return f"nnx.All(nnx.Param, lambda path, _: {condition})"
 
 
 def parameters_of(node: cst.BaseExpression) -> str | None:

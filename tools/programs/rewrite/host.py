@@ -42,6 +42,8 @@ IDLE = frozenset(
 """Calls without an effect on what is computed, and without a counterpart."""
 IDLE_PREFIX = "torch.backends."
 CHECKPOINTS = {"torch.save": "save_checkpoint", "torch.load": "load_checkpoint"}
+HELPED = ("torch.utils.data.", "torchvision.transforms.", "torchvision.datasets.", "torchvision.utils.")
+"""Names for which helpers stand that have the same name."""
 STATES = {"state_dict": "object_state", "load_state_dict": "load_object_state"}
 BACKEND = "jax.default_backend()"
 GENERATOR = "default_generator"
@@ -120,7 +122,7 @@ class RewriteHost(cst.CSTTransformer):
         if self._stays(original_node):
             self._kept -= 1
         result = updated_node if kept else super().on_leave(original_node, updated_node)
-        if isinstance(result, cst.CSTNode):
+        if isinstance(result, cst.CSTNode) and not self._is_helper(original_node):
             self.origin[result] = original_node
         if isinstance(original_node, cst.BaseStatement):
             self.result_of[original_node] = _statements(result)
@@ -128,6 +130,10 @@ class RewriteHost(cst.CSTTransformer):
             assert isinstance(result, cst.BaseExpression)
             self._losses[original_node] = result
         return result
+
+    def _is_helper(self, node: cst.CSTNode) -> bool:
+        """Whether a node names or calls what a helper stands for: transforms of torchvision are modules, and their helpers are not."""
+        return bool(self._data_helper(node.func if isinstance(node, cst.Call) else node))
 
     # -- the step -----------------------------------------------------------------------------------------------------
     def _block(self, original: Any, updated: Any) -> Any:
@@ -148,7 +154,7 @@ class RewriteHost(cst.CSTTransformer):
 
     def leave_Module(self, original_node: cst.Module, updated_node: cst.Module) -> Any:
         """Put the functions of the steps before the statement that they are called from."""
-        new = self._block(original_node, updated_node)
+        new = without_imports(self._block(original_node, updated_node), self.imports)
         if not any(core.copied for core in self.cores):
             return new
         # Rules take a name that nothing imports for a tensor, and its `clone` for that of one.
@@ -356,12 +362,8 @@ class RewriteHost(cst.CSTTransformer):
         return line.with_changes(leading_lines=updated.leading_lines)
 
     def _import(self, statement: cst.ImportFrom, updated: cst.SimpleStatementLine) -> Any:
-        """An import of `torch.utils.data` goes, as far as helpers stand for its names."""
-        if (
-            statement.module is None
-            or not code(statement.module).startswith("torch.utils.data")
-            or isinstance(statement.names, cst.ImportStar)
-        ):
+        """An import of `torch.utils.data` or torchvision goes, as far as helpers stand for its names."""
+        if statement.module is None or not f"{code(statement.module)}.".startswith(HELPED) or isinstance(statement.names, cst.ImportStar):
             return updated
         left = [alias for alias in statement.names if code(alias.name) not in symbols()]
         if not left:
@@ -389,7 +391,7 @@ class RewriteHost(cst.CSTTransformer):
             raise NotUnderstoodError("several schedulers of one optimizer have no rule", call)
         made = transform(self.imports.of(call.func), call, optimizer, own[0] if own else None)
         self.helpers |= made.helpers
-        text = f"nnx.Optimizer({optimizer.model}, {made.code}, wrt=nnx.Param)"
+        text = f"nnx.Optimizer({optimizer.model}, {made.code}, wrt={optimizer.trainable or 'nnx.Param'})"
         small = updated.body[0]
         assert isinstance(small, cst.Assign)
         # What the source says above the groups, which go, is about the optimizer.
@@ -412,8 +414,9 @@ class RewriteHost(cst.CSTTransformer):
         if loop is None:
             return updated
         if frozen := loop.frozen():
-            owned = {owner for core in self.cores for owner in core.owners} | {one.model for one in self.optimizers.calls.values()}
-            if frozen in owned or not isinstance(loop.modules[0], cst.Name):
+            # The filters of the optimizers say which parameters are updated.
+            everywhere = [one for one in self.optimizers.calls.values() if one.model == frozen and not one.trainable]
+            if everywhere or frozen.count(".") > 1 + frozen.startswith("self."):
                 raise NotUnderstoodError("an optimizer has parameters that are frozen", original)
             return cst.RemoveFromParent()
         new = update_statement(loop)
@@ -447,10 +450,10 @@ class RewriteHost(cst.CSTTransformer):
         return cst.Call(cst.Name(helper), [cst.Arg(function.value), *_positional(updated.args[:1])])
 
     def _data_helper(self, node: cst.CSTNode) -> str:
-        """The helper that stands for a name of `torch.utils.data`, or ""."""
+        """The helper that stands for a name of `torch.utils.data` or of torchvision, or ""."""
         dotted = self.imports.of(node) if isinstance(node, (cst.Name, cst.Attribute)) else ""
         name = dotted.rpartition(".")[2]
-        return name if dotted.startswith("torch.utils.data.") and name in symbols() else ""
+        return name if dotted.startswith(HELPED) and name in symbols() else ""
 
     def leave_Name(self, original_node: cst.Name, updated_node: cst.Name) -> cst.BaseExpression:
         """`Dataset`, `DataLoader` and their kin."""
@@ -497,6 +500,8 @@ class RewriteHost(cst.CSTTransformer):
             return updated_node.with_changes(func=cst.Name(name), args=_positional(kept))
         if (state := self._state(original_node, updated_node)) is not None:
             return state
+        if dotted == "torch.accelerator.current_accelerator":
+            return cst.parse_expression(f'{code(original_node.func).partition(".")[0]}.device("cuda")')
         if dotted == "torch.Generator":
             self.helpers.add("TorchGenerator")
             return updated_node.with_changes(func=cst.Name("TorchGenerator"), args=[])
@@ -515,6 +520,17 @@ class RewriteHost(cst.CSTTransformer):
             raise NotUnderstoodError(f"{dotted} with options has no rule outside of the step", original_node)
         kept[-1] = kept[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
         return updated_node.with_changes(func=cst.Attribute(generator, cst.Name(dotted.rpartition(".")[2])), args=kept)
+
+
+def without_imports(module: cst.Module, imports: Imports) -> cst.Module:
+    """The file without imports of torchvision whose names nothing reads any more."""
+    used = {name for line in module.body if not _is_import(line) for name in read(line)}
+
+    def stays(line: Any) -> bool:
+        names = bound(line) if _is_import(line) else []
+        return not names or bool(used & set(names)) or not all(imports.dotted.get(name, "").startswith("torchvision") for name in names)
+
+    return module.with_changes(body=[line for line in module.body if stays(line)])
 
 
 def _is_import(line: Any) -> bool:
