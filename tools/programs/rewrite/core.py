@@ -412,6 +412,8 @@ def _sort_late(core: Core, statements: list[cst.CSTNode], position: int) -> None
         core.after.append(statement)
     elif _fetch(statement):
         core.fetched.append(statement)
+    elif _is_traceable(statement):
+        core.slice = [s for s in statements if s in (*core.slice, statement)]
     else:
         raise NotUnderstoodError("a value of the loss is used and then bound anew before the step", statement)
 
@@ -419,6 +421,14 @@ def _sort_late(core: Core, statements: list[cst.CSTNode], position: int) -> None
 def _fetch(statement: cst.CSTNode) -> bool:
     """Whether a statement is `x = value.item()`."""
     return method_of(statement)[1] == "item" and binds_alone(statement) and len(bound(statement)) == 1
+
+
+def _is_traceable(statement: cst.CSTNode) -> bool:
+    """Whether a statement gives one name a value by tensor maths alone, as far as its text says."""
+    small = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) and len(statement.body) == 1 else None
+    host = ("item", "numpy", "tolist", "cpu", "float", "int", "print", "format", "append", "write")
+    calls = [ast.unparse(node.func).rpartition(".")[2] for node in ast.walk(parse(statement)) if isinstance(node, ast.Call)]
+    return isinstance(small, cst.Assign) and len(bound(statement)) == 1 and not set(calls) & set(host)
 
 
 def _speaks(statement: cst.CSTNode) -> bool:

@@ -158,7 +158,7 @@ class RewriteHost(cst.CSTTransformer):
         if not any(core.copied for core in self.cores):
             return new
         # Rules take a name that nothing imports for a tensor, and its `clone` for that of one.
-        first = next((i for i, line in enumerate(new.body) if _is_import(line)), 0)
+        first = next((i for i, line in enumerate(new.body) if _is_import(line) and "__future__" not in code(line)), 0)
         return new.with_changes(body=[*new.body[:first], cst.parse_statement("from flax import nnx"), *new.body[first:]])
 
     def _new_body(self, original: Any) -> list[cst.BaseStatement]:
