@@ -43,8 +43,8 @@ MAY_IMPORT = {
 
 VENDORED_MAY_IMPORT = {"numpy", "jax", "flax", "einops", *sys.stdlib_module_names}
 """Vendored files are copied to users, who have these: einops where their source used its layers."""
-PROGRAMS_MAY_IMPORT = VENDORED_MAY_IMPORT | {"optax", "etils", "orbax"}
-"""Those of training scripts have more; `etils` comes with orbax."""
+PROGRAMS_MAY_IMPORT = VENDORED_MAY_IMPORT | {"optax", "etils", "orbax", "PIL"}
+"""Those of training scripts have more; `etils` comes with orbax, and who read images by torchvision has Pillow."""
 
 
 def sources(under: str = "") -> Iterator[Path]:
