@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,6 +15,7 @@ from migrate_agent.agent.commands.options import Debug, Repo
 if TYPE_CHECKING:
     from migrate_agent.tools.assess.assessment import Assessment
     from migrate_agent.tools.assess.calibration import Range
+    from migrate_agent.tools.assess.training_time import TrainingTime
 
 SHOWN = 5
 """Lines of one kind of risk that are printed; page and report have all."""
@@ -25,6 +27,14 @@ def assess(
         str,
         typer.Option(metavar="LOW,LIKELY,HIGH", help="Hours of a person for one open unit or place.", show_default="1,3,8, an assumption"),
     ] = "",
+    parameters: Annotated[float, typer.Option(min=0, metavar="N", help="Parameters of the model to train, such as 7e9.")] = 0,
+    tokens: Annotated[float, typer.Option(min=0, metavar="N", help="Tokens to train it on, such as 1e12.")] = 0,
+    topology: Annotated[
+        list[str] | None, typer.Option("--topology", metavar="CHIP:SHAPE", help="Chips to train on, such as v5e:16x16. Repeatable.")
+    ] = None,
+    chip_price: Annotated[
+        list[str] | None, typer.Option("--chip-price", metavar="CHIP=X", help="Your price of one chip for one hour. Repeatable.")
+    ] = None,
     report: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the assessment here as JSON.", dir_okay=False)] = None,
     html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write an HTML page here.", dir_okay=False)] = None,
     debug: Debug = False,
@@ -35,18 +45,20 @@ def assess(
     from migrate_agent.agent.loop.scope import require_units
     from migrate_agent.tools.assess.assessment import HOURS
     from migrate_agent.tools.assess.assessment import assess as judge
+    from migrate_agent.tools.assess.training_time import training_line
     from migrate_agent.tools.scan import scan
 
     if not repo.is_dir():
         raise UsageError(f"{repo} is not a folder")
+    trainings = _trainings(parameters, tokens, topology or [], chip_price or [])
     effort = _range(hours) if hours else HOURS
     root = repo.resolve()
     inventory = scan(root, exclude=load_config(root).run.exclude)
     require_units(inventory, str(root))
     result = judge(inventory, effort)
-    for line in _lines(result, not hours):
+    for line in (*_lines(result, not hours), *map(training_line, trainings)):
         print(line)
-    _write(root, result, not hours, report, html)
+    _write(root, result, not hours, trainings, report, html)
 
 
 def _range(text: str) -> Range:
@@ -59,6 +71,25 @@ def _range(text: str) -> Range:
     if not 0 <= low <= likely <= high:
         raise typer.BadParameter(f"{text!r} does not rise from 0", param_hint="--hours")
     return Range(low, likely, high)
+
+
+def _trainings(parameters: float, tokens: float, topologies: Sequence[str], prices: Sequence[str]) -> list[TrainingTime]:
+    """One for each topology; none where nothing is to be trained. Raises `UsageError`."""
+    from migrate_agent.agent.config.errors import UsageError
+    from migrate_agent.tools.assess.training_time import training_time
+    from migrate_agent.tools.portable.chips import TopologyError
+    from migrate_agent.tools.portable.chips import topology as chips_of
+
+    if len({bool(parameters), bool(tokens), bool(topologies)}) > 1:
+        raise UsageError("training time needs all of --parameters, --tokens and --topology")
+    try:
+        by_chip = {name: float(price) for name, price in (text.split("=") for text in prices)}
+        grids = [chips_of(text) for text in topologies]
+    except TopologyError as error:
+        raise UsageError(str(error)) from None
+    except ValueError:
+        raise UsageError(f"--chip-price {' '.join(prices)}: write CHIP=X, such as v5e=1.2") from None
+    return [training_time(parameters, tokens, grid, by_chip.get(grid.chip.name)) for grid in grids]
 
 
 def _basis(result: Assessment, assumed: bool) -> Iterator[str]:
@@ -91,19 +122,39 @@ def _lines(result: Assessment, assumed: bool) -> Iterator[str]:
         yield f"phase {phase.name} (weeks {phase.weeks}): until {phase.leave}"
 
 
-def _write(root: Path, result: Assessment, assumed: bool, report: Path | None, html: Path | None) -> None:
+def _write(
+    root: Path, result: Assessment, assumed: bool, trainings: Sequence[TrainingTime], report: Path | None, html: Path | None
+) -> None:
     from migrate_agent.agent.config.json_files import plain, write, write_text
     from migrate_agent.agent.pages.render import render
     from migrate_agent.tools.assess.phases import PHASES
     from migrate_agent.tools.assess.risks import ADVICE
+    from migrate_agent.tools.assess.training_time import training_line
 
     basis = list(_basis(result, assumed))
     if report is not None:
+        training = [
+            {**asdict(time), "hours": time.hours._asdict(), "cost": time.cost and time.cost._asdict(), "fits": time.fits}
+            for time in trainings
+        ]
         phases = [phase._asdict() for phase in PHASES]
         ranges = {name: getattr(result, name)._asdict() for name in ("rules", "open_units", "machine_hours", "person_hours", "hours_each")}
         risks = [risk._asdict() for risk in result.risks]
-        write(report, {"version": 1, "repo": str(root), **plain(result), **ranges, "risks": risks, "phases": phases, "basis": basis})
+        write(
+            report,
+            {
+                "version": 1,
+                "repo": str(root),
+                **plain(result),
+                **ranges,
+                "risks": risks,
+                "phases": phases,
+                "basis": basis,
+                "training": training,
+            },
+        )
     if html is not None:
         risks_by_kind = [(kind, list(rows)) for kind, rows in groupby(result.risks, lambda row: row.kind)]
-        values = {"result": result, "lines": basis, "risks": risks_by_kind, "advice": ADVICE, "phases": PHASES}
+        lines = [training_line(time) for time in trainings]
+        values = {"trainings": lines, "result": result, "lines": basis, "risks": risks_by_kind, "advice": ADVICE, "phases": PHASES}
         write_text(html, render("assess.html", title=f"Migrating {root.name} to JAX", **values))

@@ -87,6 +87,30 @@ def test_page_stands_alone_and_its_links_lead_somewhere(repo: Path, tmp_path: Pa
     assert not re.search(r'src=|href="[^#]|@import', page)
 
 
+def test_training_time_by_the_users_price(repo: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["--parameters", "7e9", "--tokens", "1e12", "--topology", "v5e:16x16", "--topology", "v6e:4x4", "--chip-price", "v5e=2"]
+    files = ["--report", f"{tmp_path}/r.json", "--html", f"{tmp_path}/page.html"]
+    assert guarded(["assess", "--repo", str(repo), *options, *files]) == 0
+    first, second = capsys.readouterr().out.splitlines()[-2:]
+    assert first.startswith("v5e:16x16: 578 hours") and "cost 296," in first and "cost" not in second
+    assert [row["topology"] for row in json.loads((tmp_path / "r.json").read_text())["training"]] == ["v5e:16x16", "v6e:4x4"]
+    assert "v5e:16x16: 578 hours" in (tmp_path / "page.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (["--parameters", "7e9"], "needs all of"),
+        (["--parameters", "7e9", "--tokens", "1e12", "--topology", "v9:1"], "is no topology"),
+        (["--parameters", "7e9", "--tokens", "1e12", "--topology", "v5e:2x2", "--chip-price", "two"], "write CHIP=X"),
+    ],
+)
+def test_wrong_training_options_are_one_line(options: list[str], reason: str, repo: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert guarded(["assess", "--repo", str(repo), *options]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert reason in line
+
+
 @pytest.mark.parametrize("hours", ["1,2", "3,2,1", "a,b,c"])
 def test_wrong_hours_are_one_line(hours: str, repo: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert guarded(["assess", "--repo", str(repo), "--hours", hours]) == 2
