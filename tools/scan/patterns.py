@@ -42,6 +42,7 @@ def import_fails(handler: ast.ExceptHandler) -> bool:
 
 
 _THERE = re.compile(r"is_(\w+_)?(available|initialized)|is_distributed(_\w+)?|(get_)?(world_size|num_processes)")
+_PROCESSES = re.compile(r"(get_)?(world_size|num_processes)")
 
 
 def asks_availability(test: ast.expr) -> bool:
@@ -59,6 +60,16 @@ def _availability_call(test: ast.expr) -> str:
 
 
 def leaves_unless_available(node: ast.If) -> bool:
-    """`if not is_distributed(): return x`: what follows runs only where it is there."""
+    """`if not is_distributed(): return x`, `if world_size == 1: return x`: what follows runs only where it is there."""
     negated = isinstance(node.test, ast.UnaryOp) and isinstance(node.test.op, ast.Not) and asks_availability(node.test.operand)
-    return negated and isinstance(node.body[-1], ast.Return)
+    return (negated or _asks_for_one(node.test)) and isinstance(node.body[-1], ast.Return)
+
+
+def _asks_for_one(test: ast.expr) -> bool:
+    """Whether a test holds in a single process: `world_size == 1`, `dist.get_world_size() < 2`."""
+    match test:
+        case ast.Compare(left, [operator], [ast.Constant(value=int(number))]):
+            name = dotted_text(left.func if isinstance(left, ast.Call) else left) or ""
+            holds = {ast.Eq: number == 1, ast.LtE: number == 1, ast.Lt: number == 2}.get(type(operator), False)
+            return holds and _PROCESSES.fullmatch(name.rpartition(".")[2]) is not None
+    return False

@@ -14,6 +14,7 @@ Write = Callable[[Mapping[str, str | bytes]], Path]
 
 GUARDED = "from torch import nn\nimport torch\nimport torch.distributed as dist\n{}\nclass A(nn.Module):\n    def forward(self, x): return mean(x)\n"
 IS = "def is_distributed(): return dist.is_initialized() and dist.get_world_size() > 1\n"
+SIZE = "def get_world_size(): return dist.get_world_size() if dist.is_initialized() else 1\n"
 
 
 @pytest.mark.parametrize(
@@ -24,6 +25,11 @@ IS = "def is_distributed(): return dist.is_initialized() and dist.get_world_size
         ("def mean(x):\n    if dist.get_world_size() > 1:\n        dist.all_reduce(x)\n    return x\n", "rewrite"),
         (IS + "def mean(x):\n    if not is_distributed():\n        return x\n    dist.all_reduce(x)\n    return x\n", "rewrite"),
         (IS + "def mean(x):\n    if not is_distributed():\n        raise ValueError\n    dist.all_reduce(x)\n    return x\n", "redesign"),
+        (SIZE + "def mean(x):\n    world_size = get_world_size()\n    if world_size == 1:\n        return x\n    dist.all_reduce(x)\n    return x\n", "rewrite"),
+        (SIZE + "def mean(x):\n    world_size = get_world_size()\n    if get_world_size() < 2:\n        return x\n    dist.all_reduce(x)\n    return x\n", "rewrite"),
+        (SIZE + "def mean(x):\n    world_size = get_world_size()\n    if world_size <= 1:\n        return x\n    dist.all_reduce(x)\n    return x\n", "rewrite"),
+        (SIZE + "def mean(x):\n    world_size = get_world_size()\n    if world_size == 2:\n        return x\n    dist.all_reduce(x)\n    return x\n", "redesign"),
+        (SIZE + "def mean(x):\n    world_size = get_world_size()\n    if world_size > 1:\n        return x\n    dist.all_reduce(x)\n    return x\n", "redesign"),
         (
             "def other(x):\n    if not dist.is_initialized():\n        return x\ndef mean(x):\n    dist.all_reduce(x)\n    return x\n",
             "redesign",

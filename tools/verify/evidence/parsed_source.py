@@ -30,7 +30,7 @@ class Source:
 
 
 class Use(NamedTuple):
-    """A dotted name used somewhere, imports resolved: `jax.pure_callback`, `builtins.open`."""
+    """A dotted name used somewhere, imports resolved: `jax.pure_callback`, `builtins.open`. `stored`: an attribute of that name is set or deleted."""
 
     name: str
     line: int
@@ -152,7 +152,8 @@ def uses(source: Source) -> Iterator[Use]:
     for node in _outermost(source.tree):
         name = dotted(node)
         head, _, rest = name.partition(".")
-        stored = isinstance(node.ctx, (ast.Store, ast.Del))
+        # A bare name that is assigned is a local variable, or the file's own: what was imported stays as it is.
+        stored = bool(rest) and isinstance(node.ctx, (ast.Store, ast.Del))
         if head in table:
             yield Use(table[head] + ("." + rest if rest else ""), node.lineno, stored)
         elif head not in own:

@@ -63,6 +63,7 @@ HARMLESS = [
     "import jax.numpy as jnp\ngetattr(jnp.fft, name)(x)",
     "from operator import attrgetter\nattrgetter('weight')",
     "getattr(self, name)",
+    "from layers import pad\n\ndef f(x):\n    return pad(x, 1)\n\ndef g(n):\n    pad = n // 2\n    return pad",
 ]
 PATCHES = [
     "import jax\njax.nn.relu = f",
