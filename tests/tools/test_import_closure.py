@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from migrate_agent.tools.harness.common.example_text import import_module
+from migrate_agent.tools.harness.common import reach
+from migrate_agent.tools.harness.common.example_text import construct, import_module, load_unit, make_namespace
 from migrate_agent.tools.harness.common.partial_import import use_parts
 from migrate_agent.tools.import_closure import merged_parts, needed_parts, needed_roots, runs_scripts
 from migrate_agent.tools.scan import scan
@@ -165,3 +166,27 @@ def test_an_absent_package_that_is_needed_is_an_error(importing: Path) -> None:
     use_parts(parts_of(importing, {"net_z.py": text}, "net_z.py:Net"), importing)
     with pytest.raises(ModuleNotFoundError, match="absent_y"):
         import_module("net_z")
+
+
+def test_what_a_setup_imports_runs_by_its_part(importing: Path) -> None:
+    layers = "import absent\nfrom torch import nn\n\n\nclass Gate(nn.Module):\n    def forward(self, x):\n        return 2 * x\n"
+    text = "from torch import nn\n\n\nclass Net(nn.Module):\n    def __init__(self, part):\n        super().__init__()\n        self.part = part\n"
+    setup, files = "from layers_x import Gate", {"net_v.py": text, "layers_x.py": layers}
+    for path, content in files.items():
+        (importing / path).write_text(content)
+    inventory, example = scan(importing), Example("net_v.py:Net", "Gate()", "", setup)
+    use_parts(needed_parts(inventory, inventory.unit(example.unit), [example]), importing)
+    namespace = make_namespace(import_module("net_v"), example)
+    instance = construct(load_unit("net_v", "Net"), example, namespace)
+    assert isinstance(instance, namespace["Net"]) and instance.part(3.0) == 6.0
+
+
+def test_parts_are_counted(importing: Path) -> None:
+    text = SCRIPT + CLASS.format(body="gate(widen(x))")
+    parts = parts_of(importing, {"net_w.py": text, "helpers_x.py": HELPERS}, "net_w.py:Net")
+    reach.count(importing)
+    use_parts(parts, importing)
+    module = import_module("net_w")
+    reach.take()
+    module.Net()(2.0)
+    assert sorted(reach.by_file(reach.take())) == ["helpers_x.py", "net_w.py"]

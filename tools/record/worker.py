@@ -83,8 +83,8 @@ def run_example(session: Session, module: str, example: Example) -> None:
     from migrate_agent.tools.harness.torch_side.filled_memory import FilledMemory
 
     name = example.unit.partition(":")[2]
+    namespace = make_namespace(import_module(module), example)
     cls = load_unit(module, name, example.init)
-    namespace = make_namespace(sys.modules[module], example)
     # A constructor that reads uninitialised memory would record other values on every run.
     with FilledMemory():
         instance = construct(cls, example, namespace)

@@ -25,11 +25,31 @@ SIZE = "def get_world_size(): return dist.get_world_size() if dist.is_initialize
         ("def mean(x):\n    if dist.get_world_size() > 1:\n        dist.all_reduce(x)\n    return x\n", "rewrite"),
         (IS + "def mean(x):\n    if not is_distributed():\n        return x\n    dist.all_reduce(x)\n    return x\n", "rewrite"),
         (IS + "def mean(x):\n    if not is_distributed():\n        raise ValueError\n    dist.all_reduce(x)\n    return x\n", "redesign"),
-        (SIZE + "def mean(x):\n    world_size = get_world_size()\n    if world_size == 1:\n        return x\n    dist.all_reduce(x)\n    return x\n", "rewrite"),
-        (SIZE + "def mean(x):\n    world_size = get_world_size()\n    if get_world_size() < 2:\n        return x\n    dist.all_reduce(x)\n    return x\n", "rewrite"),
-        (SIZE + "def mean(x):\n    world_size = get_world_size()\n    if world_size <= 1:\n        return x\n    dist.all_reduce(x)\n    return x\n", "rewrite"),
-        (SIZE + "def mean(x):\n    world_size = get_world_size()\n    if world_size == 2:\n        return x\n    dist.all_reduce(x)\n    return x\n", "redesign"),
-        (SIZE + "def mean(x):\n    world_size = get_world_size()\n    if world_size > 1:\n        return x\n    dist.all_reduce(x)\n    return x\n", "redesign"),
+        (
+            SIZE
+            + "def mean(x):\n    world_size = get_world_size()\n    if world_size == 1:\n        return x\n    dist.all_reduce(x)\n    return x\n",
+            "rewrite",
+        ),
+        (
+            SIZE
+            + "def mean(x):\n    world_size = get_world_size()\n    if get_world_size() < 2:\n        return x\n    dist.all_reduce(x)\n    return x\n",
+            "rewrite",
+        ),
+        (
+            SIZE
+            + "def mean(x):\n    world_size = get_world_size()\n    if world_size <= 1:\n        return x\n    dist.all_reduce(x)\n    return x\n",
+            "rewrite",
+        ),
+        (
+            SIZE
+            + "def mean(x):\n    world_size = get_world_size()\n    if world_size == 2:\n        return x\n    dist.all_reduce(x)\n    return x\n",
+            "redesign",
+        ),
+        (
+            SIZE
+            + "def mean(x):\n    world_size = get_world_size()\n    if world_size > 1:\n        return x\n    dist.all_reduce(x)\n    return x\n",
+            "redesign",
+        ),
         (
             "def other(x):\n    if not dist.is_initialized():\n        return x\ndef mean(x):\n    dist.all_reduce(x)\n    return x\n",
             "redesign",

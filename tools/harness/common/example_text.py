@@ -12,7 +12,7 @@ import random
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Any
 
 from migrate_agent.tools.harness.common.function_calls import held_names
@@ -103,12 +103,30 @@ def seed_python() -> None:
 
 
 def make_namespace(module: ModuleType, example: Example, tensors: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """The namespace in which `init` and `call` are evaluated. `tensors` overrides the example's file. Raises the errors of `setup`."""
+    """The namespace in which `init` and `call` are evaluated. `tensors` overrides the example's file. Raises the errors of `setup`.
+
+    Where files that `setup` imports fail, they are imported by what the unit needs of them, as the unit's own file is.
+    """
     import torch
 
-    namespace = {**vars(module), "torch": torch, "_tensors": tensors if tensors is not None else load_tensors(example.tensors)}
+    from migrate_agent.tools.harness.torch_side.gpu_names import spare_gpus
+
+    given = tensors if tensors is not None else load_tensors(example.tensors)
+    setup = compile(example.setup, "<setup of the example>", "exec")
+    try:
+        namespace = _run_setup(setup, module, torch, given)
+    except (Exception, SystemExit):
+        if not use_all_parts():
+            raise
+        namespace = _run_setup(setup, importlib.import_module(module.__name__), torch, given)
+    spare_gpus()
+    return namespace
+
+
+def _run_setup(setup: CodeType, module: ModuleType, torch: ModuleType, tensors: Mapping[str, Any]) -> dict[str, Any]:
+    namespace = {**vars(module), "torch": torch, "_tensors": tensors}
     seed_python()
-    exec(compile(example.setup, "<setup of the example>", "exec"), namespace)
+    exec(setup, namespace)
     return namespace
 
 

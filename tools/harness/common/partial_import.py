@@ -34,7 +34,8 @@ def use_parts(parts: Mapping[str, Any], root: Path) -> None:
     _parts.update(rows)
     _all[:] = [False]
     if parts and not any(isinstance(finder, PartialFinder) for finder in sys.meta_path):
-        sys.meta_path.insert(0, PartialFinder())
+        # After finders that count or observe: theirs load parts too.
+        sys.meta_path.insert(sys.meta_path.index(importlib.machinery.PathFinder), PartialFinder())
 
 
 def use_all_parts() -> bool:

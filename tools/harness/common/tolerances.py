@@ -55,7 +55,7 @@ NOISE_RUNS_NATIVE: Final = 4
 """Runs with noise of that size, of which the largest change counts: where rounding crosses a kink, it does so in some runs and not in others."""
 
 KINK_FACTOR: Final = 2.0
-"""A native gradient may be off by twice that change: two programs may each cross a kink that the other does not."""
+"""A native gradient, and a loss of a native training curve, may be off by twice that change: two programs may each cross a kink that the other does not."""
 
 TPU_BRANCH_FP32: Final = 1e-4
 """A kernel in float32 beside plain JAX in float32: both round, and sums run by blocks; right ones differ by 1e-7 … 1e-6."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import importlib
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
@@ -18,7 +17,15 @@ import torch
 
 from migrate_agent.tools.harness.common import host_random, methods, reach, tolerances, trees
 from migrate_agent.tools.harness.common.argument_changes import CALL, Changes, bind, called, changed, proposals, strings
-from migrate_agent.tools.harness.common.example_text import call_arguments, construct, in_mode, init_arguments, load_unit, make_namespace
+from migrate_agent.tools.harness.common.example_text import (
+    call_arguments,
+    construct,
+    import_module,
+    in_mode,
+    init_arguments,
+    load_unit,
+    make_namespace,
+)
 from migrate_agent.tools.harness.common.inner_gradients import asks_gradients
 from migrate_agent.tools.harness.common.input_sampling import Array, Leaf
 from migrate_agent.tools.harness.common.partial_import import use_parts, use_roots
@@ -140,10 +147,11 @@ class Original:
         reach.take()
         self.method = str(texts.get("method", ""))
         self.example = Example("", texts["init"], texts["call"], texts["setup"], tensors=tensors, method=self.method)
-        self.cls = cast(Any, load_unit(module, name, texts["init"]))
         self.leaves_memory = True
         self.changes: Changes = texts.get("changes") or {}
-        self.namespace = make_namespace(importlib.import_module(module), self.example)
+        self.namespace = make_namespace(import_module(module), self.example)
+        # After the setup, which may have the file imported again by its part.
+        self.cls = cast(Any, load_unit(module, name, texts["init"]))
         seed_draws(seed)
         self.native = self.fresh()
         seed_draws(seed)

@@ -6,22 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch.overrides import TorchFunctionMode
 
-
-def on_cpu(value: Any) -> Any:
-    """The CPU in place of a GPU; anything else as it is."""
-    name = value.type if isinstance(value, torch.device) else value
-    return torch.device("cpu") if isinstance(name, str) and name.partition(":")[0] in ("cuda", "mps", "xpu") else value
-
-
-class CpuInPlaceOfGpu(TorchFunctionMode):
-    """A function mode in which calls that name a GPU take the CPU, and memory is not pinned."""
-
-    def __torch_function__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None) -> Any:
-        """Run `func` with its devices replaced."""
-        kwargs = {key: on_cpu(value) if key == "device" else value for key, value in (kwargs or {}).items() if key != "pin_memory"}
-        return func(*map(on_cpu, args), **kwargs)
+from migrate_agent.tools.harness.torch_side.gpu_names import CpuInPlaceOfGpu, on_cpu
 
 
 def everything_on_cpu() -> None:

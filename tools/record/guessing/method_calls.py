@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from migrate_agent.tools.harness.common import methods
-from migrate_agent.tools.harness.common.example_text import call_arguments, construct, in_mode, load_unit, make_namespace
+from migrate_agent.tools.harness.common.example_text import call_arguments, construct, import_module, in_mode, load_unit, make_namespace
 from migrate_agent.tools.harness.common.partial_import import use_parts
 from migrate_agent.tools.harness.common.trees import Unencodable, encode
 from migrate_agent.tools.record.guessing.choices import choices
@@ -46,8 +46,8 @@ def guess_methods(arguments: Mapping[str, Any], inputs: Mapping[str, Path], outp
     use_parts(arguments["parts"], root)
     texts = arguments["example"]
     example = Example("", texts["init"], texts["call"], texts["setup"], tensors=inputs.get("tensors0"))
+    namespace = make_namespace(import_module(arguments["module"]), example)
     cls = load_unit(arguments["module"], arguments["name"])
-    namespace = make_namespace(sys.modules[arguments["module"]], example)
     search = Methods(cls, example, namespace, time.monotonic() + arguments["seconds"])
     return search.run(frozenset(arguments["known"]))
 

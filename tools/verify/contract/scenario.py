@@ -287,6 +287,8 @@ class Expectations:
     given: Path
     peak_memory_bytes: int = 0
     captured: dict[tuple[str, str], Any] = field(default_factory=dict, repr=False)
+    exact_initial: Mapping[int, Mapping[str, Array]] = field(default_factory=dict, repr=False)
+    """The same elements of one construction in float64, [elements]."""
     trained: Mapping[str, Array] = field(default_factory=dict)
     """The buffers after the steps of a training curve."""
     noise: Noise | None = None

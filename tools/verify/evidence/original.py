@@ -83,11 +83,14 @@ def _collect(run: Run, configured: Run, folder: Path, given_examples: Sequence[E
     expected = {file.name: file for output in outputs for file in (output / "expected").glob("*.safetensors")}
     noise = _noise([given_examples[item["index"]] for item in examples], examples, scenarios, given_folder, job, sandbox)
     loaded = [Scenario.from_json(row, tensor_files.load(expected[f"{row['name']}.safetensors"]), noise) for row in scenarios]
-    initial = {
-        number: tensor_files.load(expected[name])
-        for number in range(len(examples))
-        if (name := f"initial-{number}.safetensors") in expected
-    }
+    initial, exact = (
+        {
+            number: tensor_files.load(expected[name])
+            for number in range(len(examples))
+            if (name := f"{kind}-{number}.safetensors") in expected
+        }
+        for kind in ("initial", "exact")
+    )
     trained = tensor_files.load(expected["trained.safetensors"]) if "trained.safetensors" in expected else {}
     peak, unrun = max(run.peak_memory_bytes, configured.peak_memory_bytes), lines.missed(run.result["lines"]["file"])
     return Expectations(
@@ -97,6 +100,7 @@ def _collect(run: Run, configured: Run, folder: Path, given_examples: Sequence[E
         initial,
         given_folder,
         peak,
+        exact_initial=exact,
         trained=trained,
         noise=noise,
         reached=reached,

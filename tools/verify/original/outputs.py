@@ -150,6 +150,12 @@ def initial_values(unit: Original, base: int) -> tuple[dict[str, Any], dict[str,
     return {"count": count, "total": total, "small": small}, {name: np.stack(values) for name, values in rows.items()}
 
 
+def exact_initial_values(unit: Original) -> dict[str, Array]:
+    """Name → the same elements as constructed in float64: what is constant there tells how far rounding moved it in torch's own construction."""
+    flat = {name: wide_flat(value) for name, value in tensors_of(unit.exact).items()}
+    return {name: value[tensor_files.sample_indices(value.size, budgets.INIT_SAMPLE)] for name, value in flat.items()}
+
+
 def large_inputs(unit: Original, state: State) -> list[Array] | None:
     """Large inputs at which the original does not divide by nearly vanishing numbers; None where there are none."""
     for factor in budgets.LARGE_STEPS:

@@ -18,6 +18,7 @@ from migrate_agent.tools.verify.contract.scenario import Role, Scenario
 from migrate_agent.tools.verify.original.outputs import (
     attempt,
     described,
+    exact_initial_values,
     finite_share,
     initial_values,
     large_inputs,
@@ -243,4 +244,6 @@ def sample_initial_values(writer: ScenarioWriter) -> dict[str, Any]:
     """Sample the initial values of several constructions, for tensors that the constructor sets. Returns the numbers of constructions."""
     count, rows = initial_values(writer.original, writer.base)
     tensor_files.save(writer.folder / f"expected/initial-{writer.index}.safetensors", rows)
+    exact = exact_initial_values(writer.original)
+    tensor_files.save(writer.folder / f"expected/exact-{writer.index}.safetensors", {name: exact[name] for name in rows if name in exact})
     return count
