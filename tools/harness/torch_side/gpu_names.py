@@ -43,8 +43,9 @@ def spare_gpus() -> None:
     `x.cuda()` in a branch that only evaluation takes says nothing on what is computed there.
     """
     if not _entered and not torch.cuda.is_available() and any(map(_names_gpu, _imported_files())):
-        _entered.append(CpuInPlaceOfGpu())
-        _entered[0].__enter__()
+        mode: Any = CpuInPlaceOfGpu()
+        mode.__enter__()
+        _entered.append(mode)
 
 
 def _imported_files() -> set[str]:
