@@ -36,6 +36,12 @@ class ReturnChangedArguments(Rule):
             "def top(x: jax.Array):\n    x = jnp.full_like(x, 1.0)\n    return jnp.sum(x)\n\n\n"
             "def f(a: jax.Array, early):\n    r = a * 2\n    if early:\n        return top(r)\n    return jax.nn.relu(r)\n",
         ),
+        (
+            "import torch\n\ndef fill(x: torch.Tensor):\n    x.fill_(1.0)\n    return x, None\n\n"
+            "def f(a: torch.Tensor):\n    a, rest = fill(a)\n    return a * 2\n",
+            "def fill(x: jax.Array):\n    x = jnp.full_like(x, 1.0)\n    return x, None\n\n\n"
+            "def f(a: jax.Array):\n    a, rest = fill(a)\n    return a * 2\n",
+        ),
     )
     CHECKS = ("leave_Call",)
 
@@ -108,7 +114,7 @@ class ReturnChangedArguments(Rule):
         if not isinstance(value, cst.Name) or function is None:
             return False
         parent = context.parent()
-        if isinstance(parent, cst.Assign) and any(isinstance(t.target, cst.Name) and t.target.value == value.value for t in parent.targets):
+        if isinstance(parent, cst.Assign) and any(_binds(target.target, value.value) for target in parent.targets):
             return False
         line, end = context.span(call).line, context.span(call).end_line
         around = final_statement(function, line) or function
@@ -117,6 +123,13 @@ class ReturnChangedArguments(Rule):
         start = min((n.lineno for n in loops), default=end + 1)
         reads = (n for n in ast.walk(around) if isinstance(n, ast.Name) and n.id == value.value and isinstance(n.ctx, ast.Load))
         return any(n.lineno >= start and not line <= n.lineno <= end for n in reads)
+
+
+def _binds(target: cst.BaseExpression, name: str) -> bool:
+    """Whether an assignment to this target binds the name: by itself, or in a tuple."""
+    if isinstance(target, (cst.Tuple, cst.List)):
+        return any(_binds(element.value, name) for element in target.elements)
+    return isinstance(target, cst.Name) and target.value == name
 
 
 def _viewed_base(value: cst.BaseExpression) -> cst.BaseExpression:
