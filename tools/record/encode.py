@@ -267,6 +267,9 @@ class Encoder:
     def _tensor(self, value: Any) -> str:
         import torch
 
+        sparse = SPARSE.get(str(value.layout))
+        if sparse and type(value) is torch.Tensor and not value.is_complex():
+            return f"{self._slot(value, '', lambda tensor: tensor.to_dense())}.{sparse}()"
         if type(value) not in (torch.Tensor, torch.nn.Parameter) or value.layout is not torch.strided or value.is_quantized:
             raise NotEncodable(f"a {type(value).__name__} of layout {value.layout}")
         # Inside `torch.func` transforms and on the meta device there are no values to save.
@@ -395,6 +398,8 @@ KINDS: dict[str, Callable[[Encoder, Any], str]] = {
     "dtype": _repr,
     "device": lambda encoder, value: 'torch.device("cpu")',
 }
+SPARSE = {"torch.sparse_coo": "to_sparse", "torch.sparse_csr": "to_sparse_csr"}
+"""Layout → the method that gives it, of the array with all of its zeros."""
 TEXT_IS_REPR = {("torch", "layout"), ("torch", "memory_format")}
 CONTAINERS: dict[str, Callable[[Encoder, Any], str]] = {
     "torch.nn.modules.container.Sequential": Encoder._sequential,

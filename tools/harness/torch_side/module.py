@@ -65,12 +65,14 @@ class Result:
 
 
 def to_numpy(value: Any) -> Array:
-    """A tensor as numpy; bfloat16 as float32."""
+    """A tensor as numpy; bfloat16 as float32, a sparse one with all of its zeros."""
     tensor = torch.as_tensor(value).detach().cpu()
     if tensor.dtype in (torch.bfloat16, torch.float16):
         tensor = tensor.to(torch.float32)
-    if tensor.is_sparse or tensor.is_quantized:
-        raise trees.Unencodable("a sparse or quantised tensor")
+    if tensor.is_quantized:
+        raise trees.Unencodable("a quantised tensor")
+    if tensor.layout is not torch.strided:
+        tensor = tensor.to_dense()
     return np.array(tensor.resolve_conj().resolve_neg().numpy())
 
 
@@ -161,6 +163,8 @@ class Original:
         self.tree = trees.encode(self.call, leaves, is_leaf)
         self.leaves = [Leaf(wide(to_numpy(leaf)), dtype_name(leaf)) for leaf in leaves]
         self.is_numpy = [not isinstance(leaf, torch.Tensor) for leaf in leaves]
+        self.sparse = [getattr(leaf, "layout", torch.strided) for leaf in leaves]
+        """The layout of each leaf: the call gets sparse ones, the port arrays."""
         seed_draws(seed)
         with exact():
             # Constructed anew rather than converted: a table that the constructor computes must be
@@ -183,6 +187,11 @@ class Original:
         """A newly constructed module, evaluated in `namespace`. Memory that its constructor does not set holds `unset`."""
         with FilledMemory(unset) if self.leaves_memory else nullcontext():
             return construct(changed(self.cls, self.changes), self.example, namespace or self.namespace)
+
+    @property
+    def takes_sparse(self) -> bool:
+        """Whether the call is given sparse tensors."""
+        return any(layout is not torch.strided for layout in self.sparse)
 
     @property
     def is_function(self) -> bool:
@@ -246,13 +255,18 @@ class Original:
     ) -> tuple[list[torch.Tensor], tuple[Any, ...], dict[str, Any], list[Any]]:
         """Leaf tensors with `values` (float ones require gradients), the call's arguments made of copies of them, and these copies."""
         leaves = []
-        for value, leaf in zip(values, self.leaves, strict=True):
+        for value, leaf, sparse in zip(values, self.leaves, self.sparse, strict=True):
             tensor = torch.from_numpy(np.array(value))
             tensor = tensor.to(getattr(torch, leaf.dtype)) if native else tensor
-            leaves.append(tensor.requires_grad_(tensor.dtype.is_floating_point or tensor.dtype.is_complex))
+            # The gradient of a sparse tensor is cut to the places that it has, which an array does not know of.
+            trained = (tensor.dtype.is_floating_point or tensor.dtype.is_complex) and sparse is torch.strided
+            leaves.append(tensor.requires_grad_(trained))
         # Copies: autograd refuses a leaf that is changed in place, which the original may do to its
         # arguments.
-        parts = [leaf.detach().numpy() if numpy else laid_out(leaf, layout) for leaf, numpy in zip(leaves, self.is_numpy, strict=True)]
+        parts = [
+            leaf.detach().numpy() if numpy else laid_out(leaf, layout) if sparse is torch.strided else leaf.to_sparse(layout=sparse)
+            for leaf, numpy, sparse in zip(leaves, self.is_numpy, self.sparse, strict=True)
+        ]
         args, kwargs = _decode(self.tree, parts, self.call)
         return leaves, args, kwargs, parts
 

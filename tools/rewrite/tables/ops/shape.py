@@ -250,6 +250,10 @@ REPEATS = [
 IDENTITIES = [
     # Nothing to do for a layout that cannot differ.
     Op("torch.Tensor.contiguous", "self", "{self}"),
+    # An array has all of its zeros. What asks for the places of the others (`indices`, `values`) has no row.
+    Op("torch.Tensor.to_sparse", "self, *, layout=None", "{self}", samples=("torch.eye(3).to_sparse().to_dense()",)),
+    Op("torch.Tensor.to_sparse_csr", "self", "{self}", samples=("torch.eye(3).to_sparse_csr().to_dense()",)),
+    Op("torch.Tensor.coalesce", "self", "{self}", samples=("torch.eye(3).to_sparse().coalesce().to_dense()",)),
     # Arrays never change, so that a copy is the array itself.
     Op("torch.clone", "input", "{input}", method="clone", aliases=("torch.alias_copy",)),
     Op("torch.detach", "input", "lax.stop_gradient({input})", method="detach", inplace=True),
