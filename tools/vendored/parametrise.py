@@ -112,6 +112,32 @@ def put_parameter(module: Any, slot: ParameterSlot, variable: nnx.Variable[Any])
     setattr(module, slot.attribute, variable)
 
 
+@dataclass(frozen=True)
+class SetParameter:
+    """`<name>` as it was last set, by `set_computed`."""
+
+    name: str
+
+    def __call__(self, module: Any) -> jax.Array:
+        computed: jax.Array = getattr(module, f"{self.name}_computed")[...]
+        return computed
+
+
+def remove_parameter(module: Any, name: str) -> None:
+    """`del module._parameters[name]` where code computes its value before each call: it is no state any more, and holds what `set_computed` gives it.
+
+    Unlike in PyTorch it keeps its value until then. Raises `ValueError` where there is no such parameter.
+    """
+    slot, variable = take_parameter(module, name)
+    setattr(module, f"{name}_computed", nnx.Cache(variable[...]))
+    put_computed(module, slot, SetParameter(name))
+
+
+def set_computed(module: Any, name: str, value: jax.Array) -> None:
+    """`setattr(module, name, value)` for what `remove_parameter` removed; `value` in PyTorch's layout."""
+    getattr(module, f"{name}_computed").set_value(value)  # whatever its dtype: the array replaces the one before
+
+
 def norm_except_dim(weight: jax.Array, dim: int | None) -> jax.Array:
     """The 2-norm of `weight` over all axes but `dim` (size 1 there); over all axes, without any left, for `None` and -1."""
     if dim is None or dim == -1:

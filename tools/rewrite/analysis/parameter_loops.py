@@ -1,4 +1,4 @@
-"""Finds the names that loops and comprehensions over the parameters of modules give to one parameter after the other."""
+"""Finds the local names that stand for parameters: those that loops over the parameters of modules bind, and those whose data is replaced."""
 
 from __future__ import annotations
 
@@ -24,6 +24,28 @@ def parameter_names(function: ast.AST, line: int) -> frozenset[str]:
         ):
             names |= {name for part in node.generators for name in handed_out(function, part.target, part.iter)}
     return frozenset(names)
+
+
+def parameter_handles(function: ast.AST) -> frozenset[str]:
+    """The local names that stand for a parameter, and whose data the function replaces: `u = getattr(m, name)` or `u = Parameter(x)`, with `u.data = y`."""
+    replaced = {
+        target.value.id
+        for node in walk(function)
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Attribute) and target.attr == "data" and isinstance(target.value, ast.Name)
+    }
+    return frozenset(name for name in replaced if _makes_parameter(_only_value(function, name)))
+
+
+def _makes_parameter(value: ast.expr | None) -> bool:
+    """Whether this is a call that gives a parameter by its spelling: of `Parameter`, or of `getattr` without a default."""
+    match value:
+        case ast.Call(func=ast.Name(id="getattr"), args=[_, _], keywords=[]):
+            return True
+        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)):
+            return name == "Parameter"
+    return False
 
 
 def handed_out(function: ast.AST, target: ast.expr, walked: ast.expr) -> Iterator[str]:

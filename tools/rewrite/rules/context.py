@@ -13,7 +13,7 @@ from migrate_agent.tools.rewrite.analysis.class_facts import ClassFacts
 from migrate_agent.tools.rewrite.analysis.exercised import Exercised
 from migrate_agent.tools.rewrite.analysis.facts import Facts
 from migrate_agent.tools.rewrite.analysis.loop_slices import Part
-from migrate_agent.tools.rewrite.analysis.parameter_loops import parameter_names
+from migrate_agent.tools.rewrite.analysis.parameter_loops import parameter_handles, parameter_names
 from migrate_agent.tools.rewrite.analysis.parameter_writes import walks_parameters
 from migrate_agent.tools.rewrite.analysis.randomness import FunctionKey, Randomness, lambda_name
 from migrate_agent.tools.rewrite.analysis.repo import ClassModel, FileModel, FunctionNode, Repo
@@ -189,11 +189,16 @@ class Context:
         return bool(loops) and self.walks_variables(loops[-1])
 
     def is_parameter_name(self, node: cst.CSTNode) -> bool:
-        """Whether an original name is what a loop over the parameters of modules gives."""
+        """Whether an original name is what a loop over the parameters of modules gives, or a parameter whose data the function replaces."""
         function = self.function
         if not isinstance(node, cst.Name) or function is None or not self.file.names_torch:
             return False
-        return node.value in parameter_names(function, self.span(node).line)
+        return node.value in parameter_names(function, self.span(node).line) or self.is_parameter_handle(node)
+
+    def is_parameter_handle(self, node: cst.CSTNode) -> bool:
+        """Whether an original name is a local one for a parameter whose data the function replaces (`u.data = y`)."""
+        function = self.function
+        return isinstance(node, cst.Name) and function is not None and node.value in parameter_handles(function)
 
     def walks_variables(self, loop: cst.For) -> bool:
         """Whether a loop goes through parameters that are written out one by one, and changes them."""

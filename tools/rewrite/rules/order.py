@@ -92,6 +92,7 @@ from migrate_agent.tools.rewrite.rules.parameters.lists_of_arrays import WrapLis
 from migrate_agent.tools.rewrite.rules.parameters.passed_variables import PassVariables
 from migrate_agent.tools.rewrite.rules.parameters.registration import RegisterSequentialParts, ReplaceRegistrations
 from migrate_agent.tools.rewrite.rules.parameters.registries import ReplaceModuleRegistries
+from migrate_agent.tools.rewrite.rules.parameters.removed_parameters import ComputeRemovedParameters
 from migrate_agent.tools.rewrite.rules.parameters.resets import CallResets
 from migrate_agent.tools.rewrite.rules.parameters.running_statistics import MoveInheritedStatistics
 from migrate_agent.tools.rewrite.rules.parameters.shared_variables import ShareVariables
@@ -152,6 +153,7 @@ TABLES: tuple[type[Rule], ...] = (
     ReplaceModuleMethods,  # `x.to(…)` of a tensor is replaced by now; what is left may be that of a module
     SpellOutGlobals,
     ReplaceModuleRegistries,
+    ComputeRemovedParameters,
     DropDevicePlumbing,
 )
 

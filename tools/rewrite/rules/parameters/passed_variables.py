@@ -15,6 +15,7 @@ from migrate_agent.tools.rewrite.tables.helpers import properties
 from migrate_agent.tools.rewrite.tables.registry import Refuse, layers
 from migrate_agent.tools.scan.nodes import walk
 
+REGISTERING = frozenset({"setattr", "register_parameter", "register_buffer"})
 READABLE = frozenset({"shape", "ndim", "dtype", "dim", "numel", "nelement", "requires_grad", "requires_grad_"})
 """What a variable answers as its array does, by the name that it has in torch too."""
 
@@ -114,7 +115,11 @@ class PassVariables(Rule):
             return parent.value is not node or parent.attr.value in READABLE
         if isinstance(parent, cst.Subscript):
             return parent.value is node
+        if isinstance(parent, cst.Assign) and isinstance(parent.targets[0].target, cst.Attribute) and context.is_parameter_handle(node):
+            return parent.targets[0].target.attr.value != "data"
         if isinstance(parent, cst.Arg) and isinstance(grand, cst.Call):
+            if _registers(grand):
+                return True
             return parent.keyword is node or context.dotted(grand.func).startswith(INIT) or self._is_written_by(grand, parent)
         return False
 
@@ -151,3 +156,11 @@ class PassVariables(Rule):
 
     def _by_name(self, owner: cst.BaseExpression, name: str) -> cst.BaseExpression:
         return self.context.build("vendored.reference({owner}, {name})", owner=owner, name=cst.SimpleString(f'"{name}"'))
+
+
+def _registers(call: cst.Call) -> bool:
+    """Whether a call puts a parameter into a module."""
+    match call.func:
+        case cst.Name(value=name) | cst.Attribute(attr=cst.Name(value=name)):
+            return name in REGISTERING
+    return False

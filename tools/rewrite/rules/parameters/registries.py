@@ -8,6 +8,7 @@ import libcst as cst
 
 from migrate_agent.tools.rewrite.rules.apply_tables import tidy
 from migrate_agent.tools.rewrite.rules.parameters.registration import layer_bases
+from migrate_agent.tools.rewrite.rules.parameters.removed_parameters import computes_removed
 from migrate_agent.tools.rewrite.rules.rule import Rule
 from migrate_agent.tools.rewrite.tables.registry import layers
 
@@ -45,6 +46,8 @@ class ReplaceModuleRegistries(Rule):
 
     def leave_Attribute(self, original: cst.Attribute, updated: cst.Attribute) -> cst.BaseExpression | None:
         if original.attr.value not in REGISTRIES or not self._is_module(original.value) or self._is_entry(original):
+            return None
+        if isinstance(self.context.parent(2), cst.Del) and computes_removed(self.context, original.value):
             return None
         # `named_children` gives a new dictionary: a change to that would reach nothing.
         if original.attr.value != "_modules" or self._is_changed(original):

@@ -330,6 +330,8 @@ class ReadVariables(Rule):
         parent, grand = self.context.parent(), self.context.parent(2)
         if isinstance(parent, cst.AssignTarget):
             return self.context.constructing or self._replaces_variable(grand)
+        if isinstance(node, cst.Call) and isinstance(parent, cst.Assign) and self.context.is_parameter_handle(parent.targets[0].target):
+            return True
         if isinstance(parent, (cst.AnnAssign, cst.Del)):
             return True
         if isinstance(parent, cst.Element) and self.context.unpacked_into(node):
