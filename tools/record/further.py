@@ -55,15 +55,15 @@ def _of_unit(inventory: Inventory, unit: Unit, examples: Sequence[Example], sand
 
 
 def _may_reach_more(inventory: Inventory, unit: Unit, recording: Recording) -> bool:
-    """Whether the unit's call has optional arguments or its constructor has any, and lines of its class left no observation."""
-    if unit.kind != "module":
+    """Whether the unit's call has optional arguments or its constructor has any, and lines of it left no observation."""
+    node = _definition(inventory.root / unit.source, unit.name)
+    if node is None:
         return False
-    node = _class(inventory.root / unit.source, unit.name)
-    methods = [item for item in node.body if isinstance(item, ast.FunctionDef)] if node else []
+    methods = [item for item in node.body if isinstance(item, ast.FunctionDef)] if isinstance(node, ast.ClassDef) else [node]
     by_name = {item.name: item for item in methods}
-    forward, constructor = by_name.get("forward"), by_name.get("__init__")
-    optional = forward is not None and (forward.args.defaults or any(forward.args.kw_defaults))
-    if forward is None or not (optional or (constructor is not None and len(constructor.args.args) + len(constructor.args.kwonlyargs) > 1)):
+    call, constructor = by_name.get("forward" if unit.kind == "module" else node.name), by_name.get("__init__")
+    optional = call is not None and (call.args.defaults or any(call.args.kw_defaults))
+    if call is None or not (optional or (constructor is not None and len(constructor.args.args) + len(constructor.args.kwonlyargs) > 1)):
         return False
     lines = {span.line for span in recording.observations.get(unit.source, ())}
     return any(not _ran(statement, lines) for method in methods for statement in _leaves(method.body))
@@ -83,14 +83,14 @@ def _ran(statement: ast.stmt, lines: set[int]) -> bool:
     return any(line in lines for line in range(statement.lineno, (statement.end_lineno or statement.lineno) + 1))
 
 
-def _class(path: Path, name: str) -> ast.ClassDef | None:
+def _definition(path: Path, name: str) -> ast.ClassDef | ast.FunctionDef | None:
     try:
         body: Sequence[ast.stmt] = ast.parse(path.read_text(encoding="utf-8")).body
     except (OSError, SyntaxError, ValueError):
         return None
-    node: ast.ClassDef | None = None
+    node: ast.ClassDef | ast.FunctionDef | None = None
     for part in name.split("."):
-        node = next((item for item in body if isinstance(item, ast.ClassDef) and item.name == part), None)
+        node = next((item for item in body if isinstance(item, (ast.ClassDef, ast.FunctionDef)) and item.name == part), None)
         if node is None:
             return None
         body = node.body

@@ -136,3 +136,30 @@ def test_a_construction_that_reaches_more_is_found(tmp_path: Path) -> None:
         ("Config(), gate=True", "torch.randn(2, 4)"),
         ("Config(norm='layer')", "torch.randn(2, 4)"),
     ]
+
+
+FUNCTION = """
+import torch
+def loss(x: torch.Tensor, mask=None, reduction="mean"):
+    if mask is not None:
+        x = x * mask
+    if reduction == "mean":
+        return x.mean()
+    elif reduction == "sum":
+        return x.sum()
+    return x
+"""
+
+
+def test_calls_of_functions_that_reach_more_are_found(tmp_path: Path) -> None:
+    (tmp_path / "loss.py").write_text(FUNCTION + "\ndef test_loss():\n    loss(torch.ones(2))\n")
+    inventory = scan(tmp_path)
+    unit = inventory.unit("loss.py:loss")
+    examples = [Example(unit.id, "", "torch.randn(2, 3)")]
+    with ProcessSandbox() as sandbox:
+        found = further_examples(inventory, [(unit, examples)], Recording(), sandbox, Limits())
+    assert [example.call for example in found] == [
+        "torch.randn(2, 3), mask=torch.ones((2, 3), dtype=torch.bool)",
+        "torch.randn(2, 3), reduction='sum'",
+        "torch.randn(2, 3), reduction='none'",
+    ]

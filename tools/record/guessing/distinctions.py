@@ -10,6 +10,7 @@ from typing import Any
 from migrate_agent.tools.record.guessing.arguments import Call, text_of
 
 SWITCH = ("True", "False")
+OTHER = "'none'"
 
 
 def distinctions(tree: ast.AST) -> dict[str, tuple[str, ...]]:
@@ -100,7 +101,9 @@ def _other_settings(text: str, options: Mapping[str, Sequence[str]], evaluate: C
 def _fitting(texts: Sequence[str], usual: str) -> list[str]:
     """Those of the texts that say another value than the usual one, and of its kind: both values of a switch fit a boolean alone, or None."""
     kind = _kind(usual)
-    return [text for text in texts if text != usual and (_kind(text) == kind or "NoneType" in (kind, _kind(text)))]
+    # A string that none of them is takes what is left over.
+    texts = [*texts, OTHER] if texts and kind == "str" else texts
+    return [text for text in dict.fromkeys(texts) if text != usual and (_kind(text) == kind or "NoneType" in (kind, _kind(text)))]
 
 
 def _kind(text: str) -> str:

@@ -24,7 +24,9 @@ from migrate_agent.tools.record.guessing.trial import MOST_SECONDS, time_limit
 from migrate_agent.tools.types import Example
 
 MOST = 2
-"""Further calls of one unit, and as many of one that is constructed otherwise."""
+"""Further calls of one module, and as many of one that is constructed otherwise."""
+MOST_OF_FUNCTION = 4
+"""Further calls of one function, which cost less."""
 BOOLEAN = re.compile(r"mask|pad|valid|keep")
 WHOLE = re.compile(
     r"^(t|time\w*|timesteps?|step\w*|ids?|\w*_ids?|pos\w*|label\w*|target\w*|index|\w*_index|indices|len\w*|\w*_lens?|classes)$"
@@ -107,10 +109,11 @@ def _of_unit(module_name: str, name: str, examples: Sequence[Example], end: floa
         shapes.append(shape)
     calls = ((index, other) for index, example in enumerate(examples) for other in _other_calls(module, name, example, shapes[index]))
     constructed = ((index, other) for index, example in enumerate(examples) for other in _constructed_otherwise(module, name, example))
+    most = MOST if isinstance(_unit(module, name), type) else MOST_OF_FUNCTION
     for trials in (calls, constructed):
         count = 0
         for index, other in trials:
-            if time.monotonic() > end or count >= MOST:
+            if time.monotonic() > end or count >= most:
                 break
             try:
                 ran, _ = _places(module, name, other)
@@ -123,16 +126,23 @@ def _of_unit(module_name: str, name: str, examples: Sequence[Example], end: floa
 
 
 def _other_calls(module: Any, name: str, example: Example, shape: Sequence[int] | None) -> Iterator[Example]:
-    """The example with another call."""
-    call = Call.of(example.call)
-    parameters = list(inspect.signature(_unit(module, name).forward).parameters.values())[1:]
+    """The example with another call: by its parameters, and by what the file tells apart in them."""
+    call, unit = Call.of(example.call), _unit(module, name)
+    if call is None:
+        return
+    of_module = isinstance(unit, type)
+    parameters = list(inspect.signature(unit.forward if of_module else unit).parameters.values())[int(of_module) :]
     required = [parameter.name for parameter in parameters if parameter.default is parameter.empty]
-    for values in others(call, parameters, shape) if call is not None else ():
+    for values in others(call, parameters, shape):
         yield replace(example, call=text_of(values, required))
+    for text in other_constructions(call, parameters, distinctions(ast.parse(inspect.getsource(module))), lambda text: None):
+        yield replace(example, call=text)
 
 
 def _constructed_otherwise(module: Any, name: str, example: Example) -> Iterator[Example]:
     """The example with another constructor call, by what the file of the unit tells apart."""
+    if not isinstance(_unit(module, name), type):
+        return
     call = Call.of(example.init)
     namespace = make_namespace(module, example)
     options = distinctions(ast.parse(inspect.getsource(module)))
