@@ -13,6 +13,8 @@ MAY_IMPORT = {
     "extras": "",
     "weights": "",
     "leftovers": "",
+    "compare": "",
+    "manifest": "",
     "scan": "types",
     "harness": "types weights",
     "rewrite": "types discovery scan",
@@ -21,6 +23,7 @@ MAY_IMPORT = {
     "record": "types scan harness rewrite import_closure",
     "checkpoint": "types weights harness",
     "portable": "types extras scan harness rewrite",
+    "assess": "types portable",
     "verify": "types discovery leftovers scan harness rewrite closure import_closure portable",
     "programs": "types discovery weights scan harness rewrite record checkpoint vendored",
 }
