@@ -129,7 +129,8 @@ def phases(values: tuple[Any, ...], ends: tuple[float, ...], anneal_strategy: st
         return end + (start - end) / 2 * (1 + jnp.cos(jnp.pi * share)) if anneal_strategy == "cos" else start + (end - start) * share
 
     def schedule(count: Any) -> Any:
-        count = jnp.minimum(count, ends[-1])
+        # After the last step torch still sets a rate, which a log may show: the last phase a step too far.
+        count = jnp.minimum(count, ends[-1] + 1)
         rate = anneal(values[-2], values[-1], (count - ends[-2]) / (ends[-1] - ends[-2]))
         for i in reversed(range(len(ends) - 2)):
             rate = jnp.where(count <= ends[i + 1], anneal(values[i], values[i + 1], (count - ends[i]) / (ends[i + 1] - ends[i])), rate)
