@@ -924,13 +924,14 @@ class Qnet(nn.Module):
         x = F.relu(self.fc1(x))
         return self.fc2(x)
 
-    def sample_action(self, obs, epsilon):
-        out = self.forward(obs)
-        coin = random.random()
-        if coin < epsilon:
-            return random.randint(0, 1)
-        else:
-            return out.argmax().item()
+
+def sample_action(q, obs, epsilon):
+    out = q(obs)
+    coin = random.random()
+    if coin < epsilon:
+        return random.randint(0, 1)
+    else:
+        return out.argmax().item()
 
 
 def train(q, q_target, memory, optimizer):
@@ -968,7 +969,7 @@ def main():
         done = False
 
         while not done:
-            a = q.sample_action(torch.from_numpy(s).float(), epsilon)
+            a = sample_action(q, torch.from_numpy(s).float(), epsilon)
             s_prime, r, done = env.step(a)
             done_mask = 0.0 if done else 1.0
             memory.put((s, a, r, s_prime, done_mask))
