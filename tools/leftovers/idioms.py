@@ -22,6 +22,8 @@ VARIABLE_ATTRIBUTES = frozenset("value raw_value get_value set_value get_raw_val
 NO_METHODS = frozenset("size shape dtype ndim T mT real imag itemsize nbytes device".split())
 """Attributes of arrays that are no methods, some of which are methods in torch."""
 TORCH_ARGUMENTS = frozenset("dim dims keepdim unbiased memory_format non_blocking inplace".split())
+SHARED_ARGUMENTS = {("ravel_multi_index", "dims"), *((name, "inplace") for name in ("put_along_axis", "put", "place", "fill_diagonal"))}
+"""Functions of `jax.numpy`, and an argument that they have all the same."""
 TENSORS_ALONE = frozenset(
     """unsqueeze unsqueeze_ masked_fill masked_fill_ masked_select masked_scatter masked_scatter_ index_select index_add index_add_ index_copy_
     index_fill_ scatter_add scatter_add_ expand_as view_as type_as contiguous is_contiguous requires_grad_ detach_ new_zeros new_ones new_full
@@ -113,7 +115,7 @@ class Look:
     def _called(self, node: ast.Call, flow: Flow) -> None:
         keywords = [one.arg for one in node.keywords if one.arg in TORCH_ARGUMENTS]
         module, _, function = flow.file.dotted(node.func).rpartition(".")
-        foreign = [name for name in keywords if (function, name) != ("ravel_multi_index", "dims")]
+        foreign = [name for name in keywords if (function, name) not in SHARED_ARGUMENTS]
         if foreign and module in ("jax.numpy", "jax.nn", "jax.lax"):
             self.report(node.lineno, f"hands {foreign[0]}= to {module}.{function}")
         if isinstance(node.func, ast.Attribute) and is_array(flow.kind(node.func.value)):

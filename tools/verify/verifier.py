@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from migrate_agent.tools.verify.evidence import search
 from migrate_agent.tools.verify.evidence.cache import kept, key_of
 from migrate_agent.tools.verify.evidence.candidate import CandidateRun, Results
 from migrate_agent.tools.verify.evidence.original import expectations
+from migrate_agent.tools.verify.evidence.own_code import compared_sizes
 from migrate_agent.tools.verify.report.details import details
 from migrate_agent.tools.verify.report.figures import figures, weight_map
 from migrate_agent.tools.verify.report.localise import first_divergence, how_to_capture
@@ -83,17 +85,18 @@ def verify(
     unit_examples, translated = _in_order(examples, translated)
     first_attempt = False
 
-    def make(given_folder: Path) -> Expectations:
+    def make(sizes: tuple[int, ...], given_folder: Path) -> Expectations:
         nonlocal first_attempt
         first_attempt = True
         threading.Thread(target=prepare, daemon=True).start()
         if (warm := getattr(sandbox, "warm", None)) is not None:
             warm("candidate")  # whose worker starts while the original runs
         progress("original")
-        return expectations(unit, unit_examples, original, inventory, sandbox, given_folder, options.limits, options.seed)
+        return expectations(unit, unit_examples, original, inventory, sandbox, given_folder, options.limits, options.seed, sizes)
 
     def expect() -> Expectations:
-        return kept(key_of(unit, unit_examples, original, inventory, options.seed), make)
+        sizes = compared_sizes(results.sources)
+        return kept(key_of(unit, unit_examples, original, inventory, options.seed, sizes), partial(make, sizes))
 
     arguments = (unit, unit_examples, list(translated), candidate, original, inventory, sandbox, options.limits, expect, folder)
 

@@ -9,13 +9,13 @@ import pytest
 
 from migrate_agent.sandbox.process import ProcessSandbox
 from migrate_agent.tests.tools.portable.units import needs_compiler
-from migrate_agent.tests.tools.verify import pairs_calls, pairs_layers, pairs_lengths, pairs_models, pairs_numeric
+from migrate_agent.tests.tools.verify import pairs_calls, pairs_layers, pairs_lengths, pairs_models, pairs_numeric, pairs_users
 from migrate_agent.tests.tools.verify.harness import Pair, Wrong, check_pair, told
 from migrate_agent.tools.verify.checks.base import load_checks
 from migrate_agent.tools.verify.checks.portable import compiles_for_tpu
 from migrate_agent.tools.verify.report.notes import EVALUATES
 
-PAIRS = (*pairs_calls.PAIRS, *pairs_layers.PAIRS, *pairs_lengths.PAIRS, *pairs_models.PAIRS, *pairs_numeric.PAIRS)
+PAIRS = (*pairs_calls.PAIRS, *pairs_layers.PAIRS, *pairs_lengths.PAIRS, *pairs_models.PAIRS, *pairs_numeric.PAIRS, *pairs_users.PAIRS)
 # Checks that look again, elsewhere, at what another check judges: they may refuse a candidate beside the check that owns the defect.
 AGAIN = frozenset({"configurations_fp64", "gradients_edges", "gradients_native", "second_call"})
 

@@ -107,6 +107,10 @@ FURTHER_ELEMENTS: Final = 20_000
 """Gradients are taken on so many further inputs, where parameters and inputs have no more elements than this together: more elements would hit a
 narrow range by themselves."""
 
+BEYOND: Final = 4
+BEYOND_ELEMENTS: Final = 2_000_000
+"""Sizes of so many axes go beyond so many numbers that a rewrite compares sizes with, in inputs of so many elements."""
+
 LONG: Final = 512
 LONG_ELEMENTS: Final = 300_000
 LONG_TRIES: Final = 24
@@ -124,6 +128,10 @@ CONFIGURATION_TRIES: Final = 24
 CONFIGURATION_OPERATORS: Final = 30_000
 """Units with at most so many elements in state and input are compared in other configurations too, each found in at most so many tries, and
 in so few that about so many operators run."""
+
+PART_MODES: Final = 2
+ATTRIBUTES: Final = 8
+"""So many submodules are each set to the other mode alone, and so many attributes are looked at that may be set after construction."""
 
 QUIET: Final = 8
 QUIET_TIMES: Final = (16.0, 1 / 16, 1000.0, 1 / 1000)

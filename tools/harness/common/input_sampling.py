@@ -248,6 +248,10 @@ class Extreme(StrEnum):
     """Rounding may be all that is left of an output."""
     INFINITE = "infinite"
     """NaN may come of infinities on the way."""
+    EMPTY = "empty"
+    """There is no row, which a rewrite may refuse."""
+    HIDDEN = "hidden"
+    """Infinities stand where a mask hides them: zero times infinity may be zero, where XLA chooses by the mask instead."""
 
 
 EXTREMES = {
@@ -257,6 +261,47 @@ EXTREMES = {
     **dict.fromkeys(VANISHING, Extreme.VANISHING),
 }
 """Of the inputs that `edges` gives by name; others are none."""
+
+
+FAR = (100.0, 1000.0)
+HUGE = 1e6
+"""Inputs are also this many deviations from zero, and so many times as large: what a formula squares and takes away again drowns in float32."""
+
+
+def far_inputs(leaves: Sequence[Leaf], values: Sequence[Array]) -> dict[str, list[Array]]:
+    """Inputs by name with all signals far from zero beside their spread, huge, or with rows of zeros among them."""
+    signals = [bool(leaf.value.size) and is_signal(leaf.value) for leaf in leaves]
+    changes: dict[str, Callable[[Array], Array]] = {f"offset-{far:.0f}": partial(_offset, deviations=far) for far in FAR}
+    changes |= {"huge": lambda value: value * HUGE, "zero-rows": _zero_rows}
+    return {
+        name: [single(change(value)) if moves else value for value, moves in zip(values, signals, strict=True)]
+        for name, change in changes.items()
+        if any(signals)
+    }
+
+
+def _offset(value: Array, deviations: float) -> Array:
+    return value + deviations * (float(np.std(value)) or 1.0)
+
+
+def _zero_rows(value: Array) -> Array:
+    """The first element of the batch, and the first row of each other, are zeros."""
+    value = value.copy()
+    value[:1] = 0
+    if value.ndim > 2:
+        value[:, :1] = 0
+    return value
+
+
+def hidden(leaves: Sequence[Leaf], values: Sequence[Array], flags: Sequence[bool]) -> list[Array] | None:
+    """The inputs with infinities in the first signal where a boolean input of its leading shape is false; None where no two fit so."""
+    for number, (leaf, value) in enumerate(zip(leaves, values, strict=True)):
+        masks = (mask for mask, flag in zip(values, flags, strict=True) if flag and mask.shape == value.shape[: mask.ndim])
+        mask = next(masks, None)
+        if mask is not None and value.size and is_signal(leaf.value) and not mask.all():
+            kept = mask.reshape(mask.shape + (1,) * (value.ndim - mask.ndim))
+            return [*values[:number], np.where(kept, value, np.inf), *values[number + 1 :]]
+    return None
 
 
 def _of_signals(large: float) -> dict[str, Callable[[Array], Array]]:

@@ -18,6 +18,7 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Literal, NamedTuple
 
+from migrate_agent.tools.harness.common import choices
 from migrate_agent.tools.harness.common.partial_import import reduced
 
 PROBE = "__migrate_agent_reach__"
@@ -128,6 +129,8 @@ class _Counter:
         self.starts: dict[str, tuple[int, int]] = {}
         self.ran: set[int] = set()
         self.total = 0
+        self.choices: list[tuple[str, int]] = []
+        """Path of the file and number in it, of each call by which data chooses."""
 
     def instrumented(self, tree: ast.Module, path: str) -> ast.Module:
         """What is to run of a file, with probes."""
@@ -135,6 +138,9 @@ class _Counter:
         # New numbers each time: functions of an import that failed half-way may still run, and count no more.
         first, self.total = self.total, self.total + len(every)
         self.starts[path] = first, len(every)
+        rows = choices.choices(tree)
+        choices.instrument(rows, len(self.choices))
+        self.choices += [(path, number) for number in range(len(rows))]
         tree = reduced(tree, path)
         return Instrument({id(place.node): first + number for number, place in enumerate(every)}).visit(tree)  # type: ignore[return-value]
 
@@ -174,6 +180,7 @@ def count(root: Path) -> None:
     _COUNTER.root = f"{root}{os.sep}"
     _COUNTER.ran.clear()
     setattr(builtins, PROBE, _COUNTER.ran.add)
+    setattr(builtins, choices.PROBE, choices.LISTENER)
     if not any(isinstance(finder, CountingFinder) for finder in sys.meta_path):
         sys.meta_path.insert(0, CountingFinder())
 
@@ -183,6 +190,12 @@ def take() -> frozenset[int]:
     taken = frozenset(_COUNTER.ran)
     _COUNTER.ran.clear()
     return taken
+
+
+def choice(number: int) -> tuple[str, int]:
+    """The file, relative to the root, and the number in it, of a call by which data chooses."""
+    path, inside = _COUNTER.choices[number]
+    return path.removeprefix(_COUNTER.root), inside
 
 
 def by_file(numbers: Iterable[int]) -> dict[str, list[int]]:

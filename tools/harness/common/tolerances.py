@@ -43,6 +43,9 @@ FP32_FACTOR: Final = 2.0
 FLOOR_FP32: Final = 16 * EPS32
 """… plus 2e-6: torch's fused kernels are sometimes exact where XLA rounds, and 16 ulp is what ten operations of rounding come to."""
 
+FAR_OFF: Final = 1e-2
+"""At the edges: where torch's own float32 answer is further off, nothing is judged by it."""
+
 FLOOR_NARROW: Final = 0.5
 NOISE_FACTOR_NARROW: Final = 0.5
 """… in bfloat16 and float16 half an ulp, or half of the noise scaled to them (which is what rounding every single result would do): torch's

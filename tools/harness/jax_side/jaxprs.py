@@ -9,6 +9,8 @@ from typing import Any
 import jax.numpy as jnp
 from jax.extend import core
 
+from migrate_agent.tools.harness.common import operator_kinds
+
 
 def live_kernels(jaxpr: Any) -> int:
     """The number of Pallas kernels that a program's results depend on."""
@@ -53,6 +55,16 @@ def narrow_float(jaxpr: Any) -> str:
     dtypes = {variable.aval.dtype for equation in equations(jaxpr) for variable in equation.outvars if hasattr(variable.aval, "dtype")}
     narrow = [dtype for dtype in dtypes if jnp.issubdtype(dtype, jnp.floating) and finfo(dtype).nmant < finfo(jnp.float32).nmant]
     return min((finfo(dtype).nmant, str(dtype)) for dtype in narrow)[1] if narrow else ""
+
+
+def narrow_kinds(jaxpr: Any) -> list[str]:
+    """The kinds of operators (`operator_kinds`) that the program computes in a float dtype below float32."""
+    names = {
+        equation.primitive.name
+        for equation in equations(jaxpr)
+        if any(getattr(variable.aval, "dtype", None) in (jnp.bfloat16, jnp.float16) for variable in equation.outvars)
+    }
+    return sorted({operator_kinds.JAX[name] for name in names & operator_kinds.JAX.keys()})
 
 
 def inner_programs(equation: Any) -> Iterator[Any]:

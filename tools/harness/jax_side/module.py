@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from jax.interpreters import partial_eval
 
 from migrate_agent.tools import weights
 from migrate_agent.tools.harness.common.argument_changes import changed
+from migrate_agent.tools.harness.common.conditions import AS_MADE, Conditions
 from migrate_agent.tools.harness.common.example_text import seed_python
 from migrate_agent.tools.harness.common.input_sampling import Array
 from migrate_agent.tools.harness.common.random_streams import NO_CUSTOMS
@@ -87,6 +89,15 @@ def _evaluated(jaxpr: Any, constants: Sequence[Any]) -> Sequence[Any]:
     if text not in _EVALUATED:
         _EVALUATED[text] = evaluate()
     return _EVALUATED[text]
+
+
+class Absent:
+    """The type of an attribute that is not there."""
+
+
+def module_path(path: Sequence[Any]) -> str:
+    """The dotted path in torch's spelling (`h.0.attn`), without the `layers` of `nnx.Sequential`."""
+    return ".".join(str(part) for part in path if part != "layers")
 
 
 class Candidate:
@@ -193,16 +204,49 @@ class Candidate:
         """The leaves that `load` fills. Cached: listing the variables of a large module is slow."""
         return weights.leaves(self.model)
 
-    def parts(self, mode: str) -> tuple[Any, Any, Any]:
+    def parts(self, mode: str, conditions: Conditions = AS_MADE) -> tuple[Any, Any, Any]:
         """Graph definition, trainable parameters and the rest, in `train` or `eval` mode. The states hold the model's own variables."""
-        if mode not in self._parts or not self._sets_modes_alone:
+        key = mode, conditions.of_module
+        if key not in self._parts or not self._sets_modes_alone:
             self.model.train() if mode == "train" else self.model.eval()
-            self._parts[mode] = split(self.model)
-        return self._parts[mode]
+            with self._under(conditions, mode == "train"):
+                self._parts[key] = split(self.model)
+        return self._parts[key]
 
     @cached_property
-    def _parts(self) -> dict[str, tuple[Any, Any, Any]]:
+    def _parts(self) -> dict[tuple[str, Conditions], tuple[Any, Any, Any]]:
         return {}
+
+    def absent(self, conditions: Conditions) -> str:
+        """The first submodule or attribute that the conditions name and this module has not, or not with that value; "" where it has all."""
+        modules = self._by_path
+        missing = [path for path in conditions.turned if path not in modules]
+        for path, old, _ in conditions.attributes:
+            owner, _, name = path.rpartition(".")
+            value = vars(modules[owner]).get(name, Absent) if owner in modules else Absent
+            missing += [path] if type(value) is not type(old) or value != old else []
+        return missing[0] if missing else ""
+
+    @property
+    def _by_path(self) -> dict[str, Any]:
+        """Submodules by their dotted paths in torch's spelling; "" is the module itself."""
+        return {module_path(path): module for path, module in nnx.iter_modules(self.model)}
+
+    @contextmanager
+    def _under(self, conditions: Conditions, trains: bool) -> Iterator[None]:
+        """The model as the conditions have it. Raises `KeyError` where it has no such submodule."""
+        modules = self._by_path if conditions != AS_MADE else {}
+        for path in conditions.turned:
+            modules[path].eval() if trains else modules[path].train()
+        for path, _, new in conditions.attributes:
+            setattr(modules[path.rpartition(".")[0]], path.rpartition(".")[2], new)
+        try:
+            yield
+        finally:
+            for path in conditions.turned:
+                modules[path].train() if trains else modules[path].eval()
+            for path, old, _ in conditions.attributes:
+                setattr(modules[path.rpartition(".")[0]], path.rpartition(".")[2], old)
 
     @cached_property
     def _sets_modes_alone(self) -> bool:

@@ -22,7 +22,7 @@ KEYS: Mapping[str, type | tuple[type, ...]] = {
     "initialisation": bool,
     "weights": dict,
 }
-ROW = {"path", "transpose", "reshape"}
+ROW = {"path", "transpose", "reshape", "index", "part"}
 
 
 class PortFileError(ValueError):
@@ -43,6 +43,14 @@ def load(path: Path) -> dict[str, Any]:
     return document
 
 
+def parse(text: str) -> dict[str, Any]:
+    """What a text in TOML says. Raises `PortFileError`."""
+    document = tomllib.loads(text)
+    if problem := _problem(document):
+        raise PortFileError(problem)
+    return document
+
+
 def _problem(document: Mapping[str, Any]) -> str:
     for key, value in document.items():
         if key not in KEYS:
@@ -55,5 +63,5 @@ def _problem(document: Mapping[str, Any]) -> str:
         if isinstance(row, str) or row is False:
             continue
         if not isinstance(row, dict) or "path" not in row or set(row) - ROW:
-            return f"`weights`: {name} must be a path, false, or a table of path, transpose, reshape"
+            return f"`weights`: {name} must be a path, false, or a table of path, transpose, reshape, index, part"
     return ""

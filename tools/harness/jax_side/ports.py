@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +18,9 @@ import jax.numpy as jnp
 import numpy as np
 from flax import nnx
 
+from migrate_agent.tools.harness.common import methods
 from migrate_agent.tools.harness.common.input_sampling import Array
-from migrate_agent.tools.harness.jax_side.module import Candidate, is_key, make_namespace
+from migrate_agent.tools.harness.jax_side.module import Candidate, is_key, make_namespace, modes
 from migrate_agent.tools.harness.jax_side.weight_map import Leaf, MapError, match, tokens
 
 TRAIN = ("train", "training", "is_training")
@@ -68,6 +71,7 @@ class PortCandidate(Candidate):
         exact: bool,
     ) -> None:
         self.exact, self.port, self.sample = exact, port, sample
+        self.called = str(texts.get("method", ""))
         user_module: Any = importlib.import_module(module)
         self.namespace = make_namespace(user_module, texts, tensors, exact)
         self.cls = user_module
@@ -76,10 +80,15 @@ class PortCandidate(Candidate):
         self.kind = port.get("kind") or kind_of(self.cls)
         self.init = compile(f"_unit({texts['init']}\n)", "<init of the example>", "eval")
         self.wanted = {key: tuple(shape) for key, shape in described["state"].items()}
-        parameters = set(described["parameters"])
+        parameters, self.tied = set(described["parameters"]), dict(described.get("tied", {}))
         self.of_torch = {key: key in parameters for key in self.wanted}
         self.how = HOWS[self.kind](self.cls, self)
         self.model = self._build()
+        self.constructed = modes(self.model)
+
+    def has(self, method: str) -> bool:
+        """Whether the port has a method ("": its call). A function has none."""
+        return not method or (self.kind != "function" and hasattr(self.cls, method))
 
     def build(self, **keywords: Any) -> Any:
         """The value of the init text, with those of the keywords that the class takes."""
@@ -92,10 +101,12 @@ class PortCandidate(Candidate):
         has_initial_values = self.kind != "function" or "params" in self.port
         self.initialises = has_initial_values and self.port.get("initialisation") is not False
         self.copies = _batch(self.sample()) if self.port.get("vmap") else 1
-        self.places, self.omitted = match(self.wanted, self.of_torch, self.tree, self.port.get("weights", {}))
+        self.places, self.omitted = match(self.wanted, self.of_torch, self.tree, self.port.get("weights", {}), self.tied)
         of_leaf = {location.leaf: self.of_torch[name] for name, location in self.places.items()}
         self.trained = [of_leaf[index] if leaf.trained is None else leaf.trained for index, leaf in enumerate(self.tree)]
-        return Port([jnp.zeros(s.shape, self._widened(s.dtype)) for s in shapes], self.trained, Fixed(self.how.call), 0)
+        return Port(
+            [jnp.zeros(s.shape, self._widened(s.dtype)) for s in shapes], self.trained, Fixed(partial(self.how.call, method=self.called)), 0
+        )
 
     def fresh(self, rngs: nnx.Rngs) -> Any:
         """A newly initialised port."""
@@ -108,21 +119,25 @@ class PortCandidate(Candidate):
 
     def load(self, state: Mapping[str, Array]) -> None:
         """Put a torch state into the port. Raises `MapError`."""
-        filled: dict[int, Array] = {}
+        filled: dict[int, tuple[Array, Array]] = {}
         for name, location in self.places.items():
-            value = location.to_port(np.asarray(state[name]))
-            if location.leaf in filled and not np.array_equal(filled[location.leaf], value, equal_nan=value.dtype.kind in "fc"):
+            value, shape = np.asarray(state[name]), self.tree[location.leaf].shape
+            array, done = filled.setdefault(location.leaf, (np.zeros(shape, value.dtype), np.zeros(shape, bool)))
+            part, moved = location.where or ..., location.to_port(value)
+            alike = (array[part] == moved) | ((array[part] != array[part]) & (moved != moved))
+            if bool((done[part] & ~alike).any()):
                 raise MapError(f"{name} shares a leaf with another name, but they differ")
-            filled[location.leaf] = value
-        for index, value in filled.items():
-            self.model.values[index].set_value(jnp.asarray(value))
+            array[part], done[part] = moved, True
+        for index, (array, done) in filled.items():
+            if not done.all():
+                raise MapError(f"the weight map says nothing of a part of {self.tree[index]}")
+            self.model.values[index].set_value(jnp.asarray(array))
 
     def state(self, model: Any = None) -> dict[str, Array]:
         """The leaves of the port (or of another of the same kind) under torch's names and in torch's layout."""
         leaves = (self.model if model is None else model).values
         return {
-            name: location.to_torch(np.asarray(leaves[location.leaf].get_value()), self.wanted[name])
-            for name, location in self.places.items()
+            name: location.get(np.asarray(leaves[location.leaf].get_value()), self.wanted[name]) for name, location in self.places.items()
         }
 
     def _located(self, *parts: Any) -> None:
@@ -147,7 +162,7 @@ class NNX:
         """Whether it is an `nnx.Param`."""
         return isinstance(variables_of(self.template)[path], nnx.Param)
 
-    def call(self, leaves: Sequence[Any], rngs: nnx.Rngs, train: bool, args: Any, kwargs: Any) -> tuple[Any, list[Any]]:
+    def call(self, leaves: Sequence[Any], rngs: nnx.Rngs, train: bool, args: Any, kwargs: Any, method: str = "") -> tuple[Any, list[Any]]:
         """Put these values into a copy of the module, call it, and read them back."""
         graphdef, state = nnx.split(self.template)
         # A copy, because a traced call must not write tracers into the template.
@@ -158,8 +173,10 @@ class NNX:
             variables[path].set_value(value)
         for value in variables.values():
             if is_key(value.get_value()):
-                value.set_value(rngs())
-        result = model(*args, **kwargs)
+                # Layers that are scanned have a key each.
+                shape = value.get_value().shape
+                value.set_value(jax.random.split(rngs(), shape) if shape else rngs())
+        result = methods.bound(model, method)(*args, **kwargs)
         return result, [variables[path].get_value() for path in self.paths]
 
 
@@ -198,17 +215,42 @@ class Linen:
         """Whether it is in `params`."""
         return path[0] == "params"
 
-    def call(self, leaves: Sequence[Any], rngs: nnx.Rngs, train: bool, args: Any, kwargs: Any) -> tuple[Any, list[Any]]:
+    def call(self, leaves: Sequence[Any], rngs: nnx.Rngs, train: bool, args: Any, kwargs: Any, method: str = "") -> tuple[Any, list[Any]]:
         """Call `apply`, and return the mutable collections with the result."""
         variables = jax.tree.unflatten(self.structure, leaves)
         others = [name for name in variables if name != "params"]
-        flags = mode_of(type(self.module).__call__, self.owner.port, train=train)
+        flags = mode_of(getattr(type(self.module), method or "__call__"), self.owner.port, train=train, of_method=bool(method))
         keys = self._rngs(rngs()) if train and self.streams else {}
-        result = self.module.apply(variables, *args, **kwargs, **flags, rngs=keys, mutable=others or False)
+
+        def named(module: Any, *args: Any, **kwargs: Any) -> Any:
+            return methods.bound(module, method)(*args, **kwargs)
+
+        chosen = {"method": named} if method else {}
+        with undrawn():
+            result = self.module.apply(variables, *args, **kwargs, **flags, rngs=keys, mutable=others or False, **chosen)
         if not others:
             return result, list(leaves)
         result, updated = result
         return result, jax.tree.leaves({**variables, **updated})
+
+
+@contextmanager
+def undrawn() -> Iterator[None]:
+    """Have Linen take the parameters that are there without tracing their initialisers: it does that to compare shapes, and the draws would count."""
+    scope: Any = importlib.import_module("flax.core.scope").Scope
+    original = scope.param
+
+    def param(self: Any, name: str, init_fn: Any, *args: Any, **kwargs: Any) -> Any:
+        if self.has_variable("params", name):
+            value = self.get_variable("params", name)
+            return original(self, name, lambda key, *args, **kwargs: value, *args, **kwargs)
+        return original(self, name, init_fn, *args, **kwargs)
+
+    scope.param = param
+    try:
+        yield
+    finally:
+        scope.param = original
 
 
 class Equinox:
@@ -233,14 +275,15 @@ class Equinox:
         """None: Equinox does not say."""
         return None
 
-    def call(self, leaves: Sequence[Any], rngs: nnx.Rngs, train: bool, args: Any, kwargs: Any) -> tuple[Any, list[Any]]:
+    def call(self, leaves: Sequence[Any], rngs: nnx.Rngs, train: bool, args: Any, kwargs: Any, method: str = "") -> tuple[Any, list[Any]]:
         """Call the module with these arrays, in inference mode where not `train`."""
         import equinox
 
         model = equinox.combine(jax.tree.unflatten(self.structure, leaves), self.static)
         model = equinox.nn.inference_mode(model, value=not train)
-        flags = mode_of(type(model).__call__, self.owner.port, train=train)
-        return called(model, self.owner.port, rngs, train, flags, args, kwargs), list(leaves)
+        function = getattr(type(model), method or "__call__")
+        flags = mode_of(function, self.owner.port, train=train, of_method=bool(method))
+        return called(methods.bound(model, method), self.owner.port, rngs, train, flags, args, kwargs, of=function), list(leaves)
 
 
 class Function:
@@ -263,7 +306,7 @@ class Function:
         """None: a plain tree does not say."""
         return None
 
-    def call(self, leaves: Sequence[Any], rngs: nnx.Rngs, train: bool, args: Any, kwargs: Any) -> tuple[Any, list[Any]]:
+    def call(self, leaves: Sequence[Any], rngs: nnx.Rngs, train: bool, args: Any, kwargs: Any, method: str = "") -> tuple[Any, list[Any]]:
         """Call the function with these parameters."""
         params = jax.tree.unflatten(self.structure, leaves)
         flags = mode_of(self.function, self.owner.port, train=train)
@@ -308,9 +351,13 @@ def parameters_of(function: Any) -> Mapping[str, inspect.Parameter]:
         return {}
 
 
-def mode_of(function: Any, port: Mapping[str, Any], *, train: bool) -> dict[str, bool]:
-    """The keyword arguments that set the port's mode: those of the file, else the usual names among its parameters."""
+def mode_of(function: Any, port: Mapping[str, Any], *, train: bool, of_method: bool = False) -> dict[str, bool]:
+    """The keyword arguments that set the port's mode: those of the file, else the usual names among its parameters. Methods beside the call take
+    those alone that they have."""
     names = parameters_of(function)
+    if of_method:
+        named = {port[kind]: value for kind, value in (("train", train), ("eval", not train)) if port.get(kind) in names}
+        return named or {name: train for name in TRAIN if name in names} | {name: not train for name in EVAL if name in names}
     if port.get("train") or port.get("eval"):
         return {port[kind]: value for kind, value in (("train", train), ("eval", not train)) if port.get(kind)}
     return {name: train for name in TRAIN if name in names} | {name: not train for name in EVAL if name in names}

@@ -114,6 +114,12 @@ class Seen(NamedTuple):
     key: Any
 
 
+def current_trace() -> Any:
+    """The trace that operators are added to: another one inside the body of a loop, of a branch, or under `vmap`."""
+    core: Any = importlib.import_module("jax._src.core")
+    return core.trace_ctx.trace
+
+
 class Draws:
     """Replaces jax's samplers. With `stream`, draws come from it; without, from jax, and `rates` gets those of `bernoulli`."""
 

@@ -13,14 +13,43 @@ import jax
 import jax.numpy as jnp
 from flax import nnx
 
-from migrate_agent.tools.harness.common import host_random, methods, trees
+from migrate_agent.tools.harness.common import choices, host_random, methods, trees
+from migrate_agent.tools.harness.common.conditions import AS_MADE, Conditions
 from migrate_agent.tools.harness.common.random_streams import NO_CUSTOMS, REPEATED, USUAL, Customs, Drawing, Stream
 from migrate_agent.tools.harness.common.xla_flags import quick
 from migrate_agent.tools.harness.jax_side.backward_draws import Again, Heard, Keys
 from migrate_agent.tools.harness.jax_side.comparisons import compares, quick_for
-from migrate_agent.tools.harness.jax_side.jaxprs import narrow_float
+from migrate_agent.tools.harness.jax_side.jaxprs import narrow_float, narrow_kinds
 from migrate_agent.tools.harness.jax_side.module import Candidate, is_leaf, split_kept
-from migrate_agent.tools.harness.jax_side.precision import Draws, configured
+from migrate_agent.tools.harness.jax_side.precision import Draws, configured, current_trace
+
+CHOSEN = "chosen"
+"""Beside the numbers of leaves, the key under which a program gives the sides that data chose."""
+
+
+class ChoicesHeard:
+    """While a module is called: for each call by which data chooses, whether its condition held somewhere, and everywhere.
+
+    Only of calls of the function that is traced itself: the values of an inner one (the body of a loop) cannot leave it.
+    """
+
+    def __init__(self, listening: bool) -> None:
+        self.listening = listening
+        self.numbers: list[int] = []
+        self.sides: list[tuple[Any, Any]] = []
+
+    def __enter__(self) -> None:
+        self._trace = current_trace()
+        choices.LISTENER.hear = self._hear if self.listening else None
+
+    def __exit__(self, *_: object) -> None:
+        choices.LISTENER.hear = None
+
+    def _hear(self, number: int, condition: Any) -> None:
+        if isinstance(condition, (jax.Array, nnx.Variable)) and current_trace() is self._trace:
+            holds = jnp.asarray(condition) != 0
+            self.numbers.append(number)
+            self.sides.append((holds.any(), holds.all()))
 
 
 @dataclass
@@ -35,6 +64,8 @@ class Traced:
     """Whether the call changed the containers among its arguments."""
     branching: Stream | None = None
     """The stream, where some of its draws stand in branches."""
+    choices: tuple[int, ...] = ()
+    """The numbers of the calls by which data chose."""
 
 
 class Program:
@@ -52,14 +83,18 @@ class Program:
         drawing: Drawing = USUAL,
         customs: Customs = NO_CUSTOMS,
         method: str = "",
+        second: bool = False,
     ) -> None:
-        self.method = method
+        self.method, self.second = method, second
         self.graphdef, self.tree, self.renamed, self.draws = graphdef, tree, renamed, draws
         self.gradient, self.paired, self.drawing, self.customs = gradient, paired, drawing, customs
         self.traced = Traced()
         self.rearranged = False
         self.repeats = False
         """Whether two steps of a loop drew the same numbers in the last run."""
+        self.listening = False
+        """Whether the sides that data chooses are results of the program as well."""
+        self._heard = ChoicesHeard(False)
         self.again = False  # whether the backward pass draws, as one that the candidate defines may
         self._known: dict[Any, Traced] = {}
         self._telling: dict[Any, tuple[Heard, Any]] = {}
@@ -103,6 +138,12 @@ class Program:
             lowered, options = traced.lower(), quick_for(traced.jaxpr)
             self._known.setdefault(_shapes(leaves), self.traced)
             self._ahead[key] = pool.submit(lowered.compile, options)
+
+    def narrow_kinds(
+        self, trainable: Any, rest: Any, leaves: Sequence[Any], targets: Mapping[str, Any], mask_ones: Any = None
+    ) -> list[str]:
+        """The kinds of operators that the program computes in less than float32."""
+        return narrow_kinds(self.jitted.trace(trainable, rest, list(leaves), dict(targets), mask_ones).jaxpr.jaxpr)
 
     def narrow(self, trainable: Any, rest: Any, leaves: Sequence[Any], targets: Mapping[str, Any], mask_ones: Any = None) -> str:
         """The narrowest float dtype below float32 that the program computes with, backward pass included; "" where there is none."""
@@ -151,7 +192,9 @@ class Program:
             value, auxiliary, backward.forward = self._objective(*arguments)
             return value, auxiliary
 
-        function = jax.value_and_grad(objective, argnums=(0, 1), has_aux=True)
+        function = jax.value_and_grad(
+            squared_gradients(objective, bool(floats)) if self.second else objective, argnums=(0, 1), has_aux=True
+        )
         with self.draws.paired(backward) if self.paired else nullcontext():  # a backward pass of the candidate's own may draw masks again
             (value, (outputs, after, written)), (of_parameters, of_inputs) = function(trainable, floats, rest, leaves, targets, mask_ones)
         self.again |= bool(backward.draws)
@@ -166,8 +209,10 @@ class Program:
         tree = trees.encode(result, outputs, is_leaf)
         outputs = [value.get_value() if isinstance(value, nnx.Variable) else jnp.asarray(value) for value in outputs]
         graphdef, parameters, after = split_kept(model)
-        self.traced = Traced(tree, stream.log(), stream.crossed, graphdef, self.rearranged, stream if stream.optional else None)
-        return loss(outputs, targets), (outputs, after, _written(trainable, parameters)), stream
+        written = _written(trainable, parameters) | ({CHOSEN: self._heard.sides} if self._heard.sides else {})
+        branching = stream if stream.optional else None
+        self.traced = Traced(tree, stream.log(), stream.crossed, graphdef, self.rearranged, branching, tuple(self._heard.numbers))
+        return loss(outputs, targets), (outputs, after, written), stream
 
     def call(self, model: Any, leaves: Sequence[Any], mask_ones: Any = None) -> tuple[Any, Stream]:
         """The module's output for these argument leaves, and the stream of its draws."""
@@ -175,9 +220,22 @@ class Program:
         stream = Stream(0, self.drawing, mask_ones, customs=self.customs)
         owners = [module for _, module in nnx.iter_modules(model)] if isinstance(model, nnx.Module) else []
         with self.draws.paired(stream) if self.paired else nullcontext(), host_random.noticed(stream, owners):
-            result = methods.bound(model, self.method)(*args, **kwargs)
+            self._heard = ChoicesHeard(self.listening)
+            with self._heard:
+                result = methods.bound(model, self.method)(*args, **kwargs)
         self.rearranged = trees.rearranged(self.tree, (args, kwargs), is_leaf)
         return result, stream
+
+
+def squared_gradients(objective: Callable[..., Any], by_inputs: bool) -> Callable[..., Any]:
+    """Half the squared length of the objective's gradient by the inputs, or by the parameters; as torch's side has it."""
+    differentiate = jax.grad(objective, argnums=1 if by_inputs else 0, has_aux=True)
+
+    def function(*arguments: Any) -> Any:
+        gradients, auxiliary = differentiate(*arguments)
+        return sum((0.5 * jnp.sum(gradient**2) for gradient in jax.tree.leaves(gradients)), jnp.zeros(())), auxiliary
+
+    return function
 
 
 def _shapes(leaves: Sequence[Any]) -> tuple[Any, ...]:
@@ -222,16 +280,27 @@ class Programs:
 
     def __init__(self, renamed: Mapping[str, str], draws: Draws) -> None:
         self.renamed, self.draws = renamed, draws
+        self.listening = False
+        """Whether programs tell which sides data chooses."""
         self._made: dict[Any, Program] = {}
 
     def get(
-        self, candidate: Candidate, mode: str, tree: trees.Tree, *, gradient: bool, paired: bool = True, drawing: Drawing = USUAL
+        self,
+        candidate: Candidate,
+        mode: str,
+        tree: trees.Tree,
+        *,
+        gradient: bool,
+        paired: bool = True,
+        drawing: Drawing = USUAL,
+        conditions: Conditions = AS_MADE,
+        second: bool = False,
     ) -> Program:
         """The program for this candidate, mode and argument tree."""
-        key = (id(candidate), mode, json.dumps(tree), gradient, paired, drawing)
+        key = (id(candidate), mode, json.dumps(tree), gradient, paired, drawing, conditions, second)
         if key not in self._made:
             self._made[key] = Program(
-                candidate.parts(mode)[0],
+                candidate.parts(mode, conditions)[0],
                 tree,
                 self.renamed,
                 self.draws,
@@ -240,5 +309,7 @@ class Programs:
                 drawing=drawing,
                 customs=candidate.customs,
                 method=candidate.method,
+                second=second,
             )
+            self._made[key].listening = self.listening
         return self._made[key]

@@ -9,6 +9,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -30,12 +31,18 @@ class MapError(ValueError):
 
 @dataclass(frozen=True)
 class Place:
-    """The leaf of an entry: torch's array, reshaped to `reshape` and transposed by `transpose` where given, is leaf `leaf` of shape `shape`."""
+    """The leaf of an entry: torch's array, reshaped to `reshape` and transposed by `transpose` where given, is leaf `leaf`, or the part `where` of it,
+    of shape `shape`. Layers that are scanned have their parameters stacked in one leaf, and fused projections theirs side by side."""
 
     leaf: int
     shape: Shape
     reshape: Shape | None = None
     transpose: tuple[int, ...] | None = None
+    where: tuple[int | slice, ...] = ()
+
+    def get(self, leaf: Array, shape: Shape) -> Array:
+        """Torch's array of this shape, from its place of the leaf."""
+        return self.to_torch(leaf[self.where or ...], shape)
 
     def to_port(self, array: Array) -> Array:
         """Torch's array as the leaf. Raises `MapError` where the sizes do not fit."""
@@ -75,9 +82,14 @@ def tokens(path: str) -> Tokens:
 
 
 def match(
-    shapes: Mapping[str, Shape], trained: Mapping[str, bool], leaves: Sequence[Leaf], table: Mapping[str, Any]
+    shapes: Mapping[str, Shape],
+    trained: Mapping[str, bool],
+    leaves: Sequence[Leaf],
+    table: Mapping[str, Any],
+    tied: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[dict[str, Place], list[str]]:
-    """Where each torch name lies, and the names that the port does not keep. `table` is the file's table. Raises `MapError`."""
+    """Where each torch name lies, and the names that the port does not keep. `table` is the file's table; `tied` has names that share the array of
+    an earlier one. Raises `MapError`."""
     unknown = [name for name in table if name not in shapes]
     if unknown:
         raise MapError(f"the weight map names what the original does not have: {', '.join(unknown[:5])}")
@@ -86,7 +98,9 @@ def match(
         raise MapError(f"parameters cannot be left out: {', '.join(wrong[:5])}")
     locations = {name: _given(name, row, leaves) for name, row in table.items() if row is not False}
     _match_names(shapes, leaves, locations, omitted)
+    _match_tied(leaves, locations, omitted, tied)
     _match_shapes(shapes, trained, leaves, locations, omitted)
+    _match_tied(leaves, locations, omitted, tied)
     omitted += [name for name in shapes if name not in locations and name not in omitted and name.rpartition(".")[2] in COUNTERS]
     missing = [name for name in shapes if name not in locations and name not in omitted]
     used = {location.leaf for location in locations.values()}
@@ -98,6 +112,13 @@ def match(
     return locations, omitted
 
 
+def _match_tied(leaves: Sequence[Leaf], locations: dict[str, Place], omitted: Sequence[str], tied: Mapping[str, str]) -> None:
+    """Names of one array in torch are where the other is, either way, unless the port has a leaf of its own for it."""
+    for one, other in (*tied.items(), *((other, one) for one, other in tied.items())):
+        if one not in locations and one not in omitted and other in locations:
+            locations[one] = locations[other]
+
+
 def _given(name: str, row: Any, leaves: Sequence[Leaf]) -> Place:
     """A row of the file: a path, or a table with `path` and perhaps `transpose` and `reshape`."""
     table: dict[str, Any] = {"path": row} if isinstance(row, str) else dict(row)
@@ -106,12 +127,25 @@ def _given(name: str, row: Any, leaves: Sequence[Leaf]) -> Place:
     if index is None:
         near = ", ".join(str(leaf) for leaf in leaves[:12])
         raise MapError(f"{name}: the port has no {table['path']} (it has {near}{', …' if len(leaves) > 12 else ''})")
-    transpose, reshape = table.get("transpose"), table.get("reshape")
+    transpose, reshape, where = table.get("transpose"), table.get("reshape"), _part(name, table, leaves[index].shape)
     if transpose is not None and sorted(transpose) != list(range(len(transpose))):
         raise MapError(f"{name}: transpose {list(transpose)} is no order of axes")
-    return Place(
-        index, leaves[index].shape, tuple(reshape) if reshape is not None else None, tuple(transpose) if transpose is not None else None
-    )
+    shape = np.broadcast_to(0, leaves[index].shape)[where or ...].shape
+    return Place(index, shape, tuple(reshape) if reshape is not None else None, tuple(transpose) if transpose is not None else None, where)
+
+
+def _part(name: str, table: Mapping[str, Any], shape: Shape) -> tuple[int | slice, ...]:
+    """The part of a leaf: `index = 2` is the third element of its first axis, `part = [1, 0, 16]` are the first sixteen of axis 1."""
+    index, part = table.get("index"), table.get("part")
+    start = () if index is None else (int(index),)
+    if start and not (shape and 0 <= start[0] < shape[0]):
+        raise MapError(f"{name}: the leaf of shape {list(shape)} has no element {index}")
+    if part is None:
+        return start
+    axis, low, high = (int(number) for number in part)
+    if not (len(start) <= axis < len(shape) and 0 <= low < high <= shape[axis]):
+        raise MapError(f"{name}: the leaf of shape {list(shape)} has no part {list(part)}")
+    return (*start, *(slice(None) for _ in range(axis - len(start))), slice(low, high))
 
 
 def _match_names(shapes: Mapping[str, Shape], leaves: Sequence[Leaf], locations: dict[str, Place], omitted: Sequence[str]) -> None:

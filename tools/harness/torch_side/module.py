@@ -15,8 +15,9 @@ from typing import Any, Literal, TypeVar, cast
 import numpy as np
 import torch
 
-from migrate_agent.tools.harness.common import host_random, methods, reach, tolerances, trees
+from migrate_agent.tools.harness.common import host_random, methods, operator_kinds, reach, tolerances, trees
 from migrate_agent.tools.harness.common.argument_changes import CALL, Changes, bind, called, changed, proposals, strings
+from migrate_agent.tools.harness.common.conditions import AS_MADE, Conditions
 from migrate_agent.tools.harness.common.example_text import (
     call_arguments,
     construct,
@@ -52,6 +53,8 @@ class Result:
     draws: list[list[object]] = field(default_factory=list)
     narrow: str = ""
     """The narrowest float dtype below float32 that a native run computed with."""
+    wide: tuple[str, ...] = ()
+    """Kinds of operators that a native run computed in float32 or wider alone."""
     tied: bool = False
     """Whether it chose among equal numbers, which depends on torch's algorithm."""
     mutated: bool = False
@@ -251,13 +254,17 @@ class Original:
         return pairs
 
     def arguments(
-        self, values: Sequence[Array], *, native: bool, layout: Layout = ""
+        self, values: Sequence[Array], *, native: bool, layout: Layout = "", dtypes: Sequence[str] = ()
     ) -> tuple[list[torch.Tensor], tuple[Any, ...], dict[str, Any], list[Any]]:
-        """Leaf tensors with `values` (float ones require gradients), the call's arguments made of copies of them, and these copies."""
+        """Leaf tensors with `values` (float ones require gradients), the call's arguments made of copies of them, and these copies.
+
+        Native ones have `dtypes`, or those of the example.
+        """
         leaves = []
-        for value, leaf, sparse in zip(values, self.leaves, self.sparse, strict=True):
+        names = dtypes or [leaf.dtype for leaf in self.leaves]
+        for value, dtype, sparse in zip(values, names, self.sparse, strict=True):
             tensor = torch.from_numpy(np.array(value))
-            tensor = tensor.to(getattr(torch, leaf.dtype)) if native else tensor
+            tensor = tensor.to(getattr(torch, dtype)) if native else tensor
             # The gradient of a sparse tensor is cut to the places that it has, which an array does not know of.
             trained = (tensor.dtype.is_floating_point or tensor.dtype.is_complex) and sparse is torch.strided
             leaves.append(tensor.requires_grad_(trained))
@@ -270,13 +277,22 @@ class Original:
         args, kwargs = _decode(self.tree, parts, self.call)
         return leaves, args, kwargs, parts
 
-    def module(self, state: State, mode: str, *, native: bool) -> Any:
-        """A copy of the module with this state, in `train` or `eval` mode."""
+    def module(self, state: State, mode: str, *, native: bool, conditions: Conditions = AS_MADE) -> Any:
+        """A copy of the module with this state, in `train` or `eval` mode. Raises `AttributeError` where it has no such submodule."""
         module = copied(self.native if native else self.exact)
+        if native and conditions.width:
+            module = module.to(getattr(torch, conditions.width))
         with torch.no_grad():
             for name, tensor in tensors_of(module).items():
                 tensor.copy_(torch.from_numpy(np.array(state[name])))
-        return in_mode(module, training=mode == "train")
+        module = in_mode(module, training=mode == "train")
+        for path in conditions.turned:
+            part = module.get_submodule(path)
+            part.train(not part.training)
+        for path, _, value in conditions.attributes:
+            owner, _, name = path.rpartition(".")
+            setattr(module.get_submodule(owner), name, value)
+        return module
 
     def call_once(self, module: Any, values: Sequence[Array], drawing: Drawing, *, native: bool, noise: int, share: float) -> None:
         """Call the module for its effect on its state. Raises the errors of the original."""
@@ -302,6 +318,9 @@ class Original:
         before: Sequence[Array] | None = None,
         trained: bool = False,
         drawing: Drawing = USUAL,
+        conditions: Conditions = AS_MADE,
+        dtypes: Sequence[str] = (),
+        second: bool = False,
         watch: Any = None,
     ) -> Result:
         """Run one forward pass, and one backward pass where `targets` are given. Raises the errors of the original.
@@ -309,17 +328,18 @@ class Original:
         `targets` (output index → array of the output's shape) may be a function of the result, which has
         the outputs by then. A call on `before`, where given, comes first, in training mode where
         `trained`. `noise` is the seed of rounding noise (0: none) of relative size `share`; `exact_inputs`
-        keeps it from state and inputs. `watch` is a dispatch mode around the passes.
+        keeps it from state and inputs. With `second`, the gradients are those of the squared length of the gradients (`squared_gradients`).
+        `dtypes` are those of the inputs of a native call, where they are not the example's. `watch` is a dispatch mode around the passes.
         """
         reach.take()
         if noise and not exact_inputs:
-            state, values = _jitter(state, noise, share), list(_jitter(dict(enumerate(values)), noise, share).values())
-        module = self.module(state, "train" if trained else mode, native=native)
+            state, values = jittered(state, noise, share), list(jittered(dict(enumerate(values)), noise, share).values())
+        module = self.module(state, "train" if trained else mode, native=native, conditions=conditions)
         if before is not None:
             self.call_once(module, before, drawing, native=native, noise=noise, share=share)
         if trained:
             in_mode(module, training=mode == "train")
-        leaves, args, kwargs, parts = self.arguments(values, native=native, layout=layout)
+        leaves, args, kwargs, parts = self.arguments(values, native=native, layout=layout, dtypes=dtypes)
         versions = [part._version for part in parts if isinstance(part, torch.Tensor)]
         stream, result, widths = Stream(0, drawing), Result(), Widths()
         with (
@@ -336,10 +356,12 @@ class Original:
             if targets is not None:
                 result.targets = targets(result) if callable(targets) else targets
                 value = loss(outputs, result.targets)
+                value = squared_gradients(value, module, leaves) if second else value
                 if value.requires_grad:
                     torch.autograd.backward(value)
                 result.arrays["loss"] = to_numpy(value)
         result.draws, result.tied, result.narrow = stream.log(), stream.tied, widths.narrow
+        result.wide = operator_kinds.wide_alone(widths.kinds)
         result.mutated = versions != [part._version for part in parts if isinstance(part, torch.Tensor)]
         result.rearranged = trees.rearranged(self.tree, (args, kwargs), is_leaf)
         if targets is not None:
@@ -404,6 +426,16 @@ def loss(outputs: Sequence[Any], targets: Mapping[int, Array]) -> torch.Tensor:
     return total
 
 
+def squared_gradients(value: torch.Tensor, module: Any, leaves: Sequence[torch.Tensor]) -> torch.Tensor:
+    """Half the squared length of the gradient of `value` by the inputs, or by the parameters where no input has one (scalar).
+
+    A sum over all elements is the same in every layout of the parameters. Raises where torch cannot differentiate twice.
+    """
+    by = [leaf for leaf in leaves if leaf.requires_grad] or [parameter for parameter in module.parameters() if parameter.requires_grad]
+    gradients = torch.autograd.grad(value, by, create_graph=True, allow_unused=True) if value.requires_grad and by else ()
+    return sum((0.5 * (gradient**2).sum() for gradient in gradients if gradient is not None), torch.zeros(()))
+
+
 def _gradients(module: Any, leaves: Sequence[torch.Tensor]) -> dict[str, Array]:
     """Gradients by key; zeros where autograd gave none. Frozen parameters are left out."""
     named = dict(module.named_parameters(remove_duplicate=False))
@@ -412,7 +444,7 @@ def _gradients(module: Any, leaves: Sequence[torch.Tensor]) -> dict[str, Array]:
     return {key: to_numpy(value.grad if value.grad is not None else torch.zeros_like(value)) for key, value in pairs.items()}
 
 
-def _jitter(values: Mapping[Any, Array], seed: int, share: float) -> dict[Any, Array]:
+def jittered(values: Mapping[Any, Array], seed: int, share: float) -> dict[Any, Array]:
     """Change every float by up to `share` of itself; integral values stay, because they may be indices or flags."""
     jittered = {}
     for index, (key, value) in enumerate(values.items()):

@@ -13,7 +13,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map, tree_map_only
 
-from migrate_agent.tools.harness.common import budgets
+from migrate_agent.tools.harness.common import budgets, operator_kinds
 from migrate_agent.tools.harness.common.random_streams import Draw, Stream
 from migrate_agent.tools.harness.torch_side.triton import wide_kernels
 
@@ -338,19 +338,26 @@ def _vanishes(value: Any) -> bool:
 
 
 class Widths(OperatorMode):  # type: ignore[no-untyped-call]
-    """A mode that records the narrowest float dtype below float32 of any result."""
+    """A mode that records the narrowest float dtype below float32 of any result, and the dtypes of some kinds of operators."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.narrow = ""
+        self.kinds: set[tuple[str, bool]] = set()
+        """Kind of operator, and whether its result was narrow."""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None) -> Any:
         """Run `func` and look at what comes out."""
         result = func(*args, **(kwargs or {}))
         for item in result if isinstance(result, (list, tuple)) else (result,):
+            if not isinstance(item, torch.Tensor) or not item.dtype.is_floating_point:
+                continue
+            narrow = item.dtype in (torch.float16, torch.bfloat16)
             # bfloat16 has fewer bits of mantissa than float16, so it stays once seen.
-            if isinstance(item, torch.Tensor) and item.dtype in (torch.float16, torch.bfloat16) and self.narrow != "bfloat16":
+            if narrow and self.narrow != "bfloat16":
                 self.narrow = str(item.dtype).removeprefix("torch.")
+            if (kind := operator_kinds.TORCH.get(func.overloadpacket.__name__)) is not None:
+                self.kinds.add((kind, narrow))
         return result
 
 

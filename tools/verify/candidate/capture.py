@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from flax import nnx
 
 from migrate_agent.tools.harness.common import tensor_files, trees
 from migrate_agent.tools.harness.common.input_sampling import Array
-from migrate_agent.tools.harness.jax_side.module import is_leaf
+from migrate_agent.tools.harness.jax_side.module import is_leaf, module_path
 from migrate_agent.tools.harness.jax_side.program import Program, loss
 from migrate_agent.tools.verify.candidate.session import Session, stored
 from migrate_agent.tools.verify.contract.scenario import Role
@@ -28,8 +28,8 @@ def capture(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Pa
     session = Session(arguments, inputs, output, exact=kind != "native")
     scenario = session.requests[0]
     candidate = session.candidate(scenario.example)
-    candidate.load(session.state(scenario.state, scenario.example))
-    graphdef, trainable, rest = candidate.parts(scenario.mode)
+    candidate.load(session.state(scenario.state, scenario.example, scenario.conditions.width))
+    graphdef, trainable, rest = candidate.parts(scenario.mode, scenario.conditions)
     leaves, targets = session.leaves(scenario)
     before = session.before(scenario)
     program = Program(
@@ -68,11 +68,6 @@ def capture(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Pa
         arrays = {recorder.place[key]: np.conj(np.asarray(value)) for key, value in gradients.items() if key in recorder.place}
     tensor_files.save(output / "captured.safetensors", arrays)
     return rows
-
-
-def module_path(path: Sequence[Any]) -> str:
-    """The dotted path in torch's spelling (`h.0.attn`), without the `layers` of `nnx.Sequential`."""
-    return ".".join(str(part) for part in path if part != "layers")
 
 
 class Recorder:

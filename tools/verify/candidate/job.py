@@ -17,11 +17,12 @@ from flax import nnx
 
 from migrate_agent.tools.harness.common import budgets, reach, tensor_files
 from migrate_agent.tools.harness.common.class_values import class_values
+from migrate_agent.tools.harness.common.conditions import AS_MADE
 from migrate_agent.tools.harness.common.input_sampling import Array
 from migrate_agent.tools.harness.common.signatures import describe, describe_methods
 from migrate_agent.tools.harness.common.training_steps import NumpyOptimiser
 from migrate_agent.tools.harness.jax_side.module import Candidate, modes
-from migrate_agent.tools.harness.jax_side.program import Program, moved
+from migrate_agent.tools.harness.jax_side.program import CHOSEN, Program, moved
 from migrate_agent.tools.verify.candidate.export import exported
 from migrate_agent.tools.verify.candidate.session import Session, stored
 from migrate_agent.tools.verify.candidate.slopes import slopes
@@ -37,6 +38,7 @@ def exact(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path
         candidate = session.candidate(0)
     except Exception as error:
         return {"construction": session.fail(error)}
+    session.programs.listening = bool(arguments.get("listening"))
     result: dict[str, Any] = {"spec": specification(session, candidate), "scenarios": {}}
     if "error" in result["spec"]:
         return result
@@ -45,7 +47,9 @@ def exact(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path
     errors = 0
     for scenario in session.requests:
         try:
-            result["scenarios"][scenario.name] = _other_state(session, scenario) or run_scenario(session, scenario)
+            result["scenarios"][scenario.name] = (
+                _absent(session, scenario) or _other_state(session, scenario) or run_scenario(session, scenario)
+            )
         except Exception as error:
             result["scenarios"][scenario.name] = session.fail(error)
             errors += scenario.role not in REFUSABLE and not session.method(scenario)  # these say so in a note, or in their own calls alone
@@ -112,6 +116,14 @@ def _other_state(session: Session, scenario: Request) -> dict[str, Any]:
     return {"state": wrong} if wrong else {}
 
 
+def _absent(session: Session, scenario: Request) -> dict[str, Any]:
+    """A scenario result for a candidate without what the scenario sets; else empty."""
+    if scenario.conditions.of_module == AS_MADE:
+        return {}
+    name = session.candidate(scenario.example).absent(scenario.conditions)
+    return {"absent": name} if name else {}
+
+
 def compile_ahead(session: Session, scenarios: Sequence[Request]) -> None:
     """Trace the programs of these scenarios one by one, while threads compile the traced ones: compilation takes longer than tracing.
 
@@ -134,26 +146,31 @@ def _compile_one(session: Session, scenario: Request, loaded: set[int], forms: s
     """Start the compilation of a scenario's program, unless its form is among `forms`."""
     example = scenario.example
     drawing = session.drawing(scenario)
-    form = (example, scenario.mode, scenario.gradient, drawing.tilt, drawing.ends, drawing.dropped is None, session.form(scenario))
+    drawn = (drawing.tilt, drawing.ends, drawing.dropped is None)
+    second = scenario.role == Role.SECOND
+    form = (example, scenario.mode, scenario.gradient, second, drawn, scenario.conditions.of_module, session.form(scenario))
     if form in forms:
         return
     forms.add(form)
     candidate = session.candidate(example)
+    if _absent(session, scenario):
+        return
     if example not in loaded:
         candidate.load(session.state(scenario.state, example))
         loaded.add(example)
     program = session.program(candidate, scenario)
-    _, trainable, rest = candidate.parts(scenario.mode)
+    _, trainable, rest = candidate.parts(scenario.mode, scenario.conditions)
     leaves, targets = session.leaves(scenario)
     program.compile_ahead(session.pool, trainable, rest, leaves, targets, session.kept(scenario, ()))
 
 
 def run_scenario(session: Session, scenario: Request) -> dict[str, Any]:
     """Run one scenario and write its arrays. Raises the errors of the candidate."""
-    candidate, state = session.candidate(scenario.example), session.state(scenario.state, scenario.example)
+    candidate, conditions = session.candidate(scenario.example), scenario.conditions
+    state = session.state(scenario.state, scenario.example, conditions.width)
     candidate.load(state)
     program = session.program(candidate, scenario)
-    _, trainable, rest = candidate.parts(scenario.mode)
+    _, trainable, rest = candidate.parts(scenario.mode, conditions)
     leaves, targets = session.leaves(scenario)
     before = session.before(scenario)
     if before is not None:
@@ -181,9 +198,18 @@ def run_scenario(session: Session, scenario: Request) -> dict[str, Any]:
     draws = program.executed(*before_call, leaves, mask_ones)
     facts = {"tree": program.traced.tree, "dtypes": dtypes, "draws": draws, "rearranged": program.traced.rearranged}
     facts["crossed"] = program.traced.crossed
+    facts |= _chosen(program, written)
     if not session.exact:
         facts["narrow"] = program.narrow(trainable, rest, leaves, targets, mask_ones)
+        facts |= {"kinds": program.narrow_kinds(trainable, rest, leaves, targets, mask_ones)} if scenario.role == Role.NARROW else {}
     return {**facts, "slopes": slopes(session, candidate, scenario)} if program.again and scenario.role == Role.GRADIENT else facts
+
+
+def _chosen(program: Program, written: Mapping[str, Any]) -> dict[str, Any]:
+    """For each call by which data chooses: the file and its number there, and whether its condition held somewhere, and failed somewhere."""
+    rows = zip(program.traced.choices, written.get(CHOSEN, ()), strict=False)
+    told = [[*reach.choice(number), bool(somewhere), not bool(everywhere)] for number, (somewhere, everywhere) in rows]
+    return {"chosen": told} if told else {}
 
 
 def _state_after(

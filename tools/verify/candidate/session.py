@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import jax
 import jax.numpy as jnp
@@ -28,7 +28,10 @@ from migrate_agent.tools.harness.jax_side.module import Candidate
 from migrate_agent.tools.harness.jax_side.precision import Draws, configure, lift_to_float64, untraced_origins
 from migrate_agent.tools.harness.jax_side.program import Program, Programs
 from migrate_agent.tools.verify.candidate.many_seeds import first
-from migrate_agent.tools.verify.contract.scenario import Request
+from migrate_agent.tools.verify.contract.scenario import Request, Role
+
+if TYPE_CHECKING:
+    from migrate_agent.tools.harness.jax_side.ports import PortCandidate
 
 NATIVE_DTYPES = {"float64": "float32", "complex128": "complex64", "int64": "int32", "uint64": "uint32"}
 
@@ -92,13 +95,15 @@ class Session:
         if example not in self.candidates:
             texts, tensors = self.arguments["examples"][example], self.inputs.get(f"tensors{example}")
             module, name = self.arguments["module"], self.arguments["name"]
-            kind, alike = self.arguments["kind"], self._alike(texts, tensors)
-            port = self._port(module, name, tensors, example) if kind == "module" and not alike else None
+            kind = self.arguments["kind"]
+            port = self._port(module, name, tensors, example) if kind == "module" else None
+            alike = self._alike(texts, tensors) if port is None else None
             constructed = alike or port or Candidate(module, name, texts, tensors, exact=self.exact, kind=kind)
             self.candidates[example] = constructed
-            # Such a port is one function of a parameter tree: its methods cannot be called through it.
-            self.requests = [request for request in self.requests if port is None or not self.method(request)]
-            constructed.method = texts.get("method", "")
+            # Such a port is one function of a parameter tree, the method's where the example calls one. Its parts cannot be set one by one.
+            if port is not None:
+                self.requests = [request for request in self.requests if not _of_parts(request) and port.has(self.method(request))]
+            constructed.method = texts.get("method", "") if port is None else ""
             constructed.customs = Customs.of(self.arguments["described"][example]["customs"])
         return self.candidates[example]
 
@@ -115,7 +120,7 @@ class Session:
         twin = next((one for number, one in self.candidates.items() if construction(rows[number]) == construction(texts)), None)
         return copy.copy(twin) if twin is not None else None
 
-    def _port(self, module: str, name: str, tensors: Path | None, example: int) -> Candidate | None:
+    def _port(self, module: str, name: str, tensors: Path | None, example: int) -> PortCandidate | None:
         """The candidate as a port, where a port file describes it or it is no NNX class; None for a mirror."""
         port = self.arguments.get("port")
         if port is None:
@@ -128,19 +133,22 @@ class Session:
             raise TypeError("a port that is no mirror has a constructor of its own")
 
         def sample() -> Any:
-            scenario = next(item for item in self.requests if item.example == example)
+            # Parameters are made by the module's own call, where there is one: a method may use some of them.
+            own = [item for item in self.requests if not self.method(item)]
+            scenario = own[0] if own else next(item for item in self.requests if item.example == example)
             return trees.decode(self.tree(scenario), self.leaves(scenario)[0], self.arguments["renamed"])
 
-        texts = {"setup": port.get("setup", ""), "init": port.get("init", self.arguments["plain"][example])}
+        method = self.arguments["examples"][example].get("method", "")
+        texts = {"setup": port.get("setup", ""), "init": port.get("init", self.arguments["plain"][example]), "method": method}
         return PortCandidate(module, name, texts, tensors, port, self.arguments["described"][example], sample, exact=self.exact)
 
-    def state(self, name: str, example: int) -> dict[str, Array]:
-        """A state by torch's names; in a native job in torch's own dtypes."""
+    def state(self, name: str, example: int, width: str = "") -> dict[str, Array]:
+        """A state by torch's names; in a native job in torch's own dtypes, its floats in `width` where that is given."""
         state = tensor_files.load(self.given / f"states/{name}.safetensors")
         if self.exact:
             return state
         dtypes = self.arguments["described"][example]["state_dtypes"]
-        return {key: value.astype(_native(dtypes[key])) for key, value in state.items()}
+        return {key: value.astype(_native(width if width and value.dtype.kind == "f" else dtypes[key])) for key, value in state.items()}
 
     def leaves(self, scenario: Request) -> tuple[list[Any], dict[str, Any]]:
         """Inputs and targets of a scenario as jax arrays; targets by the output's number."""
@@ -176,7 +184,10 @@ class Session:
         """The program of a scenario, with paired draws. One program serves all choices of zero masks, which are its argument (`kept`)."""
         gradient, drawing = scenario.gradient, self.drawing(scenario)
         usual = drawing._replace(dropped=None if drawing.dropped is None else Dropped())
-        return self.programs.get(candidate, scenario.mode, self.tree(scenario), gradient=gradient, drawing=usual)
+        conditions, second = scenario.conditions.of_module, scenario.role == Role.SECOND
+        return self.programs.get(
+            candidate, scenario.mode, self.tree(scenario), gradient=gradient, drawing=usual, conditions=conditions, second=second
+        )
 
     def drawing(self, scenario: Request) -> Drawing:
         """How a scenario draws its random numbers."""
@@ -199,6 +210,10 @@ class Session:
     def fail(self, error: BaseException) -> dict[str, Any]:
         """The error as JSON (see `describe_error`)."""
         return describe_error(error, self.root)
+
+
+def _of_parts(request: Request) -> bool:
+    return bool(request.conditions.turned or request.conditions.attributes)
 
 
 def _native(dtype: str) -> Any:

@@ -13,6 +13,7 @@ from typing import Any, Literal, Self, TypeVar
 
 from migrate_agent.sandbox.base import Sandbox
 from migrate_agent.tools.harness.common import tensor_files, tolerances
+from migrate_agent.tools.harness.common.conditions import AS_MADE, Conditions
 from migrate_agent.tools.harness.common.input_sampling import Array, Extreme
 from migrate_agent.tools.harness.common.random_streams import USUAL, Drawing
 from migrate_agent.tools.harness.common.reach import Reached
@@ -20,7 +21,7 @@ from migrate_agent.tools.types import Job, Raised
 from migrate_agent.tools.verify.contract.jobs import discard
 
 Mode = Literal["train", "eval"]
-CALLED = ("name", "extreme", "example", "role", "mode", "gradient", "state", "drawing", "runs", "native", "narrow")
+CALLED = ("name", "extreme", "example", "role", "mode", "gradient", "state", "drawing", "conditions", "runs", "native", "narrow")
 """The fields of a scenario that say how its call is made again with noise."""
 ROUGH_CURVES = tuple(f"rough native {number}" for number in range(tolerances.NOISE_RUNS_NATIVE))
 """Kinds of curves with the rounding of native dtypes. A loss is one number, in which roundings may cancel: so there are several."""
@@ -63,7 +64,7 @@ class Role(StrEnum):
     """Gradients on edge inputs. Made in `original/scenarios/menu.py`; read by `gradients_edges`."""
     EDGE = "edge"
     """An evaluation pass on zeros, tiny, large, negative and equal inputs, and on numbers of the code. Made in
-    `original/scenarios/menu.py`; read by `edges_fp64`."""
+    `original/scenarios/menu.py`; read by `edges_fp64`, `edges_fp32`, `compiles_once`."""
     NONFINITE = "nonfinite"
     """An evaluation pass on NaN and infinities. Made in `original/scenarios/menu.py`; read by `nonfinite`."""
     SHAPE = "shape"
@@ -85,12 +86,22 @@ class Role(StrEnum):
     refusal on purpose is a note."""
     CONFIGURATION_DROPPED = "configuration-dropped"
     """Masks of dropout that are zero in such a configuration. Made in `original/scenarios/configurations.py`; read by `dropped_fp64`."""
+    NARROW = "narrow"
+    """Inputs, parameters or both in bfloat16 or float16, which the example has in float32. Made in `original/scenarios/widths.py`; read by
+    `narrow_inputs`, `compiles_once`. A candidate is asked for it where it or the original names dtypes."""
+    PART_MODES = "part-modes"
+    """One submodule alone in the other mode. Made in `original/scenarios/later.py`; read by `part_modes`."""
+    ATTRIBUTES = "attributes"
+    """Plain attributes that are set after construction. Made in `original/scenarios/later.py`; read by `attributes`."""
+    SECOND = "second"
+    """Gradients of the squared length of gradients. Made in `original/scenarios/menu.py`; read by `second_derivatives`. A candidate is asked
+    for it only where it defines or stops gradients of its own: all others have those of their formulas."""
     WORST = "worst"
     """An input that the search found. Made in `evidence/search.py`, after the candidate ran; read by `worst_input`."""
 
 
 CONFIGURATIONS = (Role.CONFIGURATION, Role.CONFIGURATION_DROPPED)
-REFUSABLE = (*CONFIGURATIONS, Role.RANK, Role.LONG)
+REFUSABLE = (*CONFIGURATIONS, Role.ATTRIBUTES, Role.RANK, Role.LONG)
 """Roles in which a rewrite may say by an error that it does not take what the original takes; a note tells of it."""
 
 
@@ -108,6 +119,7 @@ class Request:
     gradient: bool = False
     state: str = ""
     drawing: Drawing = USUAL
+    conditions: Conditions = AS_MADE
     leaf_dtypes: Sequence[str] = ()
     native: bool = False
     draws: bool = False
@@ -119,7 +131,12 @@ class Request:
     @classmethod
     def from_json(cls, row: Mapping[str, Any]) -> Self:
         """From what `to_json` gave. Raises `KeyError`, `ValueError`."""
-        return cls(**{**row, "role": Role(row["role"]), "drawing": Drawing.of(row["drawing"])})
+        kinds = {
+            "role": Role(row["role"]),
+            "drawing": Drawing.of(row["drawing"]),
+            "conditions": Conditions.of(row.get("conditions", AS_MADE)),
+        }
+        return cls(**{**row, **kinds})
 
 
 @dataclass(frozen=True)
@@ -188,8 +205,8 @@ class Scenario:
     `extreme`: what is special about the inputs. `seed` is the number of the state, -1 for one with other counters. `sampled`: the seed
     alone chose state and inputs. `runs`: so often the call is made with noise. `before`: another call comes first. `undefined`: NaN came of
     infinities on the way. `native` has the dtypes of torch's own outputs, None where there was no native call; `narrow` the narrowest of 16
-    bits among the dtypes in which it computed, or "". `draws` are rows of kind, shape and rate. `rearranged`: it changed containers that it
-    was given. `noise` is None where `noise_source` has to be asked.
+    bits among the dtypes in which it computed, or "". `wide` has the kinds of operators that it computed in float32 alone there. `draws` are
+    rows of kind, shape and rate. `rearranged`: it changed containers that it was given. `noise` is None where `noise_source` has to be asked.
     """
 
     name: str
@@ -203,10 +220,12 @@ class Scenario:
     state: str = ""
     runs: int = 0
     drawing: Drawing = USUAL
+    conditions: Conditions = AS_MADE
     before: bool = False
     undefined: bool = False
     native: Sequence[str] | None = None
     narrow: str = ""
+    wide: Sequence[str] = ()
     leaf_dtypes: Sequence[str] = ()
     tree: Any = None
     dtypes: Sequence[str] = ()
@@ -224,11 +243,11 @@ class Scenario:
     @classmethod
     def from_json(cls, row: Mapping[str, Any], arrays: Mapping[str, Array] | None = None, noise_source: Noise | None = None) -> Scenario:
         """From what `to_json` gave, with its arrays. Raises `KeyError`, `ValueError`."""
-        names = {entry.name for entry in fields(cls)} - {"role", "extreme", "drawing", "noise", "arrays", "noise_source"}
+        names = {entry.name for entry in fields(cls)} - {"role", "extreme", "drawing", "conditions", "noise", "arrays", "noise_source"}
         values = {name: row[name] for name in names if name in row}
         noise = NoiseOfScenario.from_json(row) if "noise" in row else None
-        drawing = Drawing.of(row["drawing"])
-        kinds: dict[str, Any] = {"role": Role(row["role"]), "extreme": Extreme(row["extreme"]), "drawing": drawing}
+        kinds: dict[str, Any] = {"role": Role(row["role"]), "extreme": Extreme(row["extreme"])}
+        kinds |= {"drawing": Drawing.of(row["drawing"]), "conditions": Conditions.of(row.get("conditions", AS_MADE))}
         return cls(**kinds, noise=noise, arrays=arrays or {}, noise_source=noise_source, **values)
 
     def request(self) -> Request:
@@ -242,6 +261,7 @@ class Scenario:
             gradient=self.gradient,
             state=self.state,
             drawing=self.drawing,
+            conditions=self.conditions,
             leaf_dtypes=self.leaf_dtypes,
             native=bool(self.native),
             draws=bool(self.draws),

@@ -61,9 +61,9 @@ def _size(expectations: Expectations) -> int:
     return sum(scenarios) + sum(value.nbytes for fresh in expectations.initial.values() for value in fresh.values())
 
 
-def key_of(unit: Unit, examples: Sequence[Example], original: Path, inventory: Inventory, seed: int) -> str:
-    """A digest of the unit, the sources of its repository, its examples with their tensors, and the seed."""
-    description = [unit.id, str(original), seed, [texts(example) for example in examples]]
+def key_of(unit: Unit, examples: Sequence[Example], original: Path, inventory: Inventory, seed: int, sizes: Sequence[int] = ()) -> str:
+    """A digest of the unit, the sources of its repository, its examples with their tensors, the seed, and the sizes that are exceeded."""
+    description = [unit.id, str(original), seed, list(sizes), [texts(example) for example in examples]]
     digest = hashlib.sha256(json.dumps(description).encode())
     for path in [original / file.path for file in inventory.files] + [example.tensors for example in examples if example.tensors]:
         content = path.read_bytes() if path.is_file() else b"-"

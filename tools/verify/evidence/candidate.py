@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from migrate_agent.sandbox.base import Sandbox
 from migrate_agent.tools.harness.common import tensor_files
 from migrate_agent.tools.harness.common.argument_changes import words
-from migrate_agent.tools.harness.common.input_sampling import Array
+from migrate_agent.tools.harness.common.input_sampling import Array, Extreme
 from migrate_agent.tools.types import Example, Inventory, Job, Limits, Reach, Run, SourceFile, Unit
 from migrate_agent.tools.verify.compare.pairs import doubtful
 from migrate_agent.tools.verify.contract import jobs
@@ -32,6 +32,7 @@ from migrate_agent.tools.verify.contract.scenario import (
     raised_in,
 )
 from migrate_agent.tools.verify.contract.settings import NOT_COMPILED, NOT_TIMED, Performance, Portable, Unreached
+from migrate_agent.tools.verify.evidence.own_code import looks_at_dtypes, shapes_gradients
 from migrate_agent.tools.verify.evidence.parsed_source import Source, closure, uses
 
 if TYPE_CHECKING:
@@ -132,6 +133,25 @@ class Results:
         """Whether the candidate defines gradients of its own, which may be right for some shapes alone."""
         return any(part.startswith("custom_") for source in self.sources for use in uses(source) for part in use.name.split("."))
 
+    def asks(self, scenario: Scenario) -> bool:
+        """Whether this candidate can differ in a scenario at all: each costs it a compilation."""
+        match scenario.role:
+            case Role.GRADIENT_SHAPE:
+                return self.own_gradients
+            case Role.SECOND:
+                return self._shapes_gradients
+            case Role.NARROW:
+                return bool(self.described().get("casts")) or self._looks_at_dtypes
+        return True
+
+    @cached_property
+    def _shapes_gradients(self) -> bool:
+        return shapes_gradients(self.sources)
+
+    @cached_property
+    def _looks_at_dtypes(self) -> bool:
+        return looks_at_dtypes(self.sources)
+
     @property
     def expected(self) -> Expectations:
         """The original's results. Raises `OriginalFailed`."""
@@ -200,9 +220,17 @@ class Results:
         rows = [
             scenario.request().to_json()
             for scenario in (self.expected.scenarios if scenarios is None else scenarios)
-            if scenario.role != Role.GRADIENT_SHAPE or self.own_gradients or scenarios is not None
+            if scenarios is not None or self.asks(scenario)
         ]
-        describing = ("tree", "state", "state_dtypes", "frozen", "inits", "customs", *(("parameters",) if self.port is not None else ()))
+        describing = (
+            "tree",
+            "state",
+            "state_dtypes",
+            "frozen",
+            "inits",
+            "customs",
+            *(("parameters", "tied") if self.port is not None else ()),
+        )
         described = [{key: item[key] for key in describing if key in item} for item in self.expected.examples]
         curves = self.expected.examples[0].get("curves")
         # The losses stay here: the candidate is told batches and rates, and never what torch's curve is.
@@ -215,6 +243,8 @@ class Results:
             "renamed": {file.module: file.target_module for file in self.inventory.files},
             "scenarios": rows,
             "seed": self.seed,
+            # What the rules wrote chooses where the original does; of what a person wrote nobody knows.
+            "listening": kind == "exact" and not self.unreached,
             "search": start.name if kind == "exact" and scenarios is None and (start := self.expected.search_start) else "",
             "described": described,
             "port": self.port,
@@ -261,8 +291,10 @@ class Results:
         mirror may do so on purpose alone."""
         role = scenario.role
         # A crash is no refusal: code that breaks by accident with other arguments must not pass as one that says no.
-        crashes = role in (*CONFIGURATIONS, Role.LONG) and self.port is None and answer.facts.get("kind") == "error"
-        return bool(answer.error) and ((role in REFUSABLE and not crashes) or self.may_be_stub(scenario))
+        crashes = role in (*CONFIGURATIONS, Role.ATTRIBUTES, Role.LONG) and self.port is None and answer.facts.get("kind") == "error"
+        # `x.reshape(len(x), -1)` of no rows raises in JAX, and gives none in torch.
+        optional = (role in REFUSABLE and not crashes) or scenario.extreme == Extreme.EMPTY
+        return bool(answer.error) and (optional or self.may_be_stub(scenario))
 
     def may_be_stub(self, scenario: Scenario) -> bool:
         """Whether the scenario calls a method that only a guess calls, of a rewrite in which what no compared call ran becomes a stub."""

@@ -94,6 +94,19 @@ class CountedFile:
                 rows += [(place.owner, place.node) for part in parts if part is not None and part not in done]
         return rows
 
+    def one_sided(self, done: Collection[int]) -> list[Place]:
+        """The sides of `a if c else b` that did not run, while the other one did."""
+        sides = [
+            pair
+            for place in self.places
+            if place.kind == "statement"
+            for node in _within(place.node)
+            if isinstance(node, ast.IfExp)
+            for pair in ((node.body, node.orelse), (node.orelse, node.body))
+        ]
+        numbers = [(self._numbers.get(id(side), -1), self._numbers.get(id(other), -1)) for side, other in sides]
+        return [self.places[number] for number, other in dict.fromkeys(numbers) if number >= 0 and number not in done and other in done]
+
     @cached_property
     def compiled(self) -> frozenset[str]:
         """The functions whose lines never run, since a compiler reads them: `torch.jit.script`, `triton.jit`."""
@@ -120,6 +133,14 @@ class CountedFile:
                 row.append(statement)
         if row and not refuses(row):
             yield Missed("", owner, tuple(row), condition, self.text.splitlines()[row[0].lineno - 1].strip())
+
+
+def _within(node: ast.AST) -> Iterator[ast.AST]:
+    """The nodes of a statement's own line, without those of the statements in it."""
+    for child in ast.iter_child_nodes(node):
+        if not isinstance(child, (ast.stmt, ast.excepthandler, ast.match_case)):
+            yield child
+            yield from _within(child)
 
 
 def _functions(body: Sequence[ast.stmt], owner: str) -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:

@@ -26,11 +26,15 @@ def expectations(
     folder: Path,
     job_limits: Limits,
     seed: int = 0,
+    sizes: Sequence[int] = (),
 ) -> Expectations:
-    """Run the original. `folder/given` afterwards holds what candidates get. Raises `OriginalFailed`."""
+    """Run the original. `folder/given` afterwards holds what candidates get. `sizes`: numbers that the candidate compares sizes with.
+
+    Raises `OriginalFailed`.
+    """
     file = source_file(inventory, unit)
     rows = [texts(example) for example in examples]
-    arguments = {"examples": rows, "seed": seed, **importing(file, inventory, unit, examples)}
+    arguments = {"examples": rows, "seed": seed, "sizes": list(sizes), **importing(file, inventory, unit, examples)}
     job = original_job("job:run", unit, file, original, job_limits, arguments, tensor_inputs(examples))
     beside = replace(job, entry=entry("original", "job:configured"))
     runs: list[Run] = []

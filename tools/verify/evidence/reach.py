@@ -9,10 +9,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
+from migrate_agent.tools.harness.common.choices import choices
 from migrate_agent.tools.harness.common.reach import Reached, heard, union
 from migrate_agent.tools.leftovers import find
 from migrate_agent.tools.types import Reach, Unit
 from migrate_agent.tools.verify.evidence.candidate import Results
+from migrate_agent.tools.verify.evidence.copied_helpers import is_copied
 from migrate_agent.tools.verify.evidence.counted_file import Missed, branches, counted_file
 from migrate_agent.tools.verify.evidence.stubs import may_go, stubbed
 
@@ -39,7 +41,9 @@ class Reaching:
     def _ran(self) -> tuple[Reached, Reached]:
         """What ran of the original, and of the port, in calls that both sides answered."""
         results = self.results
-        both = {scenario.name for scenario, answer in results.answers() if not answer.error and "state" not in answer.facts}
+        both = {
+            scenario.name for scenario, answer in results.answers() if not answer.error and not {"state", "absent"} & answer.facts.keys()
+        }
         original = union(results.expected.reached.get(name, {}) for name in both)
         rows = []
         for kind in ("exact", "native"):
@@ -102,7 +106,14 @@ class Reaching:
             missed += map(str, left)
         judged = tuple(f"{path}:{name}" for path, names in self.port.items() for name in sorted(names))
         ran = {key: tuple(sorted(digests)) for key, digests in sorted(self.ran.items()) if digests}
-        return Reach(lines, reached, stubs, (*missed, *map(str, (*self._left_out(), *self._narrower()))), ran, judged)
+        return Reach(
+            lines,
+            reached,
+            stubs,
+            (*missed, *map(str, (*self._left_out(), *self._narrower(), *self._one_sided(), *self._sides_left()))),
+            ran,
+            judged,
+        )
 
     @cached_property
     def _stubs_hold(self) -> bool:
@@ -171,6 +182,46 @@ class Reaching:
                 if usual[path, owner] < 0 and _head(owner) in inside:
                     yield Missed(path, owner, (node,), "", f"if {ast.unparse(node.test)}, whose parts no call looked at")
 
+    def _one_sided(self) -> Iterator[Missed]:
+        """Calls by which data chooses, all of whose compared calls took one side: what the other side gives was compared with nothing."""
+        taken: dict[tuple[str, int], set[bool]] = {}
+        for _, answer in self.results.answers():
+            for path, number, held, failed in answer.facts.get("chosen", ()):
+                taken.setdefault((str(path), int(number)), set()).update({True} if held else (), {False} if failed else ())
+        for path, names in self.port.items():
+            for number, choice in enumerate(choices(counted_file(self.texts[path]).tree)):
+                sides = taken.get((path, number), {True, False})
+                if len(sides) < 2 and _head(choice.owner) in names:
+                    holds = "always holds" if True in sides else "never holds"
+                    yield Missed(
+                        path,
+                        choice.owner,
+                        (ast.Expr(choice.node, **_place(choice.node)),),
+                        "",
+                        f"{ast.unparse(choice.node)[:90]}, whose condition {holds}",
+                    )
+
+    def _sides_left(self) -> Iterator[Missed]:
+        """Of a port by hand: sides of `a if c else b` that no compared call ran, where there are more of them than the original has."""
+        if self.results.unreached:
+            return
+        names, sources = self.original
+        usual = sum(len(counted_file(sources[path]).one_sided(self._ran[0].get(path, frozenset()))) for path in names)
+        rows = []
+        for path, inside in self.port.items():
+            file = counted_file(self.texts[path])
+            rows += [(path, place) for place in file.one_sided(file.numbers_of(self.ran, path)) if _head(place.owner) in inside]
+        if len(rows) > usual:
+            for path, place in rows:
+                assert isinstance(place.node, ast.expr)
+                yield Missed(
+                    path,
+                    place.owner,
+                    (ast.Expr(place.node, **_place(place.node)),),
+                    "",
+                    f"{ast.unparse(place.node)[:90]}, a side that no call took",
+                )
+
     @property
     def _places_left(self) -> dict[tuple[str, str], int]:
         """File and function of the port → places in it that did not run, or that refuse."""
@@ -193,6 +244,10 @@ def judged(results: Results) -> Reach:
     if results.reach is None:
         results.reach = Reaching(results).judged()
     return results.reach
+
+
+def _place(node: ast.expr) -> dict[str, int]:
+    return {name: getattr(node, name) for name in ("lineno", "col_offset", "end_lineno", "end_col_offset")}
 
 
 def _moves_device(node: ast.AST) -> bool:
@@ -220,16 +275,6 @@ def _by_path(digests: Mapping[str, str]) -> dict[str, set[str]]:
         if digest and name:
             names.setdefault(path, set()).add(name)
     return names
-
-
-def is_copied(name: str, text: str) -> bool:
-    """Whether a file defines a name as the project's own helper of that name, which has tests of its own."""
-    from migrate_agent.tools.closure import canonical
-    from migrate_agent.tools.rewrite.tables.helpers import symbols
-
-    symbol = symbols().get(name)
-    nodes = [node for node in counted_file(text).tree.body if getattr(node, "name", "") == name] if symbol else []
-    return symbol is not None and bool(nodes) and canonical(nodes[-1]) == canonical(ast.parse(symbol.text).body[-1])
 
 
 def is_stub(node: ast.AST) -> bool:

@@ -35,6 +35,7 @@ def capture(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Pa
     try:
         goals = targets if kind == "gradients" else None
         how_run: dict[str, Any] = {"native": kind == "native", "targets": goals, "drawing": drawing, "trained": trained}
+        how_run |= {"conditions": scenario.conditions, "dtypes": scenario.leaf_dtypes}
         original.run(state, values, scenario.mode, before=before, **how_run)
     finally:
         for handle in handles:

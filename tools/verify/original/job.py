@@ -100,7 +100,8 @@ def run(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) 
         cls = one.original.cls
         calls += [] if one.original.method else [one.original.call]
         try:
-            writer = ScenarioWriter(one.original, len(examples), one.texts, output, example_units.base, example_units.lines)
+            sizes = tuple(arguments.get("sizes", ()))
+            writer = ScenarioWriter(one.original, len(examples), one.texts, output, example_units.base, example_units.lines, sizes)
             # A method's example stands after those of the module's own call, if there are any.
             if one.original.method and examples:
                 facts = write_method(writer, first=one.original.method not in called)

@@ -10,7 +10,7 @@ from typing import Any
 from migrate_agent.tools.harness.common import budgets, input_sampling, tensor_files, tolerances
 from migrate_agent.tools.harness.common.input_sampling import Array
 from migrate_agent.tools.harness.common.training_steps import torch_curve
-from migrate_agent.tools.harness.torch_side.module import Original, Result, flushing
+from migrate_agent.tools.harness.torch_side.module import Original, Result, flushing, jittered
 from migrate_agent.tools.verify.contract.scenario import ROUGH_CURVES, Role, Scenario
 from migrate_agent.tools.verify.original.outputs import attempt, drowned, noise_of, noise_runs, unsteady
 
@@ -45,10 +45,15 @@ def of_scenario(unit: Original, scenario: Scenario, folder: Path, base: int) -> 
     values, before = _numbered(stored, "in/"), _numbered(stored, "before/")
     targets = {int(key[7:]): value for key, value in stored.items() if key.startswith("target/")} if scenario.gradient else None
     again = partial(unit.run, state, mode=scenario.mode, before=before or None, targets=targets, drawing=scenario.drawing)
-    again = partial(again, trained=scenario.role == Role.AGAIN_TRAINED)
+    again = partial(again, trained=scenario.role == Role.AGAIN_TRAINED, conditions=scenario.conditions, second=scenario.role == Role.SECOND)
     try:
         result = again(values)
-        noisy = [again(values, noise=1 + base + count) for count in range(noise_runs(result, scenario.runs))]
+        runs = range(noise_runs(result, scenario.runs))
+        if scenario.role == Role.SECOND:
+            # torch crashes where a mode changes what it differentiates twice: noise is in state and inputs alone.
+            noisy = [_again_twice(unit, scenario, state, values, targets, 1 + base + count) for count in runs]
+        else:
+            noisy = [again(values, noise=1 + base + count) for count in runs]
         rough = _rough(again, values, scenario, base)
     except Exception:
         return {"noise": None, "rough": None, "undecided": []}
@@ -60,12 +65,17 @@ def of_scenario(unit: Original, scenario: Scenario, folder: Path, base: int) -> 
     return {"noise": noise, "rough": noise_of(result, rough), "undecided": undecided}
 
 
+def _again_twice(unit: Original, scenario: Scenario, state: Any, values: Sequence[Array], targets: Any, seed: int) -> Result:
+    moved = jittered(state, seed, tolerances.EPS64), list(jittered(dict(enumerate(values)), seed, tolerances.EPS64).values())
+    return unit.run(*moved, scenario.mode, targets=targets, drawing=scenario.drawing, second=True)
+
+
 def _rough(again: Callable[..., Result], values: Sequence[Array], scenario: Scenario, base: int) -> list[Result]:
     """Runs with the rounding of the dtypes of a user's run, where that is compared. Raises the errors of the original.
 
     Scaled up from one ulp of float64, noise misses the kinks (`relu` at zero, the largest of a window) that only rounding of this size crosses.
     """
-    if scenario.native is None or not scenario.gradient:
+    if scenario.native is None or not (scenario.gradient or scenario.role == Role.EDGE):
         return []
     share = tolerances.native_noise(scenario.narrow)
     return [again(values, noise=4 + base + count, share=share) for count in range(tolerances.NOISE_RUNS_NATIVE)]

@@ -109,6 +109,11 @@ def unsteady(result: Result, shifted: Sequence[Result | None]) -> list[str]:
     return sorted(key for key, size in sizes.items() if changes(key, size))
 
 
+def elements(unit: Original) -> int:
+    """Numbers in state and inputs."""
+    return sum(value.size for value in unit.state().values()) + sum(leaf.value.size for leaf in unit.leaves)
+
+
 def one_line(error: BaseException) -> str:
     """`Type: message` without line breaks."""
     return f"{type(error).__name__}: {' '.join(str(error).split())}"[:400]
@@ -188,6 +193,7 @@ def described(unit: Original) -> dict[str, Any]:
         "values": attempt(partial(_values, unit)),
         "state": {name: list(value.shape) for name, value in unit.state().items()},
         "parameters": sorted(unit.parameters),
+        "tied": unit.tied(),
         "frozen": sorted(name for name, value in unit.parameters.items() if not value.requires_grad),
         "trains": all(part.training for part in unit.native.modules()),
         "state_dtypes": {name: str(value.dtype).removeprefix("torch.") for name, value in tensors_of(unit.native).items()},

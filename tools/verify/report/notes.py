@@ -26,7 +26,7 @@ def notes(results: Results, *, unrun: bool = False) -> tuple[str, ...]:
         texts += left_out(example.get("skipped", ()))
     texts += [original.unrun] if unrun and original.unrun else []
     # Without an exact run there is no candidate to speak of.
-    return (*texts, *([*constructed(results), *trained(results), *elsewhere(results)] if "exact" in results.runs else ()))
+    return (*texts, *([*constructed(results), *trained(results), *elsewhere(results), *absent(results)] if "exact" in results.runs else ()))
 
 
 def left_out(skipped: Iterable[Mapping[str, Any]]) -> list[str]:
@@ -47,7 +47,9 @@ def constructed(results: Results) -> list[str]:
 def elsewhere(results: Results) -> list[str]:
     """Of other configurations and ranks that could not be compared: why. What the candidate's process tells of them may have any form."""
     lines = []
-    for scenario, answer in results.answers(Role.CONFIGURATION, Role.RANK, Role.LONG):
+    for scenario, answer in results.answers(Role.CONFIGURATION, Role.RANK, Role.LONG, Role.SHAPE):
+        if scenario.role == Role.SHAPE and not results.forgives(scenario, answer):
+            continue
         try:
             state = answer.facts.get("state")
             reason = f"the rewrite raises {answer.error[:300]}" if answer.error else "" if state or paired(scenario, answer) else UNPAIRED
@@ -55,12 +57,22 @@ def elsewhere(results: Results) -> list[str]:
             reason = "the rewrite's process told nothing of it"
         if reason:
             ranks = "on inputs with one more axis in front"
-            circumstances = {Role.RANK: ranks, Role.LONG: f"on longer inputs ({scenario.name})"}.get(
+            circumstances = {Role.RANK: ranks, Role.LONG: f"on longer inputs ({scenario.name})", Role.SHAPE: "on an empty batch"}.get(
                 scenario.role
             ) or f"as {results.configured(scenario)}"
             lines.append(f"not compared {circumstances}, which the original takes: {reason}")
     # Several scenarios of one configuration fail for the same reason, which is told once.
     return list(dict.fromkeys(lines))
+
+
+def absent(results: Results) -> list[str]:
+    """What the rewrite has no part or attribute for, so that setting it could not be compared."""
+    names = dict.fromkeys(
+        str(answer.facts["absent"]) for _, answer in results.answers(Role.PART_MODES, Role.ATTRIBUTES) if answer.facts.get("absent")
+    )
+    return (
+        [f"not compared, since the rewrite keeps none of its own: what setting {', '.join(names)} after construction does"] if names else []
+    )
 
 
 def trained(results: Results) -> list[str]:

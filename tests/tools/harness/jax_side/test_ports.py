@@ -76,6 +76,26 @@ def test_names_and_shapes_are_matched_both_ways() -> None:
         np.testing.assert_array_equal(place.to_torch(place.to_port(array), WANTED[name]), array)
 
 
+def test_entries_may_be_parts_of_a_leaf_and_tied_names_one_leaf() -> None:
+    leaves = [Leaf(("layers", "up"), (2, 3, 4)), Leaf(("qkv",), (4, 6)), Leaf(("table",), (5, 4))]
+    wanted = {"l.0": (4, 3), "l.1": (4, 3), "q": (2, 4), "kv": (4, 4), "embed": (5, 4), "head": (5, 4)}
+    rows = {f"l.{number}": {"path": "layers/up", "index": number, "transpose": [1, 0]} for number in range(2)}
+    rows |= {"q": {"path": "qkv", "part": [1, 0, 2], "transpose": [1, 0]}, "kv": {"path": "qkv", "part": [1, 2, 6], "transpose": [1, 0]}}
+    found, _ = match(wanted, dict.fromkeys(wanted, True), leaves, {**rows, "embed": "table"}, {"head": "embed"})
+    assert found["head"] == found["embed"]
+    leaf = np.arange(24.0).reshape(2, 3, 4)
+    np.testing.assert_array_equal(found["l.1"].get(leaf, (4, 3)), leaf[1].T)
+    np.testing.assert_array_equal(found["l.1"].to_port(leaf[1].T), leaf[1])
+    fused = np.arange(24.0).reshape(4, 6)
+    np.testing.assert_array_equal(found["kv"].get(fused, (4, 4)), fused[:, 2:].T)
+
+
+@pytest.mark.parametrize("row", [{"index": 2}, {"part": [1, 2, 9]}, {"part": [3, 0, 1]}])
+def test_parts_that_are_not_there_say_so(row: dict[str, Any]) -> None:
+    with pytest.raises(MapError, match="has no"):
+        match({"a": (3, 4)}, {"a": True}, [Leaf(("x",), (2, 3, 4))], {"a": {"path": "x", **row}})
+
+
 def test_reshape_comes_before_transpose() -> None:
     leaves = [Leaf(("w",), (4, 2, 3))]
     row = {"path": "w", "reshape": [2, 3, 4], "transpose": [2, 0, 1]}

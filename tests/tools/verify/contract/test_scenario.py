@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from migrate_agent.tools import verify
+from migrate_agent.tools.harness.common.conditions import Attribute, Conditions
 from migrate_agent.tools.harness.common.input_sampling import Extreme
 from migrate_agent.tools.harness.common.random_streams import Drawing, Dropped
 from migrate_agent.tools.verify.checks.base import Check, load_checks
@@ -90,6 +91,7 @@ SCENARIO = Scenario(
     gradient=True,
     state="e0-s1",
     drawing=Drawing("low", Dropped(axis=(4, 0)), (0.1, 0.9)),
+    conditions=Conditions("bfloat16", ("norm",), (Attribute("scale", 1.0, 0.5),)),
     native=["float32"],
     leaf_dtypes=["float32"],
     draws=[["bernoulli", [2, 3], 0.5]],
@@ -100,14 +102,19 @@ SCENARIO = Scenario(
 def test_a_scenario_survives_json() -> None:
     arrays = {"out/0": np.zeros(3)}
     read = Scenario.from_json(json.loads(json.dumps(SCENARIO.to_json())), arrays)
-    assert json.dumps(read.to_json()) == json.dumps(SCENARIO.to_json()) and read.drawing == SCENARIO.drawing and read.role is Role.GRADIENT
+    assert (
+        json.dumps(read.to_json()) == json.dumps(SCENARIO.to_json())
+        and read.drawing == SCENARIO.drawing
+        and read.conditions == SCENARIO.conditions
+        and read.role is Role.GRADIENT
+    )
     assert read.extreme is Extreme.LARGE
     assert read.arrays is arrays and read.noise == SCENARIO.noise
 
 
 def test_a_candidate_is_told_how_to_call_and_nothing_of_the_answer() -> None:
     row = json.loads(json.dumps(SCENARIO.request().to_json()))
-    assert set(row) == {"name", "example", "role", "mode", "gradient", "state", "drawing", "leaf_dtypes", "native", "draws"}
+    assert set(row) == {"name", "example", "role", "mode", "gradient", "state", "drawing", "conditions", "leaf_dtypes", "native", "draws"}
     assert row["draws"] is True and row["native"] is True
     assert Request.from_json(row) == SCENARIO.request()
 

@@ -7,10 +7,11 @@ from typing import Any
 
 from migrate_agent.tools.types import Verdict
 from migrate_agent.tools.verify.checks.base import Check
-from migrate_agent.tools.verify.contract.scenario import Role
+from migrate_agent.tools.verify.contract.scenario import Role, Scenario
 from migrate_agent.tools.verify.evidence.candidate import Results
 
 MOST_NAMES = 5
+COUNTED = (Role.SEED, Role.EDGE, Role.SHAPE, Role.LONG, Role.NARROW)
 
 
 def judge(results: Results) -> Verdict | None:
@@ -22,11 +23,17 @@ def judge(results: Results) -> Verdict | None:
         return None
     if not contract["stable"]:
         return Verdict("compile", "compiles_once", "fail", detail=_told(contract))
-    # Seeds of one example share a program; every other shape needs its own.
-    answered = (scenario for scenario, answer in results.answers(Role.SEED, Role.SHAPE, Role.LONG, kind="native") if not answer.error)
-    expected = len({(scenario.example, scenario.name if scenario.role != Role.SEED else "") for scenario in answered})
+    # Seeds and edges of one example share a program; every other shape and dtype needs its own.
+    answered = [scenario for scenario, answer in results.answers(*COUNTED, kind="native") if not answer.error]
+    expected = len({_form(scenario) for scenario in answered})
     count = int(results.native["compilations"])
     return Verdict("compile", "compiles_once", "pass" if count <= expected else "fail", float(count), float(expected))
+
+
+def _form(scenario: Scenario) -> tuple[object, ...]:
+    """What a program of its own is compiled for."""
+    shape = scenario.name if scenario.role in (Role.SHAPE, Role.LONG) else ""
+    return scenario.example, shape, tuple(scenario.leaf_dtypes), scenario.conditions.width
 
 
 def _told(facts: Mapping[str, Any]) -> str:

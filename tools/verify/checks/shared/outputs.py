@@ -56,6 +56,7 @@ def named_differences(results: Results, kind: str, *roles: str, floor: float) ->
 
 
 def applies(results: Results, *roles: str, narrow: bool | None = None) -> bool:
-    """Whether the original has scenarios of these roles; where asked, native ones that it computes in a narrow dtype, or that it does not."""
-    scenarios = [scenario for scenario in results.expected.scenarios if scenario.role in roles]
+    """Whether the candidate is asked for scenarios of these roles; where asked, native ones that torch computes in a narrow dtype, or that it
+    does not."""
+    scenarios = [scenario for scenario in results.expected.scenarios if scenario.role in roles and results.asks(scenario)]
     return any(narrow is None or (scenario.native is not None and bool(scenario.narrow) == narrow) for scenario in scenarios)

@@ -26,11 +26,11 @@ def judge(results: Results) -> Verdict | None:
     stubs = [name for name in rest if name in set(_stubs(results))]
     left = [name for name in rest if name not in stubs]
     if results.port is not None and (uncalled := results.exact["spec"].get("uncalled")) is not None:
-        # A port in another form need not have the methods; those that it has cannot be called through its parameter tree.
+        # A port in another form need not have the methods.
         own = [name for name in left if name in uncalled]
         lacking = ", ".join(name for name in left if name not in own)
         why = (
-            f"cannot be called through a port that is no mirror: {', '.join(own)}"
+            f'no example calls {", ".join(own)}: add one to migrate.toml with method = "{own[0]}"'
             if own
             else lacking and f"the port does not have {lacking}"
         )

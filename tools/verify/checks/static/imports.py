@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from migrate_agent.tools.types import Verdict
 from migrate_agent.tools.verify.checks.base import Check
 from migrate_agent.tools.verify.evidence.candidate import Results
+from migrate_agent.tools.verify.evidence.copied_helpers import is_copied
 from migrate_agent.tools.verify.evidence.parsed_source import Source, imported_modules, judged, module_name, once, root_of, within
-from migrate_agent.tools.verify.evidence.reach import is_copied
 
 TORCH = ("torch", "torchax", "torch_xla", "torchvision", "torchaudio", "functorch", "torchgen", "jax2torch", "torch2jax")
 REACHING_OUT = "requests httpx aiohttp urllib3 cffi safetensors h5py orbax fsspec psutil migrate_agent".split()

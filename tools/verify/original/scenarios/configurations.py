@@ -15,7 +15,7 @@ from migrate_agent.tools.harness.common.argument_changes import CALL, LENGTH, Ch
 from migrate_agent.tools.harness.torch_side.module import Original, Result
 from migrate_agent.tools.harness.torch_side.precision import OperatorMode, Undetermined
 from migrate_agent.tools.verify.contract.scenario import Role
-from migrate_agent.tools.verify.original.outputs import attempt, finite_share, same
+from migrate_agent.tools.verify.original.outputs import attempt, elements, finite_share, same
 from migrate_agent.tools.verify.original.scenarios import source_literals
 from migrate_agent.tools.verify.original.scenarios.long_inputs import decided
 from migrate_agent.tools.verify.original.scenarios.menu import describe, sample_initial_values
@@ -255,11 +255,6 @@ def _with_strings(plain: Original, strings: list[Changes], trials: Trials) -> It
         ):
             results.append(result)
             yield unit  # type: ignore[misc]
-
-
-def elements(unit: Original) -> int:
-    """Numbers in state and inputs."""
-    return sum(value.size for value in unit.state().values()) + sum(leaf.value.size for leaf in unit.leaves)
 
 
 def share(unit: Original, watch: Any = None) -> float:

@@ -98,6 +98,29 @@ def longer(writer: ScenarioWriter) -> None:
             always = False
 
 
+def beyond(writer: ScenarioWriter) -> None:
+    """Add inputs larger than the numbers that the candidate compares sizes with: a larger batch, and each other axis longer, with gradients."""
+    unit, mode = writer.original, writer.modes[0]
+    usual = attempt(lambda: decided(unit, writer.lines, writer.values(0)))
+    leading = next((leaf.value.shape for leaf in unit.leaves if leaf.value.ndim), ())
+    if usual is None:
+        return
+    tried = {(number, axis) for number in writer.sizes[-budgets.BEYOND :] for axis in range(min(len(leading), budgets.BEYOND))}
+    for number, axis in sorted(tried, reverse=True):
+        sizes = {leading[axis]: number + 1}
+        elements = sum(map(math.prod, input_sampling.resized_shapes(unit.leaves, sizes, 0 if axis == 0 else None)))
+        if leading[axis] > number or elements > budgets.BEYOND_ELEMENTS:
+            continue
+        values = input_sampling.resized(unit.leaves, sizes, 0 if axis == 0 else None, (writer.base,))
+        watch = attempt(lambda values=values: decided(unit, writer.lines, values)) if values is not None else None  # type: ignore[misc]
+        # A loop over the longer axis makes a program that takes minutes to compile.
+        if values is None or watch is None or watch.operators > max(budgets.LONG_OPERATORS, usual.operators * 5 // 4):
+            continue
+        label = f"{Role.LONG}-axis{axis}-{number + 1}"
+        if writer.attempt(label, Role.LONG, 0, values, native=True, runs=1):
+            writer.attempt(f"gradient-{mode}-{label}", Role.GRADIENT, 0, values, mode=mode, gradient=True, runs=1)
+
+
 def wide(writer: ScenarioWriter, values: Sequence[Array]) -> bool:
     """Whether ints on these inputs exceed 32 bits, which jax uses by default."""
     watch = attempt(lambda: decided(writer.original, writer.lines, values))

@@ -26,8 +26,10 @@ from migrate_agent.tools.verify.original.outputs import (
     own_modes,
 )
 from migrate_agent.tools.verify.original.scenarios import fill_values, source_literals
+from migrate_agent.tools.verify.original.scenarios.later import set_later
 from migrate_agent.tools.verify.original.scenarios.random import drawn_otherwise, further_gradients
 from migrate_agent.tools.verify.original.scenarios.sizes import another_rank, other_sizes
+from migrate_agent.tools.verify.original.scenarios.widths import add_widths, casts, extremes
 from migrate_agent.tools.verify.original.scenarios.writer import COUNTED, LATER, STRONG, ScenarioWriter
 
 
@@ -60,11 +62,19 @@ def write_scenarios(writer: ScenarioWriter, *, first: bool, new_construction: bo
         add_counters(writer)
         add_edges(writer)
         add_hidden_numbers(writer, inputs)
+        add_widths(writer)
         add_gradient_edges(writer, gradients)
+        add_second_derivatives(writer, inputs[0])
+        set_later(writer)
         add_second_calls(writer, inputs, gradients)
         remark_layouts(writer)
         another_rank(writer)
-    description = describe(writer)
+    elif unit.is_function and unit.leaves:
+        # What a constructor takes of a module, each call takes of a function: another example is another configuration.
+        add_edges(writer)
+        extremes(writer)
+        add_second_derivatives(writer, inputs[0])
+    description = {**describe(writer), "casts": casts(writer)}
     if first:
         description["curves"] = train_curves(writer, [scenario for scenario in gradients if scenario.seed != STRONG], inputs)
     # What a function is handed was initialised by somebody else.
@@ -127,7 +137,7 @@ def add_edges(writer: ScenarioWriter) -> None:
             writer.skip(f"edge-{label}", Undetermined("zero times NaN or infinity is left out of a sparse tensor, and NaN in an array"))
             continue
         role, extreme = Role.EDGE if finite else Role.NONFINITE, input_sampling.EXTREMES.get(label, Extreme.NONE)
-        writer.add(f"edge-{label}", role, "eval", 0, values, native=not finite, runs=1, extreme=extreme)
+        writer.add(f"edge-{label}", role, "eval", 0, values, native=True, runs=1, extreme=extreme)
     alike = input_sampling.equal_rows(writer.original.leaves, writer.values(0))
     if alike is not None:
         (
@@ -183,6 +193,16 @@ def add_gradient_edges(writer: ScenarioWriter, gradients: Sequence[Scenario]) ->
         values = (extreme == Extreme.LARGE and large_inputs(writer.original, writer.states[0])) or values
         writer.add(f"gradient-eval-edge-{label}", Role.GRADIENT_EDGE, "eval", 0, values, gradient=True, runs=1, extreme=extreme)
     further_gradients(writer, len(gradients))
+
+
+def add_second_derivatives(writer: ScenarioWriter, values: Sequence[Array]) -> None:
+    """Add the gradients of the squared length of the gradients, where torch differentiates twice by formulas: of an `autograd.Function` the second
+    derivatives are what comes of how its first ones are written."""
+    numbers = (*values, *writer.states[0].values())
+    if source_literals.defines_gradients(writer.original.native):
+        return
+    if not any(value.dtype.kind == "c" for value in numbers) and sum(value.size for value in numbers) <= budgets.CONFIGURATION_ELEMENTS:
+        writer.attempt(f"second-{writer.modes[0]}", Role.SECOND, 0, values, mode=writer.modes[0], gradient=True, runs=1)
 
 
 def add_second_calls(writer: ScenarioWriter, inputs: Mapping[int, Sequence[Array]], gradients: Sequence[Scenario]) -> None:

@@ -19,6 +19,7 @@ from migrate_agent.tools.verify.original.scenarios.long_inputs import longer
 from migrate_agent.tools.verify.original.scenarios.menu import add_edges, describe
 from migrate_agent.tools.verify.original.scenarios.random import drawn_otherwise
 from migrate_agent.tools.verify.original.scenarios.strings import written
+from migrate_agent.tools.verify.original.scenarios.widths import narrow_inputs
 from migrate_agent.tools.verify.original.scenarios.writer import ScenarioWriter
 
 ABSENT = (3, 0.5, True)
@@ -53,6 +54,7 @@ def write_method(writer: ScenarioWriter, *, first: bool) -> dict[str, Any]:
         writer.add("again-eval", Role.AGAIN, "eval", 0, inputs[1], before=inputs[0], runs=1)
     if first and unit.leaves:
         add_edges(writer)
+        narrow_inputs(writer)
         longer(writer)
         if writer.scenarios[-1].role != Role.LONG:
             _other_size(writer)

@@ -6,12 +6,12 @@ import numpy as np
 
 from migrate_agent.tools.harness.common import budgets, input_sampling, trees
 from migrate_agent.tools.harness.common.compare_arrays import rms
-from migrate_agent.tools.harness.common.input_sampling import ShapeKind
+from migrate_agent.tools.harness.common.input_sampling import Extreme, ShapeKind
 from migrate_agent.tools.harness.torch_side.module import Result
 from migrate_agent.tools.verify.contract.scenario import Role
 from migrate_agent.tools.verify.original.outputs import attempt
 from migrate_agent.tools.verify.original.scenarios import source_literals
-from migrate_agent.tools.verify.original.scenarios.long_inputs import longer, wide
+from migrate_agent.tools.verify.original.scenarios.long_inputs import beyond, longer, wide
 from migrate_agent.tools.verify.original.scenarios.writer import ScenarioWriter
 
 SAME_ROWS = 1e-9
@@ -24,7 +24,14 @@ def other_sizes(writer: ScenarioWriter) -> None:
     for label, kind, values in input_sampling.shape_variants(writer.original.leaves, writer.base):
         native = kind == ShapeKind.SIZE and wide(writer, values)
         if (accepted < budgets.MAX_SHAPES or kind == ShapeKind.EMPTY) and writer.add(
-            f"shape-{label}", Role.SHAPE, "eval", 0, values, native=native, runs=1
+            f"shape-{label}",
+            Role.SHAPE,
+            "eval",
+            0,
+            values,
+            native=native,
+            runs=1,
+            extreme=Extreme.EMPTY if kind == ShapeKind.EMPTY else Extreme.NONE,
         ):
             accepted += kind != ShapeKind.EMPTY
             if kind in (ShapeKind.BATCH, ShapeKind.SIZE) and kind not in trained:
@@ -37,6 +44,7 @@ def other_sizes(writer: ScenarioWriter) -> None:
     _alone(writer)
     _multiples(writer)
     longer(writer)
+    beyond(writer)
 
 
 def _multiples(writer: ScenarioWriter) -> None:

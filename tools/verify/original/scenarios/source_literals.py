@@ -42,6 +42,15 @@ def uses(model: torch.nn.Module, names: Container[str]) -> bool:
     return any(name in names for code in codes for name in code.co_names)
 
 
+def defines_gradients(model: torch.nn.Module) -> bool:
+    """Whether a file of these modules' own classes has a class with a backward pass of its own."""
+    own = {
+        base.__module__ for part in model.modules() for base in type(part).__mro__ if not base.__module__.startswith(("torch.", "builtins"))
+    }
+    values = [value for name in own for value in vars(sys.modules[name]).values()]
+    return any(isinstance(value, type) and issubclass(value, torch.autograd.Function) for value in values)
+
+
 def takes_remainders(model: torch.nn.Module) -> bool:
     """Whether the code of these modules' own classes, or beside them, divides for a remainder."""
     return any(step.argrepr in ("%", "%=") or step.argval == "divmod" for step in _steps(model))

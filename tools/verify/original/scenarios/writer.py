@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from migrate_agent.tools.harness.common import budgets, input_sampling, tensor_files
+from migrate_agent.tools.harness.common.conditions import AS_MADE, Conditions
 from migrate_agent.tools.harness.common.input_sampling import Array, Extreme
 from migrate_agent.tools.harness.common.random_streams import USUAL, Drawing
 from migrate_agent.tools.harness.torch_side.line_coverage import Lines
@@ -28,8 +29,8 @@ from migrate_agent.tools.verify.original.outputs import (
 )
 
 STRENGTHS = (1.0, 0.1, 0.0)
-COUNTED = -1
-"""In the place of a seed: the state with other counters and flags."""
+COUNTED, NARROWED, SCALED = -1, -2, -3
+"""In the place of a seed: the state with other counters and flags, as narrow dtypes hold it, and with small parameters."""
 LATER = {"int64": 100_000, "int32": 100_000}
 """How far on a counter is then."""
 REMEMBERED = 8
@@ -53,6 +54,8 @@ class ScenarioWriter:
     folder: Path
     base: int
     lines: Lines
+    sizes: tuple[int, ...] = ()
+    """Numbers that the candidate compares sizes with."""
     scenarios: list[Scenario] = field(default_factory=list)
     skipped: list[dict[str, str]] = field(default_factory=list)
     """Scenarios that are not compared: `name`, and `reason` (empty where the original raises)."""
@@ -136,6 +139,8 @@ class ScenarioWriter:
         layout: Layout = "",
         before: Sequence[Array] | None = None,
         drawing: Drawing = USUAL,
+        conditions: Conditions = AS_MADE,
+        dtypes: Sequence[str] = (),
         sampled: bool = False,
         extreme: Extreme = Extreme.NONE,
     ) -> bool:
@@ -147,12 +152,17 @@ class ScenarioWriter:
         """
         unit, state, name, undefined = self.original, self.states[seed], f"e{self.index}-{self._called}{label}", Undefined()
         run = partial(unit.run, state, values, mode, before=before, drawing=drawing, trained=role == Role.AGAIN_TRAINED)
+        run = partial(run, conditions=conditions, dtypes=dtypes, second=role == Role.SECOND)
         noise: NoiseOfScenario | None = None
         try:
             if gradient:
                 result = run(targets=partial(make_targets, seed=self.base + seed))
             else:
-                result = run(layout=layout) if layout or drawing != USUAL or before is not None else self.once(state, values, mode)
+                result = (
+                    run(layout=layout)
+                    if layout or drawing != USUAL or conditions != AS_MADE or before is not None
+                    else self.once(state, values, mode)
+                )
             if result.tied and role in (Role.EDGE, Role.GRADIENT_EDGE, Role.NONFINITE):
                 raise Undetermined("which of equal numbers are the largest is up to torch's algorithm")
             targets = result.targets if gradient else None
@@ -166,10 +176,11 @@ class ScenarioWriter:
                 noise = NoiseOfScenario(noise_of(result, noisy))
             # A forward pass must run natively, or the scenario is skipped; native gradients are
             # optional.
-            plain = run(native=True) if native and not gradient else None
-            if role == Role.NONFINITE and extreme == Extreme.INFINITE:
+            wanted = native and not gradient and role != Role.EDGE
+            plain = run(native=True) if wanted else None
+            if role == Role.NONFINITE and extreme in (Extreme.INFINITE, Extreme.HIDDEN):
                 run(native=True, watch=undefined)
-            plain = attempt(partial(run, targets=targets, native=True)) if native and gradient else plain
+            plain = attempt(partial(run, targets=targets, native=True)) if native and not wanted else plain
         except Exception as error:
             self.skip(label, error)
             return False
@@ -188,11 +199,13 @@ class ScenarioWriter:
             state=self.state_name(seed),
             runs=runs,
             drawing=drawing,
+            conditions=conditions,
             before=before is not None,
             undefined=undefined.seen,
             native=plain.dtypes if plain is not None else None,
             narrow=plain.narrow if plain is not None else "",
-            leaf_dtypes=[leaf.dtype for leaf in self.original.leaves],
+            wide=plain.wide if plain is not None and role == Role.NARROW else (),
+            leaf_dtypes=[*dtypes] or [leaf.dtype for leaf in self.original.leaves],
             tree=result.tree,
             dtypes=result.dtypes,
             draws=result.draws,
@@ -201,6 +214,15 @@ class ScenarioWriter:
         )
         self.keep(scenario, candidate_inputs, result, plain)
         return True
+
+    def attempt(
+        self, label: str, role: Role, seed: int, values: Sequence[Array], *, mode: Mode = "eval", gradient: bool = False, **how: Any
+    ) -> bool:
+        """As `add`, for what the original need not take: where it raises, nothing is noted."""
+        if self.add(label, role, mode, seed, values, gradient=gradient, **how):
+            return True
+        self.skipped = [row for row in self.skipped if row["name"] != f"{self._called}{label}"]
+        return False
 
     @property
     def _called(self) -> str:

@@ -1,0 +1,68 @@
+"""What the text of a port shows: sizes that it compares, dtypes and gradients that it shapes, and what it asks its surroundings for."""
+
+from __future__ import annotations
+
+import ast
+import textwrap
+
+import pytest
+
+from migrate_agent.tools.rewrite.tables import helpers
+from migrate_agent.tools.verify.checks.static import surroundings
+from migrate_agent.tools.verify.evidence.own_code import compared_sizes, looks_at_dtypes, shapes_gradients
+from migrate_agent.tools.verify.evidence.parsed_source import Source
+
+
+def source(text: str) -> Source:
+    text = f"import jax\nimport jax.numpy as jnp\n\n\n{textwrap.dedent(text)}"
+    return Source("m.py", ast.parse(text), text=text)
+
+
+SIZES = [
+    ("def f(x):\n    return x if x.shape[0] < 64 else -x\n", (64,)),
+    ("def f(x):\n    n, c = x.shape\n    return x if n * c <= 2**16 else -x\n", (65536,)),
+    ("def f(x):\n    return x[: min(len(x), 128)]\n", (128,)),
+    ("def f(x):\n    return -x if len(x.shape) == 4 else x\n", ()),
+    ("def f(x, k):\n    return -x if k > 7 and x.shape[0] > k else x\n", ()),
+    ("def f(x):\n    return -x if x.size > 1 else x\n", ()),
+]
+
+
+@pytest.mark.parametrize(("text", "sizes"), SIZES)
+def test_sizes_that_are_compared(text: str, sizes: tuple[int, ...]) -> None:
+    assert compared_sizes([source(text)]) == sizes
+
+
+def test_copied_helpers_are_not_own_code() -> None:
+    copied = helpers.render({"BatchNorm2d", "Dropout"})
+    helper = Source("nnx_layers_jax.py", ast.parse(copied), text=copied)
+    assert not looks_at_dtypes([helper]) and not shapes_gradients([helper]) and compared_sizes([helper]) == ()
+    assert list(surroundings.find(helper)) == []
+
+
+def test_dtypes_and_gradients_of_its_own() -> None:
+    assert looks_at_dtypes([source("def f(x):\n    return x.astype(jnp.float32)\n")])
+    assert looks_at_dtypes([source("def f(n):\n    return jnp.zeros(n, dtype=int)\n")])
+    assert not looks_at_dtypes([source("def f(x):\n    return x + 1\n")])
+    assert shapes_gradients([source("def f(x):\n    return jax.lax.stop_gradient(x)\n")])
+    assert shapes_gradients([source("@jax.custom_vjp\ndef f(x):\n    return x\n")])
+    assert not shapes_gradients([source("def f(x):\n    return jax.grad(jnp.sum)(x)\n")])
+
+
+SURROUNDINGS = [
+    ("def f(x):\n    return x if jax.default_backend() == 'cpu' else -x\n", "jax.default_backend"),
+    ("def f(x):\n    return x * jax.device_count()\n", "jax.device_count"),
+    ("import time\n\n\ndef f(x):\n    return x * time.time()\n", "time"),
+    ("COUNT = [0]\n\n\ndef f(x):\n    COUNT[0] += 1\n    return x\n", "COUNT"),
+    ("SEEN = []\n\n\ndef f(x):\n    SEEN.append(1)\n    return x\n", "SEEN"),
+    ("N = 0\n\n\ndef f(x):\n    global N\n    N = N + 1\n    return x\n", "N"),
+    ("def f(x):\n    return jax.device_put(x, jax.devices()[0])\n", ""),
+    ("KINDS = {}\n\n\ndef f(x):\n    KINDS = {}\n    KINDS['a'] = x\n    return KINDS\n", ""),
+    ("def f(x):\n    rows = []\n    rows.append(x)\n    return rows\n", ""),
+]
+
+
+@pytest.mark.parametrize(("text", "name"), SURROUNDINGS)
+def test_what_it_asks_its_surroundings_for(text: str, name: str) -> None:
+    rows = list(surroundings.find(source(text)))
+    assert (name in rows[0][1]) if name else rows == []

@@ -1,0 +1,104 @@
+"""What users do with a unit beside calling it as the example does: other dtypes, other modes of parts, attributes, second derivatives."""
+
+from __future__ import annotations
+
+from migrate_agent.tests.tools.verify.harness import Pair, Wrong
+from migrate_agent.tools.rewrite.tables import helpers
+
+USED = Pair(
+    "used",
+    torch="""
+class Norm(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(6))
+
+    def forward(self, x):
+        wide = x.float()
+        wide = wide - wide.mean(-1, keepdim=True)
+        return self.weight * (wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + 1e-6)).to(x.dtype)
+
+
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale = 0.5
+        self.norm = Norm()
+        self.fc = nn.Linear(6, 6)
+        self.drop = nn.Dropout(0.3)
+        self.last = nn.Dropout(0.3)
+
+    def bend(self, x):
+        return x * torch.tanh(x)
+
+    def forward(self, x):
+        x = x + self.drop(self.bend(self.fc(self.norm(x)))) * self.scale
+        return self.last(x)
+""",
+    jax="""
+from nnx_layers_jax import Dropout, Linear
+
+
+class Norm(nnx.Module):
+    def __init__(self):
+        self.weight = nnx.Param(jnp.ones(6))
+
+    def __call__(self, x):
+        wide = x.astype(jnp.float32)
+        mean = wide.mean(-1, keepdims=True)
+        square = jnp.mean((wide - mean) ** 2, -1, keepdims=True)
+        wide = (wide - mean) * jax.lax.rsqrt(square + 1e-6)
+        return self.weight[...] * wide.astype(x.dtype)
+
+
+def bend(x):
+    return x * jnp.tanh(x)
+
+
+class M(nnx.Module):
+    def __init__(self, *, rngs):
+        self.scale = 0.5
+        self.half = 0.5
+        self.norm = Norm()
+        self.fc = Linear(6, 6, rngs=rngs)
+        self.drop = Dropout(0.3, rngs=rngs)
+        self.last = Dropout(0.3, rngs=rngs)
+
+    def bend(self, x):
+        return bend(x)
+
+    def __call__(self, x):
+        x = x + self.drop(self.bend(self.fc(self.norm(x)))) * self.scale
+        return self.last(x)
+""",
+    call="torch.randn(5, 6)",
+    extra={"nnx_layers_jax.py": helpers.render({"Dropout", "Linear"})},
+    wrongs=(
+        Wrong("devices", "surroundings", "* self.scale", "* (self.scale if jax.device_count() == 1 else 1.0)", alone=True),
+        Wrong(
+            "one pass",
+            "edges_fp32",
+            "jnp.mean((wide - mean) ** 2, -1, keepdims=True)",
+            "jnp.mean(wide**2, -1, keepdims=True) - mean**2",
+            alone=True,
+        ),
+        Wrong("stays wide", "narrow_inputs", "wide.astype(x.dtype)", "wide", alone=True),
+        Wrong("narrow root", "narrow_inputs", "x.astype(jnp.float32)", "x", alone=True),
+        Wrong(
+            "one mode",
+            "part_modes",
+            "        return self.last(x)",
+            "        return self.last(x, deterministic=self.drop.deterministic)",
+            alone=True,
+        ),
+        Wrong("old attribute", "attributes", "* self.scale", "* self.half", alone=True),
+        Wrong(
+            "constant slope",
+            "second_derivatives",
+            "    return x * jnp.tanh(x)",
+            "    t, f = jax.lax.stop_gradient((jnp.tanh(x), x))\n    return f * t + (t + f * (1 - t**2)) * (x - f)",
+            alone=True,
+        ),
+    ),
+)
+PAIRS = (USED,)

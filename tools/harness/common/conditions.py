@@ -1,0 +1,38 @@
+"""In what a call differs from the usual one beside its inputs and random numbers. Standard library only."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+
+class Attribute(NamedTuple):
+    """A plain attribute that a user sets after construction: `path` is dotted, `old` what the constructor set."""
+
+    path: str
+    old: Any
+    new: Any
+
+
+class Conditions(NamedTuple):
+    """What a user does with a module between its construction and its call."""
+
+    width: str = ""
+    """The float dtype to which parameters and buffers are cast in a native call; "" where they keep their own."""
+    turned: tuple[str, ...] = ()
+    """Dotted paths of submodules that are in the other mode than the rest."""
+    attributes: tuple[Attribute, ...] = ()
+
+    @classmethod
+    def of(cls, data: Sequence[Any]) -> Conditions:
+        """From JSON."""
+        width, turned, attributes = data
+        return cls(str(width), tuple(map(str, turned)), tuple(Attribute(*row) for row in attributes))
+
+    @property
+    def of_module(self) -> Conditions:
+        """Those that make another program of the module: all but the dtypes."""
+        return self._replace(width="")
+
+
+AS_MADE = Conditions()

@@ -1,0 +1,37 @@
+"""In bfloat16 and float16 the candidate errs about as little as torch does, gives the same dtypes, and computes in float32 what torch does.
+
+A cast that is left out, or a table in float32, shows only where the input is narrower. XLA may compute in float32 on CPUs what the program asks
+for in bfloat16, so that a softmax without its cast has the same values here and others on accelerators: the program itself is looked at too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain
+
+from migrate_agent.tools.harness.common.compare_arrays import Difference, verdict
+from migrate_agent.tools.types import Verdict
+from migrate_agent.tools.verify.checks.base import NEW_PROCESS, Check
+from migrate_agent.tools.verify.checks.shared.native import native_differences
+from migrate_agent.tools.verify.checks.shared.outputs import applies
+from migrate_agent.tools.verify.compare.pairs import UNPAIRED
+from migrate_agent.tools.verify.contract.scenario import Role
+from migrate_agent.tools.verify.evidence.candidate import Results
+
+
+def judge(results: Results) -> Verdict | None:
+    """Within twice torch's own error. Applies where the original or the candidate looks at dtypes."""
+    if not applies(results, Role.NARROW):
+        return None
+    return verdict("numeric", "narrow_inputs", chain(native_differences(results, Role.NARROW), _narrower(results)), UNPAIRED)
+
+
+def _narrower(results: Results) -> Iterator[Difference]:
+    for scenario, answer in results.answers(Role.NARROW, kind="native"):
+        kinds = sorted(set(scenario.wide).intersection(map(str, answer.facts.get("kinds", ()))))
+        if kinds:
+            problem = f"it computes {', '.join(kinds)} in {scenario.narrow or 'less than float32'}, torch in float32"
+            yield Difference(scenario.name, float("inf"), 0.0, problem, "dtype", scenario.name)
+
+
+CHECK = Check("numeric", "narrow_inputs", judge, cost=NEW_PROCESS)

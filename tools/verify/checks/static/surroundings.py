@@ -1,0 +1,93 @@
+"""The candidate computes the same wherever and whenever it runs: it asks for no platform, no number of devices and no time, and counts no calls.
+
+Both sides run on one machine, so that what a port does elsewhere is compared with nothing.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from migrate_agent.tools.types import Verdict
+from migrate_agent.tools.verify.checks.base import Check
+from migrate_agent.tools.verify.evidence.candidate import Results
+from migrate_agent.tools.verify.evidence.own_code import own_lines
+from migrate_agent.tools.verify.evidence.parsed_source import Source, bindings, dotted, judged, once, uses, within
+
+PLATFORM = tuple(
+    f"jax.{name}"
+    for name in """default_backend devices local_devices device_count local_device_count process_index process_count process_indices
+    lax.platform_dependent lax.axis_index lib.xla_bridge host_count host_id""".split()
+)
+OTHERS = tuple(
+    """time datetime.datetime.now datetime.datetime.utcnow datetime.datetime.today datetime.date.today platform sys.platform
+    sys.version_info sys.version threading uuid.uuid1 uuid.uuid4 secrets jax.__version__ jax.version flax.__version__""".split()
+)
+PLACES = ("jax.device_put", "jax.sharding", "jax.make_mesh", "jax.experimental.mesh_utils")
+"""What puts values on devices changes none of them: its arguments may name some."""
+CHANGES = frozenset("append extend insert pop clear update setdefault add remove discard popitem __setitem__ appendleft".split())
+
+
+def judge(results: Results) -> Verdict:
+    """Fail for the first use in code that is no copied helper's."""
+    return judged("surroundings", results.sources, find)
+
+
+@once
+def find(source: Source) -> Iterator[tuple[int, str]]:
+    """(line, message) of each use."""
+    own, placed = own_lines(source), _placed(source)
+    for use in uses(source):
+        if use.line in own and within(use.name, OTHERS):
+            yield use.line, f"asks for {use.name}, which is no argument of the model"
+        elif use.line in own and within(use.name, PLATFORM) and use.line not in placed:
+            yield use.line, f"asks for {use.name}: what it computes on another platform is compared with nothing"
+    for name, line in _kept(source.tree):
+        if line in own:
+            yield line, f"changes {name} of the file in a call, so that a later call may differ"
+
+
+def _placed(source: Source) -> frozenset[int]:
+    """Lines of calls that put values on devices, and of imports."""
+    table = bindings(source.tree)
+    lines = set[int]()
+    for node in ast.walk(source.tree):
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            lines.add(node.lineno)
+        elif isinstance(node, ast.Call):
+            head, _, rest = dotted(node.func).partition(".")
+            if within(f"{table.get(head, '')}.{rest}".rstrip("."), PLACES):
+                lines |= set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+    return frozenset(lines)
+
+
+def _kept(tree: ast.Module) -> Iterator[tuple[str, int]]:
+    """Names of the file whose values a function changes, with the line."""
+    containers = {
+        target.id
+        for statement in tree.body
+        if isinstance(statement, (ast.Assign, ast.AnnAssign)) and _is_container(statement.value)
+        for target in (statement.targets if isinstance(statement, ast.Assign) else [statement.target])
+        if isinstance(target, ast.Name)
+    }
+    for function in (node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))):
+        shared = {name for node in ast.walk(function) if isinstance(node, ast.Global) for name in node.names}
+        local = {node.arg for node in ast.walk(function) if isinstance(node, ast.arg)}
+        local |= {node.id for node in ast.walk(function) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)} - shared
+        for node in ast.walk(function):
+            match node:
+                case ast.Subscript(value=ast.Name(id=name), ctx=ast.Store()) if name in containers - local:
+                    yield name, node.lineno
+                case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr=change)) if name in containers - local and change in CHANGES:
+                    yield name, node.lineno
+                case ast.Name(id=name, ctx=ast.Store()) if name in shared:
+                    yield name, node.lineno
+                case ast.Call(func=ast.Name(id="next"), args=[ast.Name(id=name), *_]) if name in containers - local:
+                    yield name, node.lineno
+
+
+def _is_container(node: ast.expr | None) -> bool:
+    return isinstance(node, (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.Call))
+
+
+CHECK = Check("static", "surroundings", judge)
