@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from migrate_agent.sandbox.base import Sandbox
+from migrate_agent.tools.harness.jax_side.port_file import parse
 from migrate_agent.tools.rewrite.tables import helpers
 from migrate_agent.tools.types import Evidence, Example, Inventory, Limits, SourceFile, Unit
 from migrate_agent.tools.verify import Options, verify
@@ -31,7 +32,7 @@ UNIT = Unit("model.py", "M", "model_jax.py", "rewrite")
 FUNCTION = Unit("model.py", "f", "model_jax.py", "rewrite", kind="function")
 SELF = "the unit itself"
 """The name of the unit in verdicts where no submodule of it diverges; in a header it is `.`."""
-CASE_KEYS = {"original", "family", "place", "only", "skip"}
+CASE_KEYS = {"original", "family", "place", "only", "skip", "port"}
 ROW_KEYS = {"name": True, "title": True, "family": True, "place": False, "only": False, "skip": False, "from": True}
 """Facts of a row of a table, and whether each must be there; beside them it has `old` and `new`, or `edit`."""
 ORIGINAL_KEYS = {"kind", "init", "call", "method", "setup", "train", "domain"}
@@ -72,7 +73,7 @@ class Case:
     """A candidate, and what it is.
 
     `place` is the submodule that localisation must name ("" where none is to be named); `only` names the sandboxes that it may run in
-    (all where empty), and `skip` says why not in others.
+    (all where empty), and `skip` says why not in others. `port` is what a file says of a port that is no mirror (`port: …`, TOML, a line each).
     """
 
     kind: Kind
@@ -84,6 +85,7 @@ class Case:
     source: str
     only: tuple[str, ...] = ()
     skip: str = ""
+    port: Mapping[str, Any] | None = None
 
     @property
     def id(self) -> str:
@@ -137,8 +139,11 @@ def _edited_case(kind: Kind, path: Path, row: Mapping[str, Any], right: Path) ->
     if facts.get("original") != [path.stem]:
         raise CorpusError(f"{label}: {base} does not rewrite {path.stem}")
     text = f'"""{row["title"]}"""\n{_edited(_without_docstring(source), row, label)}'
+    port = _port(facts)
     place, only = row.get("place", ""), tuple(row.get("only", "").replace(",", " ").split())
-    return Case(kind, row["name"], row["title"], path.stem, row["family"], SELF if place == "." else place, text, only, row.get("skip", ""))
+    return Case(
+        kind, row["name"], row["title"], path.stem, row["family"], SELF if place == "." else place, text, only, row.get("skip", ""), port
+    )
 
 
 def _edited(text: str, row: Mapping[str, Any], label: str) -> str:
@@ -179,7 +184,12 @@ def _case(kind: Kind, path: Path) -> Case:
     submodule = facts.get("place", [""])[0]
     only = tuple(facts.get("only", [""])[0].replace(",", " ").split())
     original, family = facts["original"][0], facts["family"][0]
-    return Case(kind, path.stem, title, original, family, SELF if submodule == "." else submodule, source, only, facts.get("skip", [""])[0])
+    skip, place = facts.get("skip", [""])[0], SELF if submodule == "." else submodule
+    return Case(kind, path.stem, title, original, family, place, source, only, skip, _port(facts))
+
+
+def _port(facts: Mapping[str, list[str]]) -> Mapping[str, Any] | None:
+    return parse("\n".join(facts["port"])) if "port" in facts else None
 
 
 def _header(path: Path, allowed: set[str]) -> tuple[str, Mapping[str, list[str]], str]:

@@ -146,7 +146,7 @@ def _outcome(case: Case, by_seed: Sequence[Evidence], seconds: float, folder: Pa
 def _verified(original: Original, case: Case, sandbox: Sandbox, folder: Path, seed: int) -> Evidence:
     """One verification; the place of a failure is looked for once, and where the case says what it must be."""
     limits = Limits(seconds=SECONDS.get(case.kind, corpus.CASE_SECONDS))
-    settings = HowToVerify(limits=limits, seed=seed, localise=bool(case.place) and seed == 0)
+    settings = HowToVerify(limits=limits, seed=seed, localise=bool(case.place) and seed == 0, port=case.port)
     return corpus.verify_case(original, case.source, sandbox, folder / original.name, settings)
 
 

@@ -127,7 +127,7 @@ def test_verdict(name: str, judged: tuple[ProcessSandbox, Path]) -> None:
     sandbox, folder = judged
     case = CASES[name]
     evidence = corpus.verify_case(
-        ORIGINALS[case.original], case.source, sandbox, folder / case.original, Options(localise=bool(case.place))
+        ORIGINALS[case.original], case.source, sandbox, folder / case.original, Options(localise=bool(case.place), port=case.port)
     )
     assert (evidence.status == "verified") == (case.kind == "right"), told(evidence)
     if case.place:

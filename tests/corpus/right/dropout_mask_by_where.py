@@ -7,7 +7,7 @@ family: other but equal formulas
 import jax
 import jax.numpy as jnp
 from flax import nnx
-from nnx_layers_jax import Dropout, Dropout1d, Linear
+from nnx_layers_jax import Dropout1d, Linear
 
 
 class DropPath(nnx.Module):
@@ -26,7 +26,6 @@ class DropPath(nnx.Module):
 class M(nnx.Module):
     def __init__(self, *, rngs):
         self.fc = Linear(10, 10, rngs=rngs)
-        self.drop = Dropout(0.25, rngs=rngs)
         self.channels = Dropout1d(0.5, rngs=rngs)
         self.path = DropPath(0.3, rngs=rngs)
         self.rngs = rngs

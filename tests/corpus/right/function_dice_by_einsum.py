@@ -12,7 +12,7 @@ REDUCTIONS = {"mean": jnp.mean, "sum": jnp.sum}
 
 def f(pred, target, smooth=1.0, reduction="mean"):
     probability = jax.nn.sigmoid(pred)
-    truth = target.astype(probability.dtype)
+    truth = target.astype(jnp.float32)
     axes = tuple(range(2, pred.ndim))
     both = jnp.sum(probability * truth, axes)
     total = jnp.sum(probability + truth, axes)
