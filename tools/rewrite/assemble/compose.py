@@ -14,6 +14,7 @@ from migrate_agent.tools.rewrite.assemble.formatting import format_python
 from migrate_agent.tools.rewrite.assemble.heading import heading
 from migrate_agent.tools.rewrite.assemble.translate import Translation, translation
 from migrate_agent.tools.rewrite.assemble.workspace import Statement, Workspace, workspace
+from migrate_agent.tools.rewrite.specialise import render_specialised
 from migrate_agent.tools.rewrite.tables import helpers
 from migrate_agent.tools.rewrite.tables.canonical_names import CANONICAL, KNOWN, TORCH
 from migrate_agent.tools.rewrite.tables.symbols import attribute_chains, global_names, import_lines, import_of
@@ -69,7 +70,8 @@ def compose(
     for composer in composers:
         composer.select([one for one in known if workspace(inventory, observations, sources[one.unit]) is composer.space])
     _share_selections(composers)
-    return _joined([composer.compose() for composer in composers], [composer.vendored() for composer in composers])
+    fixed = {name for composer in composers for names in composer.example_helpers.values() for name in names}
+    return _joined([composer.compose() for composer in composers], [composer.vendored() for composer in composers], fixed)
 
 
 def mentions(
@@ -104,8 +106,8 @@ def _share_selections(composers: Sequence[_Composer]) -> None:
             composer.selections[path] = holders[-1].selections[path]
 
 
-def _joined(drafts: Sequence[Draft], vendored: Sequence[Mapping[str, set[str]]]) -> Draft:
-    """One draft of several; of a file in several of them, the last one's."""
+def _joined(drafts: Sequence[Draft], vendored: Sequence[Mapping[str, set[str]]], fixed: Collection[str] = ()) -> Draft:
+    """One draft of several; of a file in several of them, the last one's. `fixed`: helpers that the texts of examples call."""
     files: dict[str, str] = {}
     for draft in drafts:
         files |= draft.files
@@ -113,7 +115,8 @@ def _joined(drafts: Sequence[Draft], vendored: Sequence[Mapping[str, set[str]]])
     for names in vendored:
         for target, own in names.items():
             helpers_of.setdefault(target, set()).update(own)
-    files |= {target: helpers.render(names) for target, names in helpers_of.items()}
+    users = list(files.values())
+    files |= {target: render_specialised(names, users, fixed) for target, names in helpers_of.items()}
     holes = sorted({hole for draft in drafts for hole in draft.holes}, key=lambda hole: (hole.source, hole.span))
     notes = dict.fromkeys(note for draft in drafts for note in draft.notes)
     postponed = dict.fromkeys(stub for draft in drafts for stub in draft.postponed)

@@ -7,7 +7,7 @@ from __future__ import annotations
 import ast
 import importlib
 import pkgutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path, PurePosixPath
@@ -198,7 +198,21 @@ def _ordered(chosen: list[Symbol]) -> list[Symbol]:
 
 def render(names: Iterable[str]) -> str:
     """The unformatted text of a file with the symbols, what they need, and the imports."""
-    chosen = closure(names)
+    return file_text(closure(names))
+
+
+def with_texts(texts: Mapping[str, str]) -> list[Symbol]:
+    """The symbols of these names with other texts, in an order in which they can be defined."""
+    chosen = [symbols()[name] for name in texts]
+    # What registers itself with a symbol, such as its derivative, is named in no text of its.
+    beside = {symbol.name: symbol.needs - global_names(symbol.text) for symbol in chosen}
+    return _ordered(
+        [replace(symbol, text=texts[symbol.name], needs=global_names(texts[symbol.name]) | beside[symbol.name]) for symbol in chosen]
+    )
+
+
+def file_text(chosen: Sequence[Symbol]) -> str:
+    """The unformatted text of a file with these symbols and their imports."""
     used = {name for symbol in chosen for name in symbol.needs}
     lines = [imports()[name] for name in sorted(used) if name in imports()]
     texts = list(dict.fromkeys(symbol.text.rstrip() for symbol in chosen))

@@ -10,8 +10,11 @@ from migrate_agent.tools.verify.evidence.counted_file import counted_file
 def is_copied(name: str, text: str) -> bool:
     """Whether a file defines a name as the project's own helper of that name, which has tests of its own."""
     from migrate_agent.tools.closure import canonical
+    from migrate_agent.tools.rewrite.specialise import is_specialised
     from migrate_agent.tools.rewrite.tables.helpers import symbols
 
     symbol = symbols().get(name)
     nodes = [node for node in counted_file(text).tree.body if getattr(node, "name", "") == name] if symbol else []
-    return symbol is not None and bool(nodes) and canonical(nodes[-1]) == canonical(ast.parse(symbol.text).body[-1])
+    if symbol is None or not nodes:
+        return False
+    return canonical(nodes[-1]) == canonical(ast.parse(symbol.text).body[-1]) or is_specialised(name, text)

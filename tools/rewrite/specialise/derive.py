@@ -1,0 +1,303 @@
+"""Finds what can be specialised, until nothing more can, and recognises what was."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cache, lru_cache
+
+import libcst as cst
+from flax import nnx
+
+from migrate_agent.tools.rewrite.specialise.fold import Plan, folded, gives_back, gives_literal, is_idle
+from migrate_agent.tools.rewrite.specialise.signatures import bases, constructor, definition, literal, provider, signature
+from migrate_agent.tools.rewrite.specialise.usage import READ, VARIES, Calls, Usage, calls_in, values_passed
+from migrate_agent.tools.rewrite.tables.helpers import symbols
+from migrate_agent.tools.rewrite.tables.symbols import global_names
+
+KERNELS = "migrate_agent.tools.kernels"
+MODES = frozenset({"deterministic", "use_running_average", "training"})
+"""Attributes that `train()` and `eval()` set from outside."""
+
+
+def derive(usage: Usage) -> dict[str, str]:
+    """Name → text of each helper that the tree needs, specialised to the calls of it. No literal that any call passes otherwise is put in."""
+    found = _Found(usage)
+    while found.grow():
+        pass
+    return found.texts()
+
+
+@dataclass
+class _Found:
+    """What is known to be constant. It only grows: each value that is put in decides more."""
+
+    usage: Usage
+    bound: dict[str, dict[str, str]] = field(default_factory=dict)
+    attributes: dict[str, dict[str, str]] = field(default_factory=dict)
+    idle: frozenset[str] = frozenset()
+    same: frozenset[str] = frozenset()
+    whole: frozenset[str] = frozenset()
+    """Helpers that stay as they are: specialised, nothing but a literal would be left of them, or they would read what a literal has not."""
+
+    def texts(self) -> dict[str, str]:
+        """The texts of the helpers that are reached."""
+        texts: dict[str, str] = {}
+        todo = sorted(self.usage.roots & symbols().keys())
+        while todo:
+            name = todo.pop()
+            if name in texts:
+                continue
+            texts[name] = folded(name, self._plan(name))
+            todo += [need for need in _needs(name, texts[name]) if need in symbols()]
+        return texts
+
+    def grow(self) -> bool:
+        """Put in what is constant by now; whether there was anything new."""
+        before = (repr(self.bound), repr(self.attributes), self.idle, self.same)
+        texts = self.texts()
+        calls = [_calls(text) for text in texts.values()]
+        fixed = self.usage.fixed.union(*(each.fixed for each in calls))
+        passed: dict[str, dict[str, set[str]]] = {}
+        for name, call in (pair for each in calls for pair in each.calls):
+            for parameter, value in values_passed(name, call, self.bound.get(name, ())).items():
+                passed.setdefault(name, {}).setdefault(parameter, set()).add(value)
+        for name in sorted(texts.keys() - fixed):
+            if constants := self._constants(name, passed.get(name, {}), _names_read(texts[name])):
+                self.bound.setdefault(name, {}).update(constants)
+        self._constant_attributes(texts)
+        self._trivial(texts)
+        return before != (repr(self.bound), repr(self.attributes), self.idle, self.same)
+
+    def _plan(self, name: str) -> Plan:
+        dropped = []
+        for callee in sorted(_called(name)):
+            if gone := self.bound.get(provider(callee)):
+                dropped.append((callee, signature(provider(callee)).positional, frozenset(gone)))
+        above = next(filter(None, map(provider, bases(name))), "")
+        if above in self.bound and above not in {callee for callee, *_ in dropped}:
+            dropped.append((above, signature(above).positional, frozenset(self.bound[above])))
+        own = self.bound.get(name, {})
+        attributes = self.attributes.get(name, {})
+        mentioned = _called(name)
+        return Plan(
+            tuple(sorted(own.items())),
+            tuple(sorted(attributes.items())),
+            tuple(dropped),
+            above,
+            self.idle & mentioned,
+            self.same & mentioned,
+        )
+
+    def _constants(self, name: str, passed: Mapping[str, set[str]], read: frozenset[str]) -> dict[str, str]:
+        """Parameter → text of the one literal that all calls pass; any literal where the parameter is not `read` any more."""
+        known = signature(name)
+        if name in self.whole or symbols()[name].position[0] in _kernel_files():
+            return {}
+        given = self.usage.passed.get(name, set())
+        constants = {}
+        for parameter in sorted(known.free - given - self.bound.get(name, {}).keys()):
+            values = set(passed.get(parameter, ()))
+            if name in self.usage.called or not values:
+                values.add(known.defaults.get(parameter, VARIES))
+            if parameter not in read and VARIES not in values - {known.defaults.get(parameter, VARIES)}:
+                constants[parameter] = known.defaults.get(parameter, "None")
+            elif len(values) == 1 and not values & {VARIES, READ} and known.takes(parameter, text := values.pop()):
+                constants[parameter] = text
+        return constants
+
+    def _constant_attributes(self, texts: Mapping[str, str]) -> None:
+        for family in _families(texts):
+            stores = _stores([texts[name] for name in family])
+            outside = _attributes_read({name: text for name, text in texts.items() if name not in family}) | self.usage.attributes | MODES
+            inside = _attributes_loaded([texts[name] for name in family])
+            for name in family:
+                for attribute, value in _literal_attributes(texts[name]).items():
+                    # A number that is read, such as a rate, is what people set on a layer later.
+                    kept = attribute in outside or (_is_number(value) and attribute in inside)
+                    if stores.get(attribute) == 1 and not kept and not _is_of_flax(family, attribute):
+                        for member in family:
+                            self.attributes.setdefault(member, {})[attribute] = value
+
+    def _trivial(self, texts: Mapping[str, str]) -> None:
+        free = {name for name in texts if name not in self.usage.roots | self.usage.fixed}
+        nodes = {name: _function(texts[name]) for name in free}
+        self.idle |= {name for name, node in nodes.items() if node is not None and not node.decorators and is_idle(node)}
+        self.same |= {name for name, node in nodes.items() if node is not None and not node.decorators and gives_back(node)}
+        empty = {name for name, node in nodes.items() if node is not None and gives_literal(node)}
+        for name in self.bound.keys() & (empty | {name for name, text in texts.items() if _has_use_of_literal(text)}):
+            self.whole |= {name}
+            del self.bound[name]
+
+
+@lru_cache(maxsize=20_000)
+def _tree(text: str) -> ast.Module:
+    return ast.parse(text)
+
+
+@lru_cache(maxsize=20_000)
+def _calls(text: str) -> Calls:
+    return calls_in(_tree(text))
+
+
+@cache
+def _called(name: str) -> frozenset[str]:
+    """The helpers that a helper's own text names."""
+    return frozenset(_needs(name, symbols()[name].text))
+
+
+@lru_cache(maxsize=20_000)
+def _needs(name: str, text: str) -> frozenset[str]:
+    symbol = symbols()[name]
+    # What registers itself with a helper, such as its derivative, is named in no text of its.
+    beside = symbol.needs - global_names(symbol.text)
+    return frozenset((global_names(text) | beside) & symbols().keys())
+
+
+@cache
+def _kernel_files() -> frozenset[str]:
+    import importlib
+    import pkgutil
+
+    return frozenset(info.name for info in pkgutil.iter_modules(importlib.import_module(KERNELS).__path__))
+
+
+def _families(texts: Mapping[str, str]) -> list[list[str]]:
+    """Classes that inherit from each other, together."""
+    classes = [name for name in texts if isinstance(definition(name), ast.ClassDef)]
+    root = {name: name for name in classes}
+
+    def find(name: str) -> str:
+        while root[name] != name:
+            name = root[name]
+        return name
+
+    for name in classes:
+        for base in bases(name):
+            if base in root:
+                root[find(name)] = find(base)
+    groups: dict[str, list[str]] = {}
+    for name in sorted(classes):
+        groups.setdefault(find(name), []).append(name)
+    return list(groups.values())
+
+
+def _stores(texts: Iterable[str]) -> dict[str, int]:
+    """Attribute → how often it is set or bound in the classes, under any name."""
+    counts: dict[str, int] = {}
+    for text in texts:
+        for node in ast.walk(_tree(text)):
+            name = ""
+            if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
+                name = node.attr
+            elif isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+                name = node.id
+            elif isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+                name = node.name
+            if name:
+                counts[name] = counts.get(name, 0) + 1
+    return counts
+
+
+def _attributes_loaded(texts: Iterable[str]) -> set[str]:
+    nodes = [node for text in texts for node in ast.walk(_tree(text))]
+    return {node.attr for node in nodes if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)}
+
+
+def _is_number(text: str) -> bool:
+    value = ast.literal_eval(text)
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _attributes_read(texts: Mapping[str, str]) -> set[str]:
+    trees = [_tree(text) for text in texts.values()]
+    nodes = [node for tree in trees for node in ast.walk(tree)]
+    words = {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+    return {node.attr for node in nodes if isinstance(node, ast.Attribute)} | words
+
+
+@lru_cache(maxsize=20_000)
+def _names_read(text: str) -> frozenset[str]:
+    """The names that a function, or the constructor of a class, reads in its body."""
+    node = _tree(text).body[-1]
+    function = constructor(node) if isinstance(node, ast.ClassDef) else node
+    body = function.body if isinstance(function, ast.FunctionDef) else []
+    return frozenset(part.id for statement in body for part in ast.walk(statement) if isinstance(part, ast.Name))
+
+
+@lru_cache(maxsize=20_000)
+def _has_use_of_literal(text: str) -> bool:
+    """Whether a text calls `None` or a number, or reads a part of it: on a path that nothing takes, but that no fold could rule out."""
+    nodes = list(ast.walk(_tree(text)))
+    used = [node.func for node in nodes if isinstance(node, ast.Call)]
+    used += [node.value for node in nodes if isinstance(node, (ast.Subscript, ast.Attribute, ast.Starred))]
+    return any(isinstance(node, ast.Constant) and not isinstance(node.value, (str, bytes)) for node in used)
+
+
+@lru_cache(maxsize=20_000)
+def _literal_attributes(text: str) -> Mapping[str, str]:
+    """Attribute → text of the literal that the constructor sets it to, in a statement that always runs."""
+    node = ast.parse(text).body[-1]
+    function = constructor(node) if isinstance(node, ast.ClassDef) else None
+    found: dict[str, str] = {}
+    for statement in function.body if function is not None else ():
+        if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
+            continue
+        target, value = statement.targets[0], statement.value
+        pairs = [(target, value)]
+        if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
+            pairs = list(zip(target.elts, value.elts, strict=True))
+        for place, given in pairs:
+            text_of = literal(given)
+            if isinstance(place, ast.Attribute) and ast.unparse(place.value) == "self" and text_of is not None:
+                found[place.attr] = text_of
+    return found
+
+
+def _is_of_flax(family: Iterable[str], attribute: str) -> bool:
+    """Whether a class of Flax that a family inherits from knows the attribute."""
+    for name in family:
+        node = definition(name)
+        for base in getattr(node, "bases", []):
+            base = base.value if isinstance(base, ast.Subscript) else base
+            text = ast.unparse(base)
+            if text.startswith("nnx.") and attribute in _flax_source(text.removeprefix("nnx.")):
+                return True
+    return False
+
+
+@cache
+def _flax_source(name: str) -> str:
+    return inspect.getsource(getattr(nnx, name)) if name != "Module" else ""
+
+
+@lru_cache(maxsize=20_000)
+def _function(text: str) -> cst.FunctionDef | None:
+    node = cst.parse_module(text).body[-1]
+    return node if isinstance(node, cst.FunctionDef) else None
+
+
+@lru_cache(maxsize=64)
+def _recognised(text: str) -> Mapping[str, str]:
+    """Helper → the syntax that it has in a file of helpers with these signatures and attributes, were it made from the project's own."""
+    from migrate_agent.tools.closure import canonical  # it reads rewrites itself
+
+    tree = ast.parse(text)
+    nodes = {node.name: node for node in tree.body if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and node.name in symbols()}
+    usage = Usage(set(nodes), attributes=_attributes_read({"": text}))
+    for name, node in nodes.items():
+        function = constructor(node) if isinstance(node, ast.ClassDef) else node
+        arguments = function.args if function is not None else None
+        listed = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs] if arguments is not None else []
+        usage.passed[name] = {argument.arg for argument in listed}
+    return {name: canonical(ast.parse(made).body[-1]) for name, made in derive(usage).items()}
+
+
+def is_specialised(name: str, text: str) -> bool:
+    """Whether a file defines a name as the project's own helper of that name, specialised to some calls of it."""
+    from migrate_agent.tools.closure import canonical
+
+    nodes = [node for node in ast.parse(text).body if getattr(node, "name", "") == name]
+    return len(nodes) == 1 and name in symbols() and canonical(nodes[0]) == _recognised(text).get(name)
