@@ -161,7 +161,6 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "generator": ((n for n in "ab"), "a value of builtins.generator"),
     "random state": (torch.Generator(), "a value of torch"),
     "meta tensor": (torch.empty(2, device="meta"), "without data"),
-    "sparse tensor": (torch.eye(2).to_sparse(), "layout"),
     "object array": (np.array([object()]), "numpy array"),
     "config that holds a lambda": (OpenEnded(act=lambda: 1), "whose act is function"),
     "long text": (list(range(20_000)), "too long"),

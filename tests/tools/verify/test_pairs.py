@@ -17,7 +17,7 @@ from migrate_agent.tools.verify.report.notes import EVALUATES
 
 PAIRS = (*pairs_calls.PAIRS, *pairs_layers.PAIRS, *pairs_lengths.PAIRS, *pairs_models.PAIRS, *pairs_numeric.PAIRS, *pairs_users.PAIRS)
 # Checks that look again, elsewhere, at what another check judges: they may refuse a candidate beside the check that owns the defect.
-AGAIN = frozenset({"configurations_fp64", "gradients_edges", "gradients_native", "second_call"})
+AGAIN = frozenset({"configurations_fp64", "gradients_edges", "gradients_native", "second_call", "second_derivatives"})
 
 
 def _owned() -> dict[str, tuple[Pair, Wrong]]:

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from functools import cache, lru_cache
 
 import libcst as cst
-from flax import nnx
 
 from migrate_agent.tools.rewrite.specialise.fold import Plan, folded, gives_back, gives_literal, is_idle
 from migrate_agent.tools.rewrite.specialise.signatures import bases, constructor, definition, literal, provider, signature
@@ -24,23 +23,29 @@ MODES = frozenset({"deterministic", "use_running_average", "training"})
 
 def derive(usage: Usage) -> dict[str, str]:
     """Name → text of each helper that the tree needs, specialised to the calls of it. No literal that any call passes otherwise is put in."""
-    found = _Found(usage)
-    while found.grow():
-        pass
-    return found.texts()
+    whole: frozenset[str] = frozenset()
+    while True:
+        reduction = _Reduction(usage, whole)
+        while reduction.grow():
+            pass
+        # Only at the end: on the way a text may read parts of a literal that a later step folds.
+        spoilt = reduction.spoilt()
+        if not spoilt:
+            return reduction.texts()
+        whole |= spoilt
 
 
 @dataclass
-class _Found:
+class _Reduction:
     """What is known to be constant. It only grows: each value that is put in decides more."""
 
     usage: Usage
+    whole: frozenset[str]
+    """Helpers that stay as they are: specialised, nothing but a literal would be left of them, or they would read what a literal has not."""
     bound: dict[str, dict[str, str]] = field(default_factory=dict)
     attributes: dict[str, dict[str, str]] = field(default_factory=dict)
     idle: frozenset[str] = frozenset()
     same: frozenset[str] = frozenset()
-    whole: frozenset[str] = frozenset()
-    """Helpers that stay as they are: specialised, nothing but a literal would be left of them, or they would read what a literal has not."""
 
     def texts(self) -> dict[str, str]:
         """The texts of the helpers that are reached."""
@@ -93,18 +98,18 @@ class _Found:
 
     def _constants(self, name: str, passed: Mapping[str, set[str]], read: frozenset[str]) -> dict[str, str]:
         """Parameter → text of the one literal that all calls pass; any literal where the parameter is not `read` any more."""
-        known = signature(name)
+        declared = signature(name)
         if name in self.whole or symbols()[name].position[0] in _kernel_files():
             return {}
-        given = self.usage.passed.get(name, set())
+        by_tree = self.usage.passed.get(name, set())
         constants = {}
-        for parameter in sorted(known.free - given - self.bound.get(name, {}).keys()):
+        for parameter in sorted(declared.free - by_tree - self.bound.get(name, {}).keys()):
             values = set(passed.get(parameter, ()))
             if name in self.usage.called or not values:
-                values.add(known.defaults.get(parameter, VARIES))
-            if parameter not in read and VARIES not in values - {known.defaults.get(parameter, VARIES)}:
-                constants[parameter] = known.defaults.get(parameter, "None")
-            elif len(values) == 1 and not values & {VARIES, READ} and known.takes(parameter, text := values.pop()):
+                values.add(declared.defaults.get(parameter, VARIES))
+            if parameter not in read and VARIES not in values - {declared.defaults.get(parameter, VARIES)}:
+                constants[parameter] = declared.defaults.get(parameter, "None")
+            elif len(values) == 1 and not values & {VARIES, READ} and declared.takes(parameter, text := values.pop()):
                 constants[parameter] = text
         return constants
 
@@ -116,8 +121,8 @@ class _Found:
             for name in family:
                 for attribute, value in _literal_attributes(texts[name]).items():
                     # A number that is read, such as a rate, is what people set on a layer later.
-                    kept = attribute in outside or (_is_number(value) and attribute in inside)
-                    if stores.get(attribute) == 1 and not kept and not _is_of_flax(family, attribute):
+                    needed = attribute in outside or (_is_number(value) and attribute in inside)
+                    if stores.get(attribute) == 1 and not needed and not _is_of_flax(family, attribute):
                         for member in family:
                             self.attributes.setdefault(member, {})[attribute] = value
 
@@ -126,10 +131,13 @@ class _Found:
         nodes = {name: _function(texts[name]) for name in free}
         self.idle |= {name for name, node in nodes.items() if node is not None and not node.decorators and is_idle(node)}
         self.same |= {name for name, node in nodes.items() if node is not None and not node.decorators and gives_back(node)}
-        empty = {name for name, node in nodes.items() if node is not None and gives_literal(node)}
-        for name in self.bound.keys() & (empty | {name for name, text in texts.items() if _has_use_of_literal(text)}):
-            self.whole |= {name}
-            del self.bound[name]
+
+    def spoilt(self) -> frozenset[str]:
+        """Helpers that specialisation makes worse."""
+        texts = self.texts()
+        functions = {name: _function(text) for name, text in texts.items() if name not in self.usage.roots}
+        empty = {name for name, node in functions.items() if node is not None and gives_literal(node)}
+        return frozenset(self.bound.keys() & (empty | {name for name, text in texts.items() if _has_use_of_literal(text)}))
 
 
 @lru_cache(maxsize=20_000)
@@ -270,6 +278,8 @@ def _is_of_flax(family: Iterable[str], attribute: str) -> bool:
 
 @cache
 def _flax_source(name: str) -> str:
+    from flax import nnx  # heavy, and `scan` needs none of it
+
     return inspect.getsource(getattr(nnx, name)) if name != "Module" else ""
 
 
@@ -280,10 +290,8 @@ def _function(text: str) -> cst.FunctionDef | None:
 
 
 @lru_cache(maxsize=64)
-def _recognised(text: str) -> Mapping[str, str]:
-    """Helper → the syntax that it has in a file of helpers with these signatures and attributes, were it made from the project's own."""
-    from migrate_agent.tools.closure import canonical  # it reads rewrites itself
-
+def made_alike(text: str) -> Mapping[str, str]:
+    """Name → the text that each helper of a file has, were it specialised to these signatures and attributes."""
     tree = ast.parse(text)
     nodes = {node.name: node for node in tree.body if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and node.name in symbols()}
     usage = Usage(set(nodes), attributes=_attributes_read({"": text}))
@@ -292,12 +300,4 @@ def _recognised(text: str) -> Mapping[str, str]:
         arguments = function.args if function is not None else None
         listed = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs] if arguments is not None else []
         usage.passed[name] = {argument.arg for argument in listed}
-    return {name: canonical(ast.parse(made).body[-1]) for name, made in derive(usage).items()}
-
-
-def is_specialised(name: str, text: str) -> bool:
-    """Whether a file defines a name as the project's own helper of that name, specialised to some calls of it."""
-    from migrate_agent.tools.closure import canonical
-
-    nodes = [node for node in ast.parse(text).body if getattr(node, "name", "") == name]
-    return len(nodes) == 1 and name in symbols() and canonical(nodes[0]) == _recognised(text).get(name)
+    return derive(usage)

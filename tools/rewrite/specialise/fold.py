@@ -90,15 +90,15 @@ class _Bind(cst.CSTTransformer):
         return updated_node.with_changes(params=self._without(updated_node.params), body=body)
 
     def _without(self, params: cst.Parameters) -> cst.Parameters:
-        def kept(listed: Sequence[cst.Param]) -> list[cst.Param]:
-            left = [param for param in listed if param.name.value not in self.bound]
-            return [param.with_changes(comma=cst.MaybeSentinel.DEFAULT) for param in left]
+        def without(listed: Sequence[cst.Param]) -> list[cst.Param]:
+            rest = [param for param in listed if param.name.value not in self.bound]
+            return [param.with_changes(comma=cst.MaybeSentinel.DEFAULT) for param in rest]
 
-        words = kept(params.kwonly_params)
+        words = without(params.kwonly_params)
         star: Any = params.star_arg
         if not words and isinstance(star, cst.ParamStar):
             star = cst.MaybeSentinel.DEFAULT
-        return params.with_changes(params=kept(params.params), kwonly_params=words, star_arg=star)
+        return params.with_changes(params=without(params.params), kwonly_params=words, star_arg=star)
 
 
 class _Substitute(cst.CSTTransformer):
@@ -147,8 +147,8 @@ class _Fold(cst.CSTTransformer):
 
     def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.BaseExpression:
         func = updated_node.func
-        same = isinstance(func, cst.Name) and func.value in self.plan.same and len(updated_node.args) == 1
-        return updated_node.args[0].value if same else updated_node
+        gives_argument = isinstance(func, cst.Name) and func.value in self.plan.same and len(updated_node.args) == 1
+        return updated_node.args[0].value if gives_argument else updated_node
 
     def leave_Comparison(self, original_node: cst.Comparison, updated_node: cst.Comparison) -> cst.BaseExpression:
         if len(updated_node.comparisons) != 1:
@@ -191,27 +191,27 @@ class _Fold(cst.CSTTransformer):
         if not isinstance(statement, cst.SimpleStatementLine):
             return [statement]
         parts = [part for small in statement.body for part in self._single(small)]
-        kept = [part for part in parts if not self._is_nothing(part)]
-        if len(kept) == len(statement.body) and all(new is old for new, old in zip(kept, statement.body, strict=True)):
+        remaining = [part for part in parts if not self._is_nothing(part)]
+        if len(remaining) == len(statement.body) and all(new is old for new, old in zip(remaining, statement.body, strict=True)):
             return [statement]
-        first = [statement.with_changes(body=[part.with_changes(semicolon=cst.MaybeSentinel.DEFAULT)]) for part in kept[:1]]
-        return [*first, *(cst.SimpleStatementLine([part.with_changes(semicolon=cst.MaybeSentinel.DEFAULT)]) for part in kept[1:])]
+        first = [statement.with_changes(body=[part.with_changes(semicolon=cst.MaybeSentinel.DEFAULT)]) for part in remaining[:1]]
+        return [*first, *(cst.SimpleStatementLine([part.with_changes(semicolon=cst.MaybeSentinel.DEFAULT)]) for part in remaining[1:])]
 
     def _decided(self, statement: cst.If) -> list[cst.BaseStatement]:
         value = _value(statement.test)
-        otherwise = statement.orelse
+        alternative = statement.orelse
         if value is None:
-            if not isinstance(otherwise, cst.If):
+            if not isinstance(alternative, cst.If):
                 return [statement]
-            rest = self._decided(otherwise)
+            rest = self._decided(alternative)
             if len(rest) == 1 and isinstance(rest[0], cst.If):
                 return [statement.with_changes(orelse=rest[0])]
             return [statement.with_changes(orelse=cst.Else(cst.IndentedBlock(rest)) if rest else None)]
         if value[0]:
             return _statements(statement.body)
-        if otherwise is None:
+        if alternative is None:
             return []
-        return self._decided(otherwise) if isinstance(otherwise, cst.If) else _statements(otherwise.body)
+        return self._decided(alternative) if isinstance(alternative, cst.If) else _statements(alternative.body)
 
     def _single(self, small: cst.BaseSmallStatement) -> list[cst.BaseSmallStatement]:
         """Several assignments in one as one each, where an attribute among them goes."""
@@ -222,10 +222,10 @@ class _Fold(cst.CSTTransformer):
             return [small]
         pairs = [(place.value, given.value) for place, given in zip(target.elements, value.elements, strict=True)]
         own = [(place, given) for place, given in pairs if isinstance(place, cst.Attribute)]
-        kept = [(place, given) for place, given in own if place.attr.value not in self.attributes]
-        if len(own) < len(pairs) or len(kept) == len(own):
+        remaining = [(place, given) for place, given in own if place.attr.value not in self.attributes]
+        if len(own) < len(pairs) or len(remaining) == len(own):
             return [small]
-        return [cst.Assign([cst.AssignTarget(place)], given) for place, given in kept]
+        return [cst.Assign([cst.AssignTarget(place)], given) for place, given in remaining]
 
     def _is_nothing(self, part: cst.BaseSmallStatement) -> bool:
         if isinstance(part, cst.Assign) and len(part.targets) == 1:
@@ -258,8 +258,8 @@ def _is_test(node: cst.BaseExpression) -> bool:
 def _compare(operator: cst.BaseCompOp, left: Any, right: Any) -> bool | None:
     if isinstance(operator, (cst.Is, cst.IsNot)):
         # Two literals of other kinds are compared by identity nowhere.
-        same = left is right if left is None or right is None or isinstance(left, bool) or isinstance(right, bool) else None
-        return same if same is None else same == isinstance(operator, cst.Is)
+        identical = left is right if left is None or right is None or isinstance(left, bool) or isinstance(right, bool) else None
+        return identical if identical is None else identical == isinstance(operator, cst.Is)
     if isinstance(operator, (cst.Equal, cst.NotEqual)):
         return bool(left == right) == isinstance(operator, cst.Equal)
     return None
@@ -268,17 +268,17 @@ def _compare(operator: cst.BaseCompOp, left: Any, right: Any) -> bool | None:
 def _without_arguments(call: cst.Call, positional: Sequence[str], gone: frozenset[str]) -> cst.Call:
     if any(argument.star for argument in call.args):
         return call
-    kept, place = [], 0
+    remaining, place = [], 0
     for argument in call.args:
         name = argument.keyword.value if argument.keyword else positional[place] if place < len(positional) else ""
         place += argument.keyword is None
         if name not in gone:
-            kept.append(argument)
-    if len(kept) == len(call.args):
+            remaining.append(argument)
+    if len(remaining) == len(call.args):
         return call
-    if kept:
-        kept[-1] = kept[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
-    return call.with_changes(args=kept)
+    if remaining:
+        remaining[-1] = remaining[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
+    return call.with_changes(args=remaining)
 
 
 def _idle_methods(module: cst.Module) -> frozenset[str]:
@@ -361,14 +361,14 @@ class _Docstrings(cst.CSTTransformer):
     def _pruned(self, line: str) -> str | None:
         if not any(f"`{name}`" in line for name in self.gone):
             return line
-        kept = [self._clauses(sentence) for sentence in re.split(r"(?<=\.)\s+", line.strip())]
-        rest = " ".join(filter(None, kept))
+        remaining = [self._clauses(sentence) for sentence in re.split(r"(?<=\.)\s+", line.strip())]
+        rest = " ".join(filter(None, remaining))
         return line[: len(line) - len(line.lstrip())] + rest if rest else None
 
     def _clauses(self, sentence: str) -> str:
         """The sentence without the clauses that speak of what is gone; "" where its first one does."""
         clauses = sentence.split("; ")
-        kept = [clause for clause in clauses if not any(f"`{name}`" in clause for name in self.gone)]
-        if not kept or kept[0] != clauses[0]:
+        remaining = [clause for clause in clauses if not any(f"`{name}`" in clause for name in self.gone)]
+        if not remaining or remaining[0] != clauses[0]:
             return ""
-        return "; ".join(kept).rstrip(".") + ("." if sentence.endswith(".") else "")
+        return "; ".join(remaining).rstrip(".") + ("." if sentence.endswith(".") else "")

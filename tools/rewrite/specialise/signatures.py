@@ -49,8 +49,8 @@ def definition(name: str) -> ast.FunctionDef | ast.ClassDef | None:
 def bases(name: str) -> tuple[str, ...]:
     """The helpers that a class inherits from directly."""
     node = definition(name)
-    found = (base.value if isinstance(base, ast.Subscript) else base for base in getattr(node, "bases", []))
-    return tuple(base.id for base in found if isinstance(base, ast.Name) and base.id in symbols())
+    plain = (base.value if isinstance(base, ast.Subscript) else base for base in getattr(node, "bases", []))
+    return tuple(base.id for base in plain if isinstance(base, ast.Name) and base.id in symbols())
 
 
 @cache

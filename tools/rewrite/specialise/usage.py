@@ -42,13 +42,13 @@ class Calls:
 
 def values_passed(name: str, call: ast.Call, gone: Collection[str] = ()) -> dict[str, str]:
     """Parameter → text of the literal that a call of a helper passes, or `VARIES`; parameters that are `gone` stand in no call any more."""
-    known = signature(name)
+    declared = signature(name)
     if _is_open(call):
-        return dict.fromkeys(known.names, VARIES)
-    positional = [parameter for parameter in known.positional if parameter not in gone]
-    given = dict(zip(positional, map(_kind, call.args), strict=False))
-    given |= {word.arg: _kind(word.value) for word in call.keywords if word.arg}
-    return {parameter: given.get(parameter) or known.defaults.get(parameter) or VARIES for parameter in known.names - set(gone)}
+        return dict.fromkeys(declared.names, VARIES)
+    positional = [parameter for parameter in declared.positional if parameter not in gone]
+    arguments = dict(zip(positional, map(_kind, call.args), strict=False))
+    arguments |= {word.arg: _kind(word.value) for word in call.keywords if word.arg}
+    return {parameter: arguments.get(parameter) or declared.defaults.get(parameter) or VARIES for parameter in declared.names - set(gone)}
 
 
 def _kind(argument: ast.expr) -> str:
@@ -80,10 +80,10 @@ def usage_of(texts: Iterable[str], roots: Collection[str], fixed: Collection[str
 
 
 def _given(name: str, call: ast.Call) -> set[str]:
-    known = signature(name)
+    declared = signature(name)
     if _is_open(call):
-        return set(known.names)
-    return {*known.positional[: len(call.args)], *(word.arg for word in call.keywords if word.arg)}
+        return set(declared.names)
+    return {*declared.positional[: len(call.args)], *(word.arg for word in call.keywords if word.arg)}
 
 
 def calls_of(tree: ast.AST) -> Iterator[tuple[str, ast.Call]]:
@@ -121,14 +121,14 @@ def _constructor_calls(owner: ast.ClassDef, calls: Calls) -> None:
 
 def _harmless(tree: ast.AST, user: bool) -> set[int]:
     """Names that call a helper, ask for its kind, annotate, or stand for a base of another helper."""
-    found: set[int] = set()
+    names: set[int] = set()
 
     def add(node: ast.AST | None) -> None:
-        found.update(id(part) for part in ast.walk(node) if isinstance(part, ast.Name)) if node is not None else None
+        names.update(id(part) for part in ast.walk(node) if isinstance(part, ast.Name)) if node is not None else None
 
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
-            found.add(id(node.func))
+            names.add(id(node.func))
             if isinstance(node.func, ast.Name) and node.func.id in ("isinstance", "issubclass"):
                 add(node.args[-1] if node.args else None)
         elif isinstance(node, (ast.AnnAssign, ast.arg)):
@@ -138,4 +138,4 @@ def _harmless(tree: ast.AST, user: bool) -> set[int]:
         elif isinstance(node, ast.ClassDef) and not user:
             for base in node.bases:
                 add(base)
-    return found
+    return names

@@ -95,6 +95,14 @@ def symbols() -> Mapping[str, Symbol]:
     return by_name
 
 
+@cache
+def of_programs() -> frozenset[str]:
+    """The symbols that only training scripts use."""
+    folder = importlib.import_module(FOLDERS[-1])
+    files = {info.name for info in pkgutil.iter_modules(folder.__path__)}
+    return frozenset(name for name, symbol in symbols().items() if symbol.position[0] in files)
+
+
 def _registries(statement: ast.stmt) -> list[str]:
     """The functions of the same file that a decorator registers this one with: `f` of `@f.defjvp`."""
     decorators = [d.func if isinstance(d, ast.Call) else d for d in getattr(statement, "decorator_list", [])]

@@ -17,11 +17,12 @@ from migrate_agent.tests.sampling import one_in
 from migrate_agent.tests.tools.vendored import modules
 from migrate_agent.tests.tools.vendored.exclusions import EXCLUDED
 from migrate_agent.tools.rewrite.assemble.formatting import format_python
-from migrate_agent.tools.rewrite.specialise import is_specialised, render_specialised
+from migrate_agent.tools.rewrite.specialise import render_specialised
 from migrate_agent.tools.rewrite.specialise.derive import derive
 from migrate_agent.tools.rewrite.specialise.signatures import provider, signature
 from migrate_agent.tools.rewrite.specialise.usage import Usage
 from migrate_agent.tools.rewrite.tables.helpers import file_text, rngs_of, symbols, with_texts
+from migrate_agent.tools.verify.evidence.copied_helpers import is_specialised
 
 TABLE = [
     ("gelu(x)", "gelu", ["jax.nn.gelu(promote_half(input), approximate=False)"], ["approximate: str"]),

@@ -35,13 +35,13 @@ def _judge_exact(name: str, roles: tuple[Role, ...], optional: tuple[Role, ...],
     return verdict("numeric", name, chain(output_differences(results, *roles, *accepted), buffers), UNPAIRED)
 
 
-def _native(name: str, *roles: Role, narrow: bool | None, kinks: bool = False) -> Check:
+def _native(name: str, *roles: Role, narrow: bool | None, kinks: bool = False, later: int = 0) -> Check:
     """A check in the dtypes of a user's run: at most twice torch's own error against its float64 answer, plus the floors of `tolerances`.
 
     It applies where torch's own run computes in bfloat16 or float16 (`narrow`), where it does not, or in either case (None). Dtypes have to agree.
-    With `kinks`, what rounding across a comparison does to torch's own answer counts too.
+    With `kinks`, what rounding across a comparison does to torch's own answer counts too. `later`: how much later than others it comes.
     """
-    return Check("numeric", name, partial(_judge_native, name, roles, narrow, kinks), cost=NEW_PROCESS)
+    return Check("numeric", name, partial(_judge_native, name, roles, narrow, kinks), cost=NEW_PROCESS + later)
 
 
 def _judge_native(name: str, roles: tuple[Role, ...], narrow: bool | None, kinks: bool, results: Results) -> Verdict | None:
@@ -66,7 +66,7 @@ CHECKS = (
     # What float64 cannot show: a cast in the wrong place, a sum in a narrower dtype than torch's.
     _native("forward_fp32", Role.SEED, Role.SHAPE, Role.LONG, narrow=False),
     # An offset, tiny and huge values, rows of zeros: a variance of one pass is right in float64, and drowns in float32.
-    _native("edges_fp32", Role.EDGE, narrow=False, kinks=True),
+    _native("edges_fp32", Role.EDGE, narrow=False, kinks=True, later=1),
     _native("forward_bf16", Role.SEED, narrow=True),
     # What only training runs, as statistics of a batch, a cast there moves by less than gradients are compared by.
     _native("training_native", Role.GRADIENT, narrow=None),

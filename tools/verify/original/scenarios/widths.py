@@ -33,7 +33,7 @@ def narrow_inputs(writer: ScenarioWriter) -> None:
     """Add calls in which parameters and inputs are narrow, and one in which the inputs alone are, as far as torch takes them."""
     leaves = writer.original.leaves
     narrow = [leaf.dtype == "float32" for leaf in leaves]
-    if not any(narrow) or any(leaf.dtype in WIDTHS for leaf in leaves):
+    if not any(narrow) or any(leaf.dtype in WIDTHS for leaf in leaves) or _has_unsaved_floats(writer):
         return
     _keep_state(writer, NARROWED, {name: rounded(value) for name, value in writer.states[0].items()})
     values = [rounded(value) if moves else value for value, moves in zip(writer.values(0), narrow, strict=True)]
@@ -47,6 +47,13 @@ def narrow_inputs(writer: ScenarioWriter) -> None:
             if label == "float16" and any(leaf.dtype == "bool" for leaf in leaves):
                 hidden = [np.zeros_like(value) if leaf.dtype == "bool" else value for value, leaf in zip(values, leaves, strict=True)]
                 writer.attempt("narrow-float16-masked", Role.NARROW, NARROWED, hidden, **how)
+
+
+def _has_unsaved_floats(writer: ScenarioWriter) -> bool:
+    """Whether torch casts buffers that are in no checkpoint: which of a port's variables stand for them is not known."""
+    module = writer.original.native
+    saved = module.state_dict().keys()
+    return any(buffer.is_floating_point() and name not in saved for name, buffer in module.named_buffers())
 
 
 def rounded(value: Array) -> Array:
