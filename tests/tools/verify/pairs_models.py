@@ -125,13 +125,16 @@ class Block(nnx.Module):
         self.attn, self.proj = linear(d, 3 * d, rngs), linear(d, d, rngs)
         self.fc, self.out = linear(d, 4 * d, rngs), linear(4 * d, d, rngs)
         self.drop = nnx.Dropout(p, rngs=rngs)
+        self.rngs, self.deterministic = rngs, False
 
     def __call__(self, x):
         B, T, C = x.shape
         q, k, v = (t.reshape(B, T, self.heads, -1).swapaxes(1, 2) for t in jnp.split(self.attn(self.ln_1(x)), 3, axis=-1))
         att = q @ k.swapaxes(-2, -1) / math.sqrt(C // self.heads)
         att = jax.nn.softmax(jnp.where(jnp.tril(jnp.ones((T, T), bool)), att, -jnp.inf), axis=-1)
-        y = self.drop(att) @ v
+        if self.p and not self.deterministic:
+            att = jnp.where(jax.random.bernoulli(self.rngs.dropout(), 1 - self.p, att.shape), att / (1 - self.p), 0.0)
+        y = att @ v
         x = x + self.drop(self.proj(y.swapaxes(1, 2).reshape(B, T, C)))
         return x + self.drop(self.out(jax.nn.gelu(self.fc(self.ln_2(x)), approximate=False)))
 

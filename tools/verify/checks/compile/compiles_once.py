@@ -11,7 +11,6 @@ from migrate_agent.tools.verify.contract.scenario import Role, Scenario
 from migrate_agent.tools.verify.evidence.candidate import Results
 
 MOST_NAMES = 5
-COUNTED = (Role.SEED, Role.EDGE, Role.SHAPE, Role.LONG, Role.NARROW)
 
 
 def judge(results: Results) -> Verdict | None:
@@ -23,9 +22,8 @@ def judge(results: Results) -> Verdict | None:
         return None
     if not contract["stable"]:
         return Verdict("compile", "compiles_once", "fail", detail=_told(contract))
-    # Seeds and edges of one example share a program; every other shape and dtype needs its own.
-    answered = [scenario for scenario, answer in results.answers(*COUNTED, kind="native") if not answer.error]
-    expected = len({_form(scenario) for scenario in answered})
+    # Seeds and edges of one example share a program; every other shape, dtype and mode needs its own, also where the call raises.
+    expected = len({_form(scenario) for scenario, _ in results.answers(kind="native")})
     count = int(results.native["compilations"])
     return Verdict("compile", "compiles_once", "pass" if count <= expected else "fail", float(count), float(expected))
 
@@ -33,7 +31,15 @@ def judge(results: Results) -> Verdict | None:
 def _form(scenario: Scenario) -> tuple[object, ...]:
     """What a program of its own is compiled for."""
     shape = scenario.name if scenario.role in (Role.SHAPE, Role.LONG) else ""
-    return scenario.example, shape, tuple(scenario.leaf_dtypes), scenario.conditions.width
+    return (
+        scenario.example,
+        scenario.mode,
+        scenario.gradient,
+        scenario.drawing,
+        shape,
+        tuple(scenario.leaf_dtypes),
+        scenario.conditions.width,
+    )
 
 
 def _told(facts: Mapping[str, Any]) -> str:

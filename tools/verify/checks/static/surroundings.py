@@ -14,13 +14,12 @@ from migrate_agent.tools.verify.evidence.candidate import Results
 from migrate_agent.tools.verify.evidence.own_code import own_lines
 from migrate_agent.tools.verify.evidence.parsed_source import Source, bindings, dotted, judged, once, uses, within
 
+# `lax.platform_dependent` is not among them: the check `kernels` compares its sides.
 PLATFORM = tuple(
     f"jax.{name}"
     for name in """default_backend devices local_devices device_count local_device_count process_index process_count process_indices
     lax.axis_index lib.xla_bridge host_count host_id""".split()
 )
-BRANCH, KERNEL = "jax.lax.platform_dependent", "jax.experimental.pallas.pallas_call"
-"""A branch by platform belongs to a file with a kernel: there the check `kernels` compares both of its sides."""
 OTHERS = tuple(
     """time datetime.datetime.now datetime.datetime.utcnow datetime.datetime.today datetime.date.today platform sys.platform
     sys.version_info sys.version threading uuid.uuid1 uuid.uuid4 secrets jax.__version__ jax.version flax.__version__""".split()
@@ -39,12 +38,10 @@ def judge(results: Results) -> Verdict:
 def find(source: Source) -> Iterator[tuple[int, str]]:
     """(line, message) of each use."""
     own, placed = own_lines(source), _placed(source)
-    has_kernel = any(within(use.name, (KERNEL,)) for use in uses(source))
-    platform = PLATFORM if has_kernel else (*PLATFORM, BRANCH)
     for use in uses(source):
         if use.line in own and within(use.name, OTHERS):
             yield use.line, f"asks for {use.name}, which is no argument of the model"
-        elif use.line in own and within(use.name, platform) and use.line not in placed:
+        elif use.line in own and within(use.name, PLATFORM) and use.line not in placed:
             yield use.line, f"asks for {use.name}: what it computes on another platform is compared with nothing"
     for name, line in _kept(source.tree):
         if line in own:
