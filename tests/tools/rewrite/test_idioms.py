@@ -33,7 +33,13 @@ def _calls(path: Path) -> Calls:
 
 
 CALLS = {path.stem: _calls(path) for path in sorted(FIXTURES.glob("*.py"))}
-CASES = [(module, name) for module, calls in CALLS.items() for name in calls]
+QUICK_EACH = 2
+"""So many classes of each fixture are quick tests; CI runs the rest."""
+CASES = [
+    pytest.param(module, name, marks=[] if place < QUICK_EACH else pytest.mark.ci)
+    for module, calls in CALLS.items()
+    for place, name in enumerate(calls)
+]
 TRAINED = frozenset({"inherited", "own_train", "parametrised", "reversible", "state"})
 """Fixtures that are run in training mode, in which their state changes."""
 

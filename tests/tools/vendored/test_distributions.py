@@ -30,6 +30,7 @@ class Case(NamedTuple):
     value: Any
 
 
+QUICK = frozenset({"Normal", "Uniform", "Bernoulli", "Categorical", "MultivariateNormal"})
 CASES = [
     Case("Normal", {"loc": A, "scale": B}, {"loc": 0.0, "scale": B}, A),
     Case("LogNormal", {"loc": A, "scale": B}, {"loc": B, "scale": 1.5}, B),
@@ -83,7 +84,13 @@ def each(convert: Any, arguments: dict[str, Any]) -> dict[str, Any]:
     return {name: value if isinstance(value, float) else convert(value) for name, value in arguments.items()}
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.name}-{'-'.join(case.arguments)}")
+def _label(case: Case) -> str:
+    return f"{case.name}-{'-'.join(case.arguments)}"
+
+
+@pytest.mark.parametrize(
+    "case", [pytest.param(case, id=_label(case), marks=[] if case.name in QUICK else pytest.mark.ci) for case in CASES]
+)
 def test_as_torch(case: Case) -> None:
     from migrate_agent.tools.vendored.distributions import kl_divergence
 
