@@ -108,6 +108,7 @@ def run_step(row: Mapping[str, Any], inputs: Mapping[str, str], tmp_path: Path, 
     return subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.ci
 def test_the_action_checks(repo: Path, tmp_path: Path) -> None:
     inputs = {"repo": "repo", "sandbox": "process", "modules": "a.py:Alpha\n\nb.py:Beta\n", "arguments": "--list --versions"}
     held = run_step(step("Check"), inputs, tmp_path)
@@ -143,6 +144,7 @@ def test_the_action_installs_what_is_asked(tmp_path: Path) -> None:
     assert given[-5:] == ["--extra-index-url", "https://download.pytorch.org/whl/cpu", "--requirement", "./needs all.txt", str(ROOT)]
 
 
+@pytest.mark.ci
 def test_the_gitlab_job_checks(repo: Path, tmp_path: Path) -> None:
     job = yaml.safe_load(GITLAB.read_text())["migrate-agent-check"]
     values = {name: str(value) for name, value in job["variables"].items() if name.startswith("MIGRATE_AGENT")}
@@ -161,6 +163,7 @@ def test_the_gitlab_job_checks(repo: Path, tmp_path: Path) -> None:
     assert {unit["name"]: unit["status"] for unit in json.loads(report.read_text())["units"]} == {"Alpha": "stale", "Beta": "stale"}
 
 
+@pytest.mark.ci
 def test_the_hooks_check(repo: Path, tmp_path: Path) -> None:
     hooks = repository(tmp_path / "project", {HOOKS.name: HOOKS.read_text()})
     revision = git(hooks, "rev-parse", "HEAD")

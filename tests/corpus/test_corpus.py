@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from migrate_agent.tests.sampling import first_quick
 from migrate_agent.evals.mutation import corpus
 from migrate_agent.sandbox.process import ProcessSandbox
 from migrate_agent.tests.tools.verify.harness import told
@@ -122,7 +123,7 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ProcessSa
         yield sandbox, tmp_path_factory.mktemp("corpus")
 
 
-@pytest.mark.parametrize("name", corpus.FAST)
+@pytest.mark.parametrize("name", first_quick(8, corpus.FAST))
 def test_verdict(name: str, judged: tuple[ProcessSandbox, Path]) -> None:
     sandbox, folder = judged
     case = CASES[name]

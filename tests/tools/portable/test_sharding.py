@@ -10,6 +10,7 @@ import pytest
 
 from migrate_agent.sandbox import open_sandbox
 from migrate_agent.sandbox.base import Sandbox
+from migrate_agent.tests.sampling import first_quick
 from migrate_agent.tests.tools.portable.units import ahead, needs_compiler
 from migrate_agent.tools.portable import sharding
 from migrate_agent.tools.portable.ahead import Target, Variant
@@ -97,7 +98,7 @@ def test_optimisers_lie_where_their_parameters_do_and_inputs_share_the_batch() -
         proposal.specs(rows, 6)
 
 
-@pytest.mark.parametrize("axes", ["data=4,model=2", "fsdp=8"])
+@pytest.mark.parametrize("axes", first_quick(1, ["data=4,model=2", "fsdp=8"]))
 def test_a_sharded_step_is_that_of_one_device(tmp_path: Path, sandbox: Sandbox, axes: str) -> None:
     with ahead(tmp_path, sandbox, "plain", shape="3, 16", width=16) as unit:
         (facts,) = unit.facts([Variant()], ["forward"])

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from migrate_agent.tests.sampling import first_quick
 from migrate_agent.tools.record import load_recording
 from migrate_agent.tools.record.command import record_command
 from migrate_agent.tools.types import Recording
@@ -79,7 +80,7 @@ def run(inventory: Any, arguments: Sequence[str], folder: Path) -> Recording:
     return record_command(inventory, [sys.executable, *arguments], folder, save_seconds=0)
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", first_quick(3, COMMANDS))
 def test_modules_are_recorded(name: str, repository: Any, tmp_path: Path) -> None:
     arguments, problem = COMMANDS[name]
     found = run(repository(FILES), arguments, tmp_path / "out")

@@ -17,6 +17,8 @@ from flax import nnx
 from migrate_agent.tests.tools.compiling import unoptimised
 from migrate_agent.tests.tools.rewrite.migrating import Calls, Migrated, compare, migrated
 
+pytestmark = pytest.mark.ci  # all fixtures are rewritten at once, which takes its time; each rule has quick cases of its own
+
 FIXTURES = Path(__file__).with_name("fixtures") / "idioms"
 
 
@@ -33,13 +35,7 @@ def _calls(path: Path) -> Calls:
 
 
 CALLS = {path.stem: _calls(path) for path in sorted(FIXTURES.glob("*.py"))}
-QUICK_EACH = 2
-"""So many classes of each fixture are quick tests; CI runs the rest."""
-CASES = [
-    pytest.param(module, name, marks=[] if place < QUICK_EACH else pytest.mark.ci)
-    for module, calls in CALLS.items()
-    for place, name in enumerate(calls)
-]
+CASES = [(module, name) for module, calls in CALLS.items() for name in calls]
 TRAINED = frozenset({"inherited", "own_train", "parametrised", "reversible", "state"})
 """Fixtures that are run in training mode, in which their state changes."""
 

@@ -13,6 +13,7 @@ import pytest
 
 from migrate_agent.evals.mutation import corpus
 from migrate_agent.sandbox.process import ProcessSandbox
+from migrate_agent.tests.sampling import first_quick
 from migrate_agent.tests.tools.verify.harness import Pair, check_pair, told
 from migrate_agent.tests.tools.verify.pairs_layers import MLP
 from migrate_agent.tools.harness.jax_side.errors import describe_error
@@ -73,7 +74,7 @@ def test_original_that_does_not_run_leaves_the_unit_unverified(name: str, sandbo
     assert words in only(evidence, "unverified")
 
 
-@pytest.mark.parametrize("name", CANDIDATES)
+@pytest.mark.parametrize("name", first_quick(3, CANDIDATES))
 def test_candidate_that_does_not_run_fails(name: str, sandbox: ProcessSandbox, tmp_path: Path) -> None:
     old, new, words = CANDIDATES[name]
     evidence = check_pair(SMALL, SMALL.candidate().replace(old, new), sandbox, tmp_path, seconds=8.0)
@@ -221,7 +222,7 @@ GARBLED: dict[str, tuple[Callable[[Any], Any], Callable[[bytes], bytes]]] = {
 }
 
 
-@pytest.mark.parametrize("name", GARBLED)
+@pytest.mark.parametrize("name", first_quick(3, GARBLED))
 def test_garbled_results_never_pass_and_stop_nothing(name: str, sandbox: ProcessSandbox, tmp_path: Path) -> None:
     evidence = check_pair(SMALL, SMALL.candidate(), Garbler(sandbox, *GARBLED[name]), tmp_path)  # type: ignore[arg-type]
     assert evidence.status != "verified", told(evidence)

@@ -44,7 +44,7 @@ def double_precision() -> Iterator[None]:
 
 def in_scope() -> list[Any]:
     left_out = exclusions.EXCLUDED.keys() | exclusions.MISSING.keys() | exclusions.WRONG.keys()
-    return one_in(6, ((full_name(entry), entry) for entry in op_db if not {entry.name, full_name(entry)} & left_out))
+    return one_in(24, ((full_name(entry), entry) for entry in op_db if not {entry.name, full_name(entry)} & left_out), ci=6)
 
 
 @pytest.mark.parametrize("entry", in_scope())

@@ -80,6 +80,7 @@ def shape(tensor: torch.Tensor) -> jax.ShapeDtypeStruct:
     return jax.ShapeDtypeStruct(tuple(tensor.shape), jnp.dtype(str(tensor.dtype).removeprefix("torch.")))  # type: ignore[no-untyped-call]
 
 
+@pytest.mark.ci
 def test_dtypes(tmp_path: Path) -> None:
     wanted = calls()
     assert len(wanted) > 500
