@@ -429,10 +429,12 @@ def loss(outputs: Sequence[Any], targets: Mapping[int, Array]) -> torch.Tensor:
 def squared_gradients(value: torch.Tensor, module: Any, leaves: Sequence[torch.Tensor]) -> torch.Tensor:
     """Half the squared length of the gradient of `value` by the inputs, or by the parameters where no input has one (scalar).
 
-    A sum over all elements is the same in every layout of the parameters. Raises where torch cannot differentiate twice.
+    A sum over all elements is the same in every layout of the parameters. Raises where torch cannot differentiate twice, or nothing once.
     """
     by = [leaf for leaf in leaves if leaf.requires_grad] or [parameter for parameter in module.parameters() if parameter.requires_grad]
-    gradients = torch.autograd.grad(value, by, create_graph=True, allow_unused=True) if value.requires_grad and by else ()
+    if not by:
+        raise ValueError("neither an input nor a parameter has a gradient, so there is no second one")
+    gradients = torch.autograd.grad(value, by, create_graph=True, allow_unused=True) if value.requires_grad else ()
     return sum((0.5 * (gradient**2).sum() for gradient in gradients if gradient is not None), torch.zeros(()))
 
 
