@@ -2,7 +2,8 @@
 
 A right rewrite is a JAX module in a file of its own; its docstring says in its first line what it is, and below, as `key: value` lines,
 which `original` it stands for (a file of `originals/`, whose docstring holds the examples, `call: …` and `method: name(…)`) and its `family`.
-The unit is the class `M`; of an original with `kind: function` it is the function `f`.
+The unit is the class `M`; of an original with `kind: function` it is the function `f`. Classes in lines `unit: …` are units of their own, which
+were not verified.
 
 A wrong rewrite or a cheat is a list of edits of a right rewrite: a row `[[case]]` of `wrong/<original>.toml` with `name`, `title`, `family`,
 the `place` of the divergence, `from` (the right rewrite's name), and `old` and `new`, or several `[[case.edit]]` with these two. Each `old`
@@ -35,7 +36,7 @@ SELF = "the unit itself"
 CASE_KEYS = {"original", "family", "place", "only", "skip", "port"}
 ROW_KEYS = {"name": True, "title": True, "family": True, "place": False, "only": False, "skip": False, "from": True}
 """Facts of a row of a table, and whether each must be there; beside them it has `old` and `new`, or `edit`."""
-ORIGINAL_KEYS = {"kind", "init", "call", "method", "setup", "train", "domain"}
+ORIGINAL_KEYS = {"kind", "unit", "init", "call", "method", "setup", "train", "domain"}
 DOCSTRING = re.compile(r'\Ar?"""(.+?)"""\n*', re.DOTALL)
 CASE_SECONDS = 120.0
 LOCALISED = frozenset(
@@ -66,6 +67,7 @@ class Original:
     source: str
     examples: tuple[Example, ...]
     unit: Unit = UNIT
+    others: tuple[Unit, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -173,7 +175,7 @@ def _original(path: Path) -> Original:
         Example(unit.id, init, call.removesuffix(")") if name else call, setup, domain=domain, train=train, method=name)
         for name, call in calls
     )
-    return Original(path.stem, title, source, examples, unit)
+    return Original(path.stem, title, source, examples, unit, tuple(replace(UNIT, name=name) for name in facts.get("unit", ())))
 
 
 def _case(kind: Kind, path: Path) -> Case:
@@ -233,9 +235,9 @@ def write_trees(original: Original, candidate: str, folder: Path) -> tuple[Path,
     return theirs, ours
 
 
-def inventory(root: Path, unit: Unit = UNIT) -> Inventory:
+def inventory(root: Path, unit: Unit = UNIT, others: Sequence[Unit] = ()) -> Inventory:
     """The inventory of an original's tree."""
-    return Inventory(root, (SourceFile("model.py", "model", "model_jax.py", "model_jax", True),), (unit,))
+    return Inventory(root, (SourceFile("model.py", "model", "model_jax.py", "model_jax", True),), (*others, unit))
 
 
 def with_rngs(example: Example) -> Example:
@@ -250,7 +252,8 @@ def verify_case(original: Original, candidate: str, sandbox: Sandbox, folder: Pa
     options = options or Options(limits=Limits(seconds=CASE_SECONDS))
     translated = [with_rngs(example) for example in original.examples]
     unit = original.unit
-    return verify(unit, original.examples, translated, theirs, ours, inventory(theirs, unit), sandbox, folder / "work", options)
+    files = inventory(theirs, unit, original.others)
+    return verify(unit, original.examples, translated, theirs, ours, files, sandbox, folder / "work", options)
 
 
 def named_place(evidence: Evidence) -> str | None:

@@ -131,7 +131,9 @@ in so few that about so many operators run."""
 
 PART_MODES: Final = 2
 ATTRIBUTES: Final = 8
-"""So many submodules are each set to the other mode alone, and so many attributes are looked at that may be set after construction."""
+ATTRIBUTE_CALLS: Final = 3
+"""So many submodules are each set to the other mode alone, so many attributes are looked at that may be set after construction, and so many calls
+show them, where one hides another."""
 
 QUIET: Final = 8
 QUIET_TIMES: Final = (16.0, 1 / 16, 1000.0, 1 / 1000)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from migrate_agent.tools.harness.common.choices import choices
 from migrate_agent.tools.harness.common.reach import Reached, heard, union
@@ -17,6 +17,9 @@ from migrate_agent.tools.verify.evidence.candidate import Results
 from migrate_agent.tools.verify.evidence.copied_helpers import is_copied
 from migrate_agent.tools.verify.evidence.counted_file import Missed, branches, counted_file
 from migrate_agent.tools.verify.evidence.stubs import may_go, stubbed
+
+if TYPE_CHECKING:
+    from migrate_agent.tools.closure import Closures, Name
 
 Side = Literal["original", "port"]
 Names = Mapping[str, Collection[str]]
@@ -69,27 +72,50 @@ class Reaching:
 
     @cached_property
     def port(self) -> Names:
-        """What is judged of the port."""
+        """What is judged of the port: the unit and all that no other unit is, with the classes that it derives from, whose methods it has."""
         from migrate_agent.tools.closure import Closures, Name  # here alone: the sandbox imports this room without the rewriter
         from migrate_agent.tools.scan.layout import layout
 
         unit = self.results.unit
-        without = {Name(other.target, _head(other.name)) for other in self._others if self.results.port is None}
+        root = Name(unit.target, _head(unit.name))
         closures = Closures(layout(sorted(self.texts), self.texts), self.texts)
-        names = _by_path(closures.of([Name(unit.target, _head(unit.name))], without).digests)
+        without = {Name(other.target, _head(other.name)) for other in self._others if self.results.port is None}
+        names = _by_path(closures.of([root], without.difference(bases(closures, self.texts, root))).digests)
         return {path: {name for name in inside if not is_copied(name, self.texts[path])} for path, inside in names.items()}
 
     @cached_property
     def original(self) -> tuple[Names, Mapping[str, str]]:
         """What is judged of the original, and the texts of its files."""
-        from migrate_agent.tools.closure import Closures, Name
+        closures, sources = self._sources
+        unit = self.results.unit
+        without = {_name(other.source, other.name) for other in self._others}
+        return _by_path(closures.of([_name(unit.source, unit.name)], without.difference(self._bases)).digests), sources
+
+    @cached_property
+    def _sources(self) -> tuple[Closures, Mapping[str, str]]:
+        from migrate_agent.tools.closure import Closures
         from migrate_agent.tools.scan.walk import Sources
 
-        unit, inventory = self.results.unit, self.results.inventory
-        own = [file for file in inventory.files if not file.adopted]
+        own = [file for file in self.results.inventory.files if not file.adopted]
         sources = Sources(self.results.original_root, tuple(file.path for file in own))
-        without = {Name(other.source, _head(other.name)) for other in self._others}
-        return _by_path(Closures(own, sources).of([Name(unit.source, _head(unit.name))], without).digests), sources
+        return Closures(own, sources), sources
+
+    @cached_property
+    def _bases(self) -> Sequence[Name]:
+        """The classes of the original that the unit derives from, the nearest first."""
+        closures, sources = self._sources
+        return bases(closures, sources, _name(self.results.unit.source, self.results.unit.name))
+
+    @cached_property
+    def _of_bases(self) -> Mapping[tuple[str, str], bool]:
+        """File and qualified name of each method of a class that the unit derives from, and whether the unit has it: no nearer class has another."""
+        sources, unit = self._sources[1], self.results.unit
+        seen, found = _methods(sources[unit.source], _head(unit.name)), dict[tuple[str, str], bool]()
+        for path, name in self._bases:
+            methods = _methods(sources[path], name)
+            found |= {(path, f"{name}.{method}"): method not in seen for method in methods}
+            seen |= methods
+        return found
 
     def judged(self) -> Reach:
         """How much of the port ran, and what is missed of either side."""
@@ -138,8 +164,15 @@ class Reaching:
             for row in file.missed(inside, done):
                 if all(map(_moves_device, row.nodes)):
                     continue
-                if row.owner not in file.compiled and (row.owner in ran or (path == own.source and row.owner.startswith(f"{own.name}."))):
+                of_unit = path == own.source and row.owner.startswith(f"{own.name}.")
+                if row.owner not in file.compiled and (of_unit or row.owner in ran or self._is_inherited(path, row.owner)):
                     yield row._replace(path=path)
+
+    def _is_inherited(self, path: str, owner: str) -> bool:
+        """Whether the unit has this method of a class that was not judged, as far as the method goes, where another unit was verified."""
+        targets = {file.path: file.target for file in self.results.inventory.files}
+        before = self.results.reached_before.get(f"{targets.get(path, '')}:{_in_port(owner)}")
+        return not before and self._of_bases.get((path, ".".join(owner.split(".")[:2])), False)
 
     def _left_out(self) -> Iterator[Missed]:
         """What did not run of a function of the original that has fewer places in the port that did not run, or that refuse. What has no function
@@ -149,6 +182,9 @@ class Reaching:
             rows.setdefault((row.path, row.owner), []).append(row)
         targets = {file.path: file.target for file in self.results.inventory.files}
         places = self._places_left
+        for (path, owner), has in self._of_bases.items():
+            # What no call asks for need not be there: it stands for nothing else that is left out.
+            _ = has or places.pop((targets.get(path, ""), _in_port(owner)), None)
         elsewhere: list[Missed] = []
         for (path, owner), missed in rows.items():
             key = targets.get(path, ""), _in_port(owner)
@@ -266,6 +302,34 @@ def _in_port(owner: str) -> str:
 
 def _head(owner: str) -> str:
     return owner.partition(".")[0]
+
+
+def _name(path: str, name: str) -> Name:
+    from migrate_agent.tools.closure import Name
+
+    return Name(path, _head(name))
+
+
+def bases(closures: Closures, sources: Mapping[str, str], name: Name) -> list[Name]:
+    """The classes of these files that a class derives from, by way of others too: the nearest first."""
+    found, waiting = [name], [name]
+    while waiting:
+        path, text = (one := waiting.pop(0)).path, sources.get(one.path, "")
+        near = [base for node in _definition(text, one.name).bases for base in closures.read(path, ast.unparse(node))]
+        waiting += [base for base in dict.fromkeys(near) if base not in found]
+        found += [base for base in dict.fromkeys(near) if base not in found]
+    return found[1:]
+
+
+def _definition(text: str, name: str) -> ast.ClassDef:
+    """The top-level class of this name; an empty one where there is none."""
+    classes = [node for node in counted_file(text).tree.body if isinstance(node, ast.ClassDef) and node.name == name]
+    return classes[-1] if classes else ast.parse("class Empty: pass").body[0]  # type: ignore[return-value]
+
+
+def _methods(text: str, name: str) -> set[str]:
+    """The names of a class's own methods."""
+    return {node.name for node in _definition(text, name).body if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))}
 
 
 def _by_path(digests: Mapping[str, str]) -> dict[str, set[str]]:

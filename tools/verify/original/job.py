@@ -96,6 +96,7 @@ def run(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) 
     calls: list[Any] = []
     reached: dict[str, frozenset[int]] = {}
     called: set[str] = set()
+    paths: set[str] = set()
     for one in example_units:
         cls = one.original.cls
         calls += [] if one.original.method else [one.original.call]
@@ -107,7 +108,8 @@ def run(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) 
                 facts = write_method(writer, first=one.original.method not in called)
                 called.add(one.original.method)
             else:
-                facts = write_scenarios(writer, first=not examples, new_construction=one.otherwise, new=one.new)
+                facts = write_scenarios(writer, first=not examples, new_construction=one.otherwise, new=one.new, paths=paths)
+                paths |= {writer.path()} if one.new else set()
             examples.append({"index": one.index, "changes": {}, **facts})
         except Exception as error:
             example_units.fail(one.index, error)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from migrate_agent.tools.types import Verdict
 from migrate_agent.tools.verify.checks.base import Check
 from migrate_agent.tools.verify.evidence.candidate import Results
+from migrate_agent.tools.verify.evidence.parsed_source import dotted
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 MOST_NAMES = 6
@@ -44,13 +45,22 @@ def judge(results: Results) -> Verdict | None:
 
 
 def _stubs(results: Results) -> Iterator[str]:
-    """Names of the methods of the rewrite's class that raise before they do anything else."""
-    for source in results.sources:
-        if source.path != results.unit.target:
-            continue
-        for node in ast.walk(source.tree):
-            if isinstance(node, ast.ClassDef) and node.name == results.unit.name.rpartition(".")[2]:
-                yield from (part.name for part in node.body if isinstance(part, Function) and _raises(part))
+    """Names of the methods of the rewrite's class, or of one that it derives from, that raise before they do anything else."""
+    classes = {node.name: node for source in results.sources for node in source.tree.body if isinstance(node, ast.ClassDef)}
+    classes |= {
+        node.name: node
+        for source in results.sources
+        if source.path == results.unit.target
+        for node in ast.walk(source.tree)
+        if isinstance(node, ast.ClassDef)
+    }
+    seen, waiting = set[str](), [results.unit.name.rpartition(".")[2]]
+    while waiting:
+        node = classes.pop(waiting.pop(0), None)
+        methods = [part for part in node.body if isinstance(part, Function)] if node is not None else []
+        yield from (part.name for part in methods if part.name not in seen and _raises(part))
+        seen |= {part.name for part in methods}
+        waiting += [dotted(base).rpartition(".")[2] for base in node.bases] if node is not None else []
 
 
 def _raises(function: Function) -> bool:

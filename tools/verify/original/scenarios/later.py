@@ -67,7 +67,8 @@ def _with(writer: ScenarioWriter, mode: Mode, conditions: Conditions) -> Result 
 
 
 def add_attributes(writer: ScenarioWriter) -> None:
-    """Add a call with other values of all plain attributes that the user's own classes read as they are called; of some, where it takes no more."""
+    """Add a call with other values of all plain attributes that the user's own classes read as they are called; of some, where it takes no more.
+    Those that then have no effect, because another one hides them, follow in a call without it."""
     attributes = list(_attributes(writer.original.native))[: budgets.ATTRIBUTES]
     usual = {mode: result for mode in writer.modes if (result := _with(writer, mode, Conditions())) is not None}
     if not attributes or len(usual) < len(writer.modes):
@@ -75,10 +76,33 @@ def add_attributes(writer: ScenarioWriter) -> None:
     accepted = attributes if _moved(writer, usual, attributes) else []
     for attribute in attributes if not accepted else ():
         accepted = [*accepted, attribute] if _moved(writer, usual, [*accepted, attribute]) else accepted
-    # One program more, of the first mode in which they matter.
-    for mode in _moved(writer, usual, accepted)[:1] if accepted else ():
+    for call in range(budgets.ATTRIBUTE_CALLS):
+        # One program more, of the first mode in which they matter.
+        modes = _moved(writer, usual, accepted) if accepted else []
+        if not modes:
+            return
         conditions = Conditions(attributes=tuple(accepted))
-        writer.attempt(f"attributes-{mode}", Role.ATTRIBUTES, 0, writer.values(0), mode=mode, conditions=conditions, runs=1)
+        writer.attempt(
+            f"attributes-{modes[0]}{call or ''}", Role.ATTRIBUTES, 0, writer.values(0), mode=modes[0], conditions=conditions, runs=1
+        )
+        accepted = _hidden(writer, usual, modes[0], accepted)
+
+
+def _hidden(writer: ScenarioWriter, usual: Mapping[Mode, Result], mode: Mode, attributes: Sequence[Attribute]) -> list[Attribute]:
+    """Of attributes that are set together those that matter alone, and do not beside the others; only the first, where each hides all others."""
+    together = _with(writer, mode, Conditions(attributes=tuple(attributes)))
+    if together is None or len(attributes) < 2:
+        return []
+    hidden = []
+    for attribute in attributes:
+        without = _with(writer, mode, Conditions(attributes=tuple(one for one in attributes if one is not attribute)))
+        if without is not None and _alike(without, together) and _moved(writer, usual, [attribute]):
+            hidden.append(attribute)
+    return hidden if len(hidden) < len(attributes) else hidden[:1]
+
+
+def _alike(one: Result, other: Result) -> bool:
+    return one.tree == other.tree and one.draws == other.draws and same(one, other)
 
 
 def _moved(writer: ScenarioWriter, usual: Mapping[Mode, Result], attributes: Sequence[Attribute]) -> list[Mode]:
@@ -88,7 +112,7 @@ def _moved(writer: ScenarioWriter, usual: Mapping[Mode, Result], attributes: Seq
         result = _with(writer, mode, Conditions(attributes=tuple(attributes)))
         if result is None or finite_share(result) < finite_share(before):
             return []
-        moved += [mode] if not same(result, before) or result.tree != before.tree or result.draws != before.draws else []
+        moved += [mode] if not _alike(result, before) else []
     return moved
 
 

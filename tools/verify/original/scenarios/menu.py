@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -29,15 +29,17 @@ from migrate_agent.tools.verify.original.scenarios import fill_values, source_li
 from migrate_agent.tools.verify.original.scenarios.later import set_later
 from migrate_agent.tools.verify.original.scenarios.random import drawn_otherwise, further_gradients
 from migrate_agent.tools.verify.original.scenarios.sizes import another_rank, other_sizes
-from migrate_agent.tools.verify.original.scenarios.widths import add_widths, casts, extremes
+from migrate_agent.tools.verify.original.scenarios.widths import add_forms, add_widths, casts, extremes
 from migrate_agent.tools.verify.original.scenarios.writer import COUNTED, LATER, STRONG, ScenarioWriter
 
 
-def write_scenarios(writer: ScenarioWriter, *, first: bool, new_construction: bool = False, new: bool = True) -> dict[str, Any]:
+def write_scenarios(
+    writer: ScenarioWriter, *, first: bool, new_construction: bool = False, new: bool = True, paths: Container[str] = ()
+) -> dict[str, Any]:
     """Write all scenarios of the example; fewer unless it is the `first`. Raises the errors of the original on the example itself.
 
     `new_construction`: no earlier example has its constructor call, so that initial values may differ.
-    Without `new`, only those are written.
+    Without `new`, only those are written. `paths` are the ways that calls of earlier examples took through the code (`ScenarioWriter.path`).
     """
     unit = writer.original
     if not new:
@@ -69,7 +71,10 @@ def write_scenarios(writer: ScenarioWriter, *, first: bool, new_construction: bo
         add_second_calls(writer, inputs, gradients)
         remark_layouts(writer)
         another_rank(writer)
-    elif unit.is_function and unit.leaves:
+    elif writer.path() not in paths:
+        # What a mask or a narrow dtype comes to is up to the code that it meets.
+        add_forms(writer)
+    if not first and unit.is_function and unit.leaves:
         # What a constructor takes of a module, each call takes of a function: another example is another configuration.
         add_edges(writer)
         extremes(writer)

@@ -113,6 +113,11 @@ def add_widths(writer: ScenarioWriter) -> None:
     """Add all of these."""
     extremes(writer)
     small_parameters(writer)
+    add_forms(writer)
+
+
+def add_forms(writer: ScenarioWriter) -> None:
+    """Add the other forms of the same inputs: masks of integers, masks that hide infinities, narrow dtypes."""
     masks(writer)
     if _numbers(writer) <= budgets.CONFIGURATION_ELEMENTS:
         narrow_inputs(writer)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from migrate_agent.tools.harness.common import budgets, input_sampling, tensor_files
+from migrate_agent.tools.harness.common import budgets, input_sampling, reach, tensor_files
 from migrate_agent.tools.harness.common.conditions import AS_MADE, Conditions
 from migrate_agent.tools.harness.common.input_sampling import Array, Extreme
 from migrate_agent.tools.harness.common.random_streams import USUAL, Drawing
@@ -80,6 +80,10 @@ class ScenarioWriter:
             while len(self._ran) > REMEMBERED:
                 del self._ran[next(iter(self._ran))]
         return self._ran[digest_text]
+
+    def path(self) -> str:
+        """Which places of the user's code the example's own call runs, as a text: the same for examples that take the same branches."""
+        return repr(reach.by_file(self.once(self.states[0], self.values(0), "eval").reached))
 
     @property
     def modes(self) -> tuple[Mode, ...]:
