@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import libcst as cst
 
 from migrate_agent.tools.rewrite.analysis.facts import is_tensor, span_of
+from migrate_agent.tools.rewrite.rules.parameters.variables import may_be_unset
 from migrate_agent.tools.rewrite.rules.rule import Rule
 from migrate_agent.tools.scan.nodes import walk
 
@@ -16,7 +17,8 @@ class SetBuffers(Rule):
     """Keep buffers that are set anew: `self.register_buffer("b", x)`, then `self.b = y` in the constructor → `self.b = nnx.Variable(y)`.
 
     In a call, where examples showed more than one shape, `self.b.set_value(y)`: `self.b[...] = y` would keep
-    the old shape. Declines for what may be `None`, and where the assignment stands instead of the registration.
+    the old shape. Of a buffer that is registered as `None` there is no variable to write into, and the call makes one:
+    `self.b = nnx.Variable(y)`. Declines for other values that may be `None`, and where the assignment stands instead of the registration.
     """
 
     KEEP = ("class Plain:\n    def __init__(self, x):\n        self.b = x\n",)
@@ -33,16 +35,27 @@ class SetBuffers(Rule):
             "class M(nnx.Module):\n    def __init__(self, n, *, rngs: nnx.Rngs):\n        if n:\n            self.b = nnx.Variable(jnp.ones(n))\n"
             "        else:\n            self.b = jnp.zeros(3)\n",
         ),
+        (
+            "import torch\nfrom torch import nn\n\nclass M(nn.Module):\n    def __init__(self, n):\n        super().__init__()\n"
+            "        self.register_buffer('b', None)\n        self.register_buffer('c', tensor=None, persistent=False)\n\n"
+            "    def freeze(self, c):\n        self.b = torch.ones(3)\n        self.c = c\n\n    def unfreeze(self):\n        self.b = None\n",
+            "class M(nnx.Module):\n    def __init__(self, n, *, rngs: nnx.Rngs):\n        self.b = nnx.data(None)\n        self.c = nnx.data(None)\n\n"
+            "    def freeze(self, c):\n        self.b = nnx.Variable(jnp.ones(3))\n        self.c = nnx.Cache(c) if c is not None else None\n\n"
+            "    def unfreeze(self):\n        self.b = nnx.data(None)\n",
+        ),
     )
 
     def leave_Assign(self, original: cst.Assign, updated: cst.Assign) -> cst.BaseSmallStatement | None:
         context, target = self.context, original.targets[0].target
+        self._refuse_several(original)
         if len(original.targets) > 1 or not isinstance(target, cst.Attribute) or not context.is_self(target.value):
             return None
         if context.cls is None or not context.repo.is_module_class(context.cls):
             return None
         name, fact = target.attr.value, context.observed(original.value)
         persistent = context.repo.buffer(context.cls, name)
+        if persistent is not None and not context.constructing and may_be_unset(self, name):
+            return self._made_anew(original, updated, "Variable" if persistent else "Cache")
         # Torch has no buffer while it is `None`, which a variable cannot say.
         if persistent is None or not is_tensor(fact) or fact is None or "none" in fact.kinds or "parameter" in fact.kinds:
             return None
@@ -55,6 +68,40 @@ class SetBuffers(Rule):
         if self._replaces_registration(original, name):
             return None
         return updated.with_changes(value=context.build(f"nnx.{'Variable' if persistent else 'Cache'}({{value}})", value=updated.value))
+
+    def _refuse_several(self, original: cst.Assign) -> None:
+        """Leave a hole where a buffer that may be None is set beside something else: each value would need a variable of its own."""
+        context = self.context
+        targets = [one.target for one in original.targets]
+        inner = [part.value for one in targets if isinstance(one, (cst.Tuple, cst.List)) for part in one.elements]
+        if context.cls is None or context.constructing or not (inner or len(targets) > 1):
+            return
+        for target in inner or targets:
+            if not isinstance(target, cst.Attribute) or not context.is_self(target.value) or not may_be_unset(self, target.attr.value):
+                continue
+            if context.repo.buffer(context.cls, target.attr.value) is not None:
+                context.hole(original, f"{target.attr.value}, which may be None, is set beside something else", "unsupported")
+
+    def _made_anew(self, original: cst.Assign, updated: cst.Assign, kind: str) -> cst.BaseSmallStatement | None:
+        """The assignment with a variable of this kind around what is no `None`; None where it already is one, or nothing is known of it."""
+        context, fact, value = self.context, self.context.observed(original.value), original.value
+        if isinstance(value, cst.Name) and value.value == "None":
+            return None
+        if fact is not None and set(fact.kinds) & {"parameter"}:
+            return None
+        # A buffer is a tensor or None, and nothing computed is None.
+        computed = isinstance(value, cst.BinaryOperation) or (
+            isinstance(value, cst.Call) and context.dotted(value.func).startswith("torch.")
+        )
+        if computed or (fact is not None and fact.kinds and set(fact.kinds) == {"tensor"}):
+            return updated.with_changes(value=context.build(f"nnx.{kind}({{value}})", value=updated.value))
+        if isinstance(value, cst.Name) and isinstance(updated.value, cst.Name):
+            made = context.build(f"nnx.{kind}({{value}}) if {{value}} is not None else None", value=updated.value)
+            return updated.with_changes(value=made)
+        context.hole(
+            original, f"whether {cst.Module([]).code_for_node(value)} is None was neither observed nor inferred", "unknown-receiver"
+        )
+        return None
 
     def _observed_shapes(self, name: str) -> Iterator[tuple[int, ...]]:
         """The shapes that the buffer was seen to have where the class reads it."""

@@ -322,14 +322,14 @@ class ReadVariables(Rule):
         statements = walk(model.methods["__init__"]) if "__init__" in model.methods else ()
         from_layers = [node for node in statements if isinstance(node, ast.Assign) and _is_bias(node.value)]
         attributes = {target.attr for assign in from_layers for target in assign.targets if isinstance(target, ast.Attribute)}
-        if any(_registers_none(one, node.attr.value) for one in self.context.repo.ancestors(model)):
+        if may_be_unset(self, node.attr.value):
             return True
         return node.attr.value in attributes or "none" in _assigned_kinds(self, model, node.attr.value)
 
     def _means_variable(self, node: cst.Attribute | cst.Call) -> bool:
         parent, grand = self.context.parent(), self.context.parent(2)
         if isinstance(parent, cst.AssignTarget):
-            return self.context.constructing or self._replaces_variable(grand)
+            return self.context.constructing or self._replaces_variable(node, grand)
         if isinstance(node, cst.Call) and isinstance(parent, cst.Assign) and self.context.is_parameter_handle(parent.targets[0].target):
             return True
         if isinstance(parent, (cst.AnnAssign, cst.Del)):
@@ -356,10 +356,16 @@ class ReadVariables(Rule):
     def _is_written(self, grand: cst.CSTNode | None) -> bool:
         return isinstance(grand, (cst.AssignTarget, cst.AugAssign))
 
-    def _replaces_variable(self, assign: cst.CSTNode | None) -> bool:
-        """Assigning a Parameter (or None) replaces the variable itself."""
+    def _replaces_variable(self, node: cst.Attribute | cst.Call, assign: cst.CSTNode | None) -> bool:
+        """Assigning a Parameter (or None) replaces the variable itself, and so does all that is assigned to a buffer that may be None."""
         value = assign.value if isinstance(assign, cst.Assign) else None
-        fact = self.context.observed(value) if value is not None else None
+        if value is None:
+            return False
+        if isinstance(node, cst.Attribute) and may_be_unset(self, node.attr.value):
+            return True
+        if _is_none(value) or (isinstance(value, cst.Call) and self.context.dotted(value.func) in PARAMETERS):
+            return True
+        fact = self.context.observed(value)
         return bool(fact and set(fact.kinds) <= {"parameter", "none"})
 
     def _is_none_test(self, node: cst.CSTNode) -> bool:
@@ -367,15 +373,32 @@ class ReadVariables(Rule):
         return " None" in text
 
 
+def may_be_unset(rule: Rule, name: str) -> bool:
+    """Whether the class, or one that it derives from, registers this parameter or buffer as None: there is no variable to write into."""
+    context = rule.context
+    return context.cls is not None and any(_registers_none(one, name) for one in context.repo.ancestors(context.cls))
+
+
+def _is_none(node: cst.BaseExpression) -> bool:
+    return isinstance(node, cst.Name) and node.value == "None"
+
+
 def _registers_none(model: ClassModel, name: str) -> bool:
     """Whether the class says `self.register_parameter("<name>", None)`, or so of a buffer."""
-    calls = [node for node in walk(model.node) if isinstance(node, ast.Call) and id(node.func) in model.own and len(node.args) > 1]
+    calls = [node for node in walk(model.node) if isinstance(node, ast.Call) and id(node.func) in model.own]
     return any(
         isinstance(call.func, ast.Attribute)
         and call.func.attr.startswith("register_")
-        and [getattr(argument, "value", "") for argument in call.args[:2]] == [name, None]
+        and [getattr(argument, "value", "") for argument in _name_and_value(call)] == [name, None]
         for call in calls
     )
+
+
+def _name_and_value(call: ast.Call) -> list[ast.expr]:
+    """What `register_buffer` or `register_parameter` is given first, whether its keywords are written or not."""
+    named = {keyword.arg: keyword.value for keyword in call.keywords}
+    given = [*call.args[:2], *(named[key] for key in ("name", "tensor", "param") if key in named)]
+    return given if len(given) == 2 else []
 
 
 def _values_given_to(node: ast.Assign, name: str) -> list[ast.expr]:
