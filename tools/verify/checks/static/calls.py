@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import lru_cache
 
 from migrate_agent.tools.rewrite.tables import helpers
 from migrate_agent.tools.types import Verdict
 from migrate_agent.tools.verify.checks.base import Check
+from migrate_agent.tools.verify.checks.static.imports import REACHING_OUT
 from migrate_agent.tools.verify.evidence.candidate import Results
 from migrate_agent.tools.verify.evidence.copied_helpers import is_copied
 from migrate_agent.tools.verify.evidence.parsed_source import Source, bindings, dotted, judged, once, uses, within
@@ -78,8 +80,57 @@ LOOKUPS = ("builtins.getattr", "operator.attrgetter", "operator.methodcaller")
 
 
 def judge(results: Results) -> Verdict:
-    """Fail for the first forbidden use."""
-    return judged("calls", results.sources, find)
+    """Fail for the first forbidden use, or for a helper of training scripts that reaches files and that the unit needs."""
+    verdict = judged("calls", results.sources, find)
+    needed = _needed_of_programs(results) if verdict.status == "pass" else ""
+    return Verdict("static", "calls", "fail", detail=f"{needed}: a helper of training scripts, which reaches files") if needed else verdict
+
+
+def _needed_of_programs(results: Results) -> str:
+    """The first helper of training scripts that reaches files and that the unit needs, as `path:name`; "" where it needs none."""
+    from migrate_agent.tools.closure import Closures, Name  # here alone: the sandbox imports this room without the rewriter
+    from migrate_agent.tools.scan.layout import layout
+
+    texts = {source.path: source.text for source in results.sources if not source.error}
+    theirs = {
+        f"{source.path}:{node.name}"
+        for source in results.sources
+        for node in source.tree.body
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and node.name in helpers.of_programs() and node.name in reaching_files()
+    }
+    if not theirs:
+        return ""
+    root = Name(results.unit.target, results.unit.name.partition(".")[0])
+    return next(iter(sorted(theirs & Closures(layout(sorted(texts), texts), texts).of([root]).digests.keys())), "")
+
+
+@lru_cache(1)
+def reaching_files() -> frozenset[str]:
+    """The helpers of training scripts that read or write files, and those that use one that does."""
+    text = helpers.render(set(helpers.of_programs()))
+    source = Source("helpers.py", ast.parse(text), text=text)
+    outside = {
+        alias.asname or alias.name.partition(".")[0]
+        for node in source.tree.body
+        if isinstance(node, (ast.Import, ast.ImportFrom))
+        for alias in node.names
+        if within(alias.name if isinstance(node, ast.Import) else node.module or "", (*REACHING_OUT, "pathlib"))
+    }
+    lines = {line for line, _ in _uses(source)}
+    read = {
+        node.name: {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
+        for node in source.tree.body
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef))
+    }
+    found = {node.name for node in source.tree.body if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and lines & {*_lines(node)}}
+    found |= {name for name, names in read.items() if names & outside}
+    while more := {name for name, names in read.items() if name not in found and names & found}:
+        found |= more
+    return frozenset(found & helpers.of_programs())
+
+
+def _lines(node: ast.stmt) -> range:
+    return range(node.lineno, (node.end_lineno or node.lineno) + 1)
 
 
 @once
@@ -101,7 +152,7 @@ def _lines_of_programs(source: Source) -> Iterator[range]:
         # An import for nobody else is theirs too.
         imported = {alias.asname or alias.name.partition(".")[0] for alias in getattr(node, "names", ()) if isinstance(alias, ast.alias)}
         if node in theirs or (theirs and imported and not imported & others):
-            yield range(node.lineno, (node.end_lineno or node.lineno) + 1)
+            yield _lines(node)
 
 
 def _uses(source: Source) -> Iterator[tuple[int, str]]:
