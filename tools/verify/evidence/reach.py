@@ -110,12 +110,12 @@ class Reaching:
     def _of_bases(self) -> Mapping[tuple[str, str], bool]:
         """File and qualified name of each method of a class that the unit derives from, and whether the unit has it: no nearer class has another."""
         sources, unit = self._sources[1], self.results.unit
-        seen, found = _methods(sources[unit.source], _head(unit.name)), dict[tuple[str, str], bool]()
+        nearer, inherited = _methods(sources[unit.source], _head(unit.name)), dict[tuple[str, str], bool]()
         for path, name in self._bases:
             methods = _methods(sources[path], name)
-            found |= {(path, f"{name}.{method}"): method not in seen for method in methods}
-            seen |= methods
-        return found
+            inherited |= {(path, f"{name}.{method}"): method not in nearer for method in methods}
+            nearer |= methods
+        return inherited
 
     def judged(self) -> Reach:
         """How much of the port ran, and what is missed of either side."""
@@ -312,13 +312,13 @@ def _name(path: str, name: str) -> Name:
 
 def bases(closures: Closures, sources: Mapping[str, str], name: Name) -> list[Name]:
     """The classes of these files that a class derives from, by way of others too: the nearest first."""
-    found, waiting = [name], [name]
+    classes, waiting = [name], [name]
     while waiting:
         path, text = (one := waiting.pop(0)).path, sources.get(one.path, "")
         near = [base for node in _definition(text, one.name).bases for base in closures.read(path, ast.unparse(node))]
-        waiting += [base for base in dict.fromkeys(near) if base not in found]
-        found += [base for base in dict.fromkeys(near) if base not in found]
-    return found[1:]
+        waiting += [base for base in dict.fromkeys(near) if base not in classes]
+        classes += [base for base in dict.fromkeys(near) if base not in classes]
+    return classes[1:]
 
 
 def _definition(text: str, name: str) -> ast.ClassDef:

@@ -397,8 +397,8 @@ def _registers_none(model: ClassModel, name: str) -> bool:
 def _name_and_value(call: ast.Call) -> list[ast.expr]:
     """What `register_buffer` or `register_parameter` is given first, whether its keywords are written or not."""
     named = {keyword.arg: keyword.value for keyword in call.keywords}
-    given = [*call.args[:2], *(named[key] for key in ("name", "tensor", "param") if key in named)]
-    return given if len(given) == 2 else []
+    arguments = [*call.args[:2], *(named[key] for key in ("name", "tensor", "param") if key in named)]
+    return arguments if len(arguments) == 2 else []
 
 
 def _values_given_to(node: ast.Assign, name: str) -> list[ast.expr]:

@@ -54,12 +54,12 @@ def _stubs(results: Results) -> Iterator[str]:
         for node in ast.walk(source.tree)
         if isinstance(node, ast.ClassDef)
     }
-    seen, waiting = set[str](), [results.unit.name.rpartition(".")[2]]
+    overridden, waiting = set[str](), [results.unit.name.rpartition(".")[2]]
     while waiting:
         node = classes.pop(waiting.pop(0), None)
         methods = [part for part in node.body if isinstance(part, Function)] if node is not None else []
-        yield from (part.name for part in methods if part.name not in seen and _raises(part))
-        seen |= {part.name for part in methods}
+        yield from (part.name for part in methods if part.name not in overridden and _raises(part))
+        overridden |= {part.name for part in methods}
         waiting += [dotted(base).rpartition(".")[2] for base in node.bases] if node is not None else []
 
 

@@ -122,11 +122,11 @@ def reaching_files() -> frozenset[str]:
         for node in source.tree.body
         if isinstance(node, (ast.FunctionDef, ast.ClassDef))
     }
-    found = {node.name for node in source.tree.body if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and lines & {*_lines(node)}}
-    found |= {name for name, names in read.items() if names & outside}
-    while more := {name for name, names in read.items() if name not in found and names & found}:
-        found |= more
-    return frozenset(found & helpers.of_programs())
+    reaching = {node.name for node in source.tree.body if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and lines & {*_lines(node)}}
+    reaching |= {name for name, names in read.items() if names & outside}
+    while more := {name for name, names in read.items() if name not in reaching and names & reaching}:
+        reaching |= more
+    return frozenset(reaching & helpers.of_programs())
 
 
 def _lines(node: ast.stmt) -> range:
