@@ -12,7 +12,7 @@ import pytest
 import torch
 from flax import nnx
 
-from migrate_agent.evals.bench import measure, rewrite, step, steps
+from migrate_agent.evals.bench import measure, plainness, rewrite, step, steps
 from migrate_agent.evals.zoo_packages.zoo_quick import Call
 from migrate_agent.tools.vendored.linear import Linear
 
@@ -84,3 +84,13 @@ def test_steps_of_both_sides_agree() -> None:
     assert steps.difference(steps.torch_step(call, call.module), ours.run) < 1e-6
     assert steps.difference(lambda: torch.ones(()), ours.run) > 1e-6
     assert step.operations(ours.text() + "\n  x = f32[2]{0} sort(y)")["sort"] == 1
+
+
+def test_plainness_tells_layers_of_flax_from_copied_ones(tmp_path: Path) -> None:
+    model = "from nnx_layers_jax import Linear, split\n\nhead = Linear(2, 3)\nnorm = nnx.LayerNorm(3)\n\nact = jax.nn.relu\nparts = nnx.List([])\n"
+    (tmp_path / "model_jax.py").write_text(model)
+    (tmp_path / "model.py").write_text("import torch\n")
+    (tmp_path / "nnx_layers_jax.py").write_text("def split(x):\n\n    return x\n\n\nclass Linear:\n    pass\n")
+    mirror = plainness.measure(tmp_path)
+    assert (mirror.lines, mirror.helper_lines, mirror.ratio, mirror.share) == (5, 4, 0.8, 2 / 3)
+    assert (set(mirror.plain), set(mirror.copied)) == ({"nnx.LayerNorm", "jax.nn.relu"}, {"Linear"})
