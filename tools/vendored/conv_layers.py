@@ -90,7 +90,7 @@ class ConvNd(nnx.Conv):
             pairs = conv_padding(padding, self.kernel_size, self.dilation)
             input = pad(input, [amount for pair in reversed(pairs) for amount in pair], mode=self.padding_mode)
             padding = 0
-        return convolution(input, self.weight, value_of(self.bias), self.stride, padding, self.dilation, self.groups)
+        return convolution(input, channels_first(self.kernel[...]), value_of(self.bias), self.stride, padding, self.dilation, self.groups)
 
 
 class Conv1d(ConvNd):
@@ -161,7 +161,8 @@ class ConvTransposeNd(nnx.ConvTranspose):
 
     def __call__(self, input: jax.Array, output_size: Sequence[int] | None = None) -> jax.Array:
         extra = self.output_padding if output_size is None else self.padding_for(input, output_size)
-        return conv_transpose(input, self.weight, value_of(self.bias), self.stride, self.padding, extra, self.groups, self.dilation)
+        weight = channels_first(self.kernel[...])
+        return conv_transpose(input, weight, value_of(self.bias), self.stride, self.padding, extra, self.groups, self.dilation)
 
     def padding_for(self, input: jax.Array, output_size: Sequence[int]) -> tuple[int, ...]:
         """The output padding that makes the spatial size `output_size` (whose leading entries may be N and C)."""

@@ -72,7 +72,7 @@ def shorten(weight: nnx.Variable[jax.Array], input: jax.Array, max_norm: float, 
 
 
 class EmbeddingTable(nnx.Embed):
-    """The table of the embedding layers: `embedding` (n, d), or `tied` (d, n) once it shares a linear layer's kernel.
+    """The table `embedding` (n, d) of the embedding layers; `tied` (d, n) in its place once it shares a linear layer's kernel.
 
     https://docs.pytorch.org/docs/stable/generated/torch.nn.Embedding.html
     """
@@ -139,7 +139,8 @@ class Embedding(EmbeddingTable):
     def __call__(self, input: jax.Array) -> jax.Array:
         if self.max_norm is not None and self.embedding is not None:
             return tracked_embedding(input, self.embedding, self.padding_idx, self.max_norm, self.norm_type, self.scale_grad_by_freq)
-        return embedding(input, self.weight, self.padding_idx, self.max_norm, self.norm_type, self.scale_grad_by_freq)
+        weight = self.embedding[...] if self.tied is None else self.tied[...].T
+        return embedding(input, weight, self.padding_idx, self.max_norm, self.norm_type, self.scale_grad_by_freq)
 
 
 def pretrained_embedding(

@@ -61,7 +61,8 @@ class Linear(nnx.Linear):
             replace_value(self.tied, value)
 
     def __call__(self, input: jax.Array) -> jax.Array:
-        return linear(input, self.weight, value_of(self.bias))
+        weight = self.kernel[...].T if self.tied is None else self.tied[...]
+        return linear(input, weight, value_of(self.bias))
 
 
 class Bilinear(nnx.Module):

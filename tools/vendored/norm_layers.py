@@ -57,7 +57,7 @@ class LayerNorm(nnx.LayerNorm):
         assign_scale(self, value)
 
     def __call__(self, input: jax.Array) -> jax.Array:
-        return layer_norm(input, self.normalized_shape, self.weight, value_of(self.bias), self.eps)
+        return layer_norm(input, self.normalized_shape, value_of(self.scale), value_of(self.bias), self.eps)
 
 
 class RMSNorm(nnx.RMSNorm):
@@ -93,7 +93,7 @@ class RMSNorm(nnx.RMSNorm):
         assign_scale(self, value)
 
     def __call__(self, x: jax.Array) -> jax.Array:
-        return rms_norm(x, self.normalized_shape, self.weight, self.eps)
+        return rms_norm(x, self.normalized_shape, value_of(self.scale), self.eps)
 
 
 class GroupNorm(nnx.GroupNorm):
@@ -128,7 +128,7 @@ class GroupNorm(nnx.GroupNorm):
         assign_scale(self, value)
 
     def __call__(self, input: jax.Array) -> jax.Array:
-        return group_norm(input, self.num_groups, self.weight, value_of(self.bias), self.eps)
+        return group_norm(input, self.num_groups, value_of(self.scale), value_of(self.bias), self.eps)
 
 
 class RunningNorm(nnx.BatchNorm):
@@ -214,7 +214,8 @@ class BatchNormNd(RunningNorm):
         training = not self.use_running_average
         if training and self.mean is not None:
             self.update(promote_half(input))
-        return batch_norm(input, self.running_mean, self.running_var, self.weight, value_of(self.bias), training, eps=self.eps)
+        mean, var, scale, bias = map(value_of, (self.mean, self.var, self.scale, self.bias))
+        return batch_norm(input, mean, var, scale, bias, training, eps=self.eps)
 
     def update(self, x: jax.Array) -> None:
         """Move the running statistics towards those of the batch `x` (N, C, …)."""
@@ -302,8 +303,8 @@ class InstanceNormNd(RunningNorm):
         if not self.use_running_average and self.mean is not None:
             x, axes = promote_half(input), tuple(range(2, input.ndim))
             self.track(x.mean((0, *axes)), x.var(axes, ddof=1).mean(0), self.momentum or 0.0)
-        bias = value_of(self.bias)
-        return instance_norm(input, self.running_mean, self.running_var, self.weight, bias, own, eps=self.eps)
+        mean, var, scale, bias = map(value_of, (self.mean, self.var, self.scale, self.bias))
+        return instance_norm(input, mean, var, scale, bias, own, eps=self.eps)
 
 
 class InstanceNorm1d(InstanceNormNd):

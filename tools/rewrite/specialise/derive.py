@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
@@ -44,6 +45,8 @@ class _Reduction:
     """Helpers that stay as they are: specialised, nothing but a literal would be left of them, or they would read what a literal has not."""
     bound: dict[str, dict[str, str]] = field(default_factory=dict)
     attributes: dict[str, dict[str, str]] = field(default_factory=dict)
+    unread: dict[str, frozenset[str]] = field(default_factory=dict)
+    """Class → its properties that nothing reads or sets."""
     idle: frozenset[str] = frozenset()
     same: frozenset[str] = frozenset()
 
@@ -61,7 +64,7 @@ class _Reduction:
 
     def grow(self) -> bool:
         """Put in what is constant by now; whether there was anything new."""
-        before = (repr(self.bound), repr(self.attributes), self.idle, self.same)
+        before = self._state()
         texts = self.texts()
         calls = [_calls(text) for text in texts.values()]
         fixed = self.usage.fixed.union(*(each.fixed for each in calls))
@@ -72,9 +75,13 @@ class _Reduction:
         for name in sorted(texts.keys() - fixed):
             if constants := self._constants(name, passed.get(name, {}), _names_read(texts[name])):
                 self.bound.setdefault(name, {}).update(constants)
+        self._unread_properties(texts)
         self._constant_attributes(texts)
         self._trivial(texts)
-        return before != (repr(self.bound), repr(self.attributes), self.idle, self.same)
+        return before != self._state()
+
+    def _state(self) -> tuple[str, ...]:
+        return tuple(map(repr, (self.bound, self.attributes, self.unread, self.idle, self.same)))
 
     def _plan(self, name: str) -> Plan:
         dropped = []
@@ -94,6 +101,7 @@ class _Reduction:
             above,
             self.idle & mentioned,
             self.same & mentioned,
+            self.unread.get(name, frozenset()),
         )
 
     def _constants(self, name: str, passed: Mapping[str, set[str]], read: frozenset[str]) -> dict[str, str]:
@@ -113,15 +121,24 @@ class _Reduction:
                 constants[parameter] = text
         return constants
 
+    def _unread_properties(self, texts: Mapping[str, str]) -> None:
+        used = _attributes_read(texts) | self.usage.attributes | MODES
+        for name, text in texts.items():
+            remaining = self.usage.members.get(name, used)
+            unread = {one for one in properties_of(_tree(text)) if one not in remaining and not _is_of_flax([name], one)}
+            self.unread[name] = self.unread.get(name, frozenset()) | unread
+
     def _constant_attributes(self, texts: Mapping[str, str]) -> None:
         for family in _families(texts):
             stores = _stores([texts[name] for name in family])
-            outside = _attributes_read({name: text for name, text in texts.items() if name not in family}) | self.usage.attributes | MODES
+            others = {name: text for name, text in texts.items() if name not in family}
+            outside = _attributes_read(others, of_others=True) | self.usage.attributes | MODES
             inside = _attributes_loaded([texts[name] for name in family])
             for name in family:
                 for attribute, value in _literal_attributes(texts[name]).items():
                     # A number that is read, such as a rate, is what people set on a layer later.
                     needed = attribute in outside or (_is_number(value) and attribute in inside)
+                    needed = attribute in self.usage.members[name] if name in self.usage.members else needed
                     if stores.get(attribute) == 1 and not needed and not _is_of_flax(family, attribute):
                         for member in family:
                             self.attributes.setdefault(member, {})[attribute] = value
@@ -172,6 +189,12 @@ def _kernel_files() -> frozenset[str]:
     return frozenset(info.name for info in pkgutil.iter_modules(importlib.import_module(KERNELS).__path__))
 
 
+def properties_of(tree: ast.AST) -> frozenset[str]:
+    """The names of the properties of the classes in a tree."""
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    return frozenset(node.name for node in functions if any(ast.unparse(one) == "property" for one in node.decorator_list))
+
+
 def _families(texts: Mapping[str, str]) -> list[list[str]]:
     """Classes that inherit from each other, together."""
     classes = [name for name in texts if isinstance(definition(name), ast.ClassDef)]
@@ -219,11 +242,23 @@ def _is_number(text: str) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def _attributes_read(texts: Mapping[str, str]) -> set[str]:
-    trees = [_tree(text) for text in texts.values()]
-    nodes = [node for tree in trees for node in ast.walk(tree)]
+def _is_stored(node: ast.Attribute) -> bool:
+    return not isinstance(node.ctx, ast.Load)
+
+
+def _attributes_read(texts: Mapping[str, str], of_others: bool = False) -> set[str]:
+    """The names of attributes, and words that may name one; with `of_others` without those that a class has of its own instances."""
+    nodes = [node for text in texts.values() for node in _parts(text, of_others)]
     words = {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
     return {node.attr for node in nodes if isinstance(node, ast.Attribute)} | words
+
+
+@lru_cache(maxsize=20_000)
+def _parts(text: str, of_others: bool) -> tuple[ast.AST, ...]:
+    tree = _tree(text)
+    own = of_others and any(isinstance(node, ast.ClassDef) for node in tree.body)
+    nodes = ast.walk(tree)
+    return tuple(node for node in nodes if not (own and isinstance(node, ast.Attribute) and ast.unparse(node.value) == "self"))
 
 
 @lru_cache(maxsize=20_000)
@@ -251,14 +286,19 @@ def _literal_attributes(text: str) -> Mapping[str, str]:
     function = constructor(node) if isinstance(node, ast.ClassDef) else None
     found: dict[str, str] = {}
     for statement in function.body if function is not None else ():
-        if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
+        target: ast.expr
+        if isinstance(statement, ast.AnnAssign) and statement.value is not None:
+            target, value = statement.target, statement.value
+        elif isinstance(statement, ast.Assign) and len(statement.targets) == 1:
+            target, value = statement.targets[0], statement.value
+        else:
             continue
-        target, value = statement.targets[0], statement.value
         pairs = [(target, value)]
         if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
             pairs = list(zip(target.elts, value.elts, strict=True))
         for place, given in pairs:
-            text_of = literal(given)
+            # NNX is told that a variable may come to stand there.
+            text_of = "None" if ast.unparse(given) == "nnx.data(None)" else literal(given)
             if isinstance(place, ast.Attribute) and ast.unparse(place.value) == "self" and text_of is not None:
                 found[place.attr] = text_of
     return found
@@ -271,7 +311,7 @@ def _is_of_flax(family: Iterable[str], attribute: str) -> bool:
         for base in getattr(node, "bases", []):
             base = base.value if isinstance(base, ast.Subscript) else base
             text = ast.unparse(base)
-            if text.startswith("nnx.") and attribute in _flax_source(text.removeprefix("nnx.")):
+            if text.startswith("nnx.") and re.search(rf"\bself\.{attribute}\b", _flax_source(text.removeprefix("nnx."))):
                 return True
     return False
 
@@ -300,4 +340,7 @@ def made_alike(text: str) -> Mapping[str, str]:
         arguments = function.args if function is not None else None
         listed = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs] if arguments is not None else []
         usage.passed[name] = {argument.arg for argument in listed}
+        usage.members[name] = properties_of(node) | {
+            part.attr for part in ast.walk(node) if isinstance(part, ast.Attribute) and _is_stored(part)
+        }
     return derive(usage)

@@ -23,6 +23,7 @@ class Plan:
 
     `bound`: parameter → text of its value. `attributes`: the same for attributes of the object. `dropped`: helper → its positional parameters, and those
     that no longer exist. `above`: the helper that `super().__init__` calls. `idle`: helpers that do nothing; `same`: those that give their argument back.
+    `unread`: properties that nothing reads or sets.
     """
 
     bound: tuple[tuple[str, str], ...] = ()
@@ -31,6 +32,7 @@ class Plan:
     above: str = ""
     idle: frozenset[str] = frozenset()
     same: frozenset[str] = frozenset()
+    unread: frozenset[str] = frozenset()
 
 
 @cache
@@ -40,6 +42,7 @@ def folded(name: str, plan: Plan) -> str:
     if plan == Plan():
         return text
     module = cst.parse_module(text)
+    module = module.visit(_UnreadProperties(plan.unread)) if plan.unread else module
     module = module.visit(_Bind(dict(plan.bound))) if plan.bound else module
     # Once: by position, a second pass would take other arguments.
     module = module.visit(_Drop(plan)) if plan.dropped else module
@@ -116,6 +119,19 @@ class _Substitute(cst.CSTTransformer):
         return updated_node.with_changes(keyword=original_node.keyword)
 
 
+class _UnreadProperties(cst.CSTTransformer):
+    """Takes properties out of a class, with what sets them."""
+
+    def __init__(self, names: frozenset[str]) -> None:
+        self.names = names
+
+    def leave_FunctionDef(self, original_node: cst.FunctionDef, updated_node: cst.FunctionDef) -> Any:
+        decorators = [cst.Module([]).code_for_node(one.decorator) for one in original_node.decorators]
+        name = original_node.name.value
+        of_property = any(text == "property" or text.startswith(f"{name}.") for text in decorators)
+        return cst.RemoveFromParent() if name in self.names and of_property else updated_node
+
+
 class _Drop(cst.CSTTransformer):
     """Takes arguments out of calls whose parameters no longer exist."""
 
@@ -144,6 +160,9 @@ class _Fold(cst.CSTTransformer):
 
     def leave_AssignTarget(self, original_node: cst.AssignTarget, updated_node: cst.AssignTarget) -> cst.AssignTarget:
         return original_node  # an attribute that is set stays a place, and goes with its statement
+
+    def leave_AnnAssign(self, original_node: cst.AnnAssign, updated_node: cst.AnnAssign) -> cst.AnnAssign:
+        return updated_node.with_changes(target=original_node.target)
 
     def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.BaseExpression:
         func = updated_node.func
@@ -228,8 +247,8 @@ class _Fold(cst.CSTTransformer):
         return [cst.Assign([cst.AssignTarget(place)], given) for place, given in remaining]
 
     def _is_nothing(self, part: cst.BaseSmallStatement) -> bool:
-        if isinstance(part, cst.Assign) and len(part.targets) == 1:
-            target = part.targets[0].target
+        if isinstance(part, (cst.Assign, cst.AnnAssign)) and (isinstance(part, cst.AnnAssign) or len(part.targets) == 1):
+            target = part.target if isinstance(part, cst.AnnAssign) else part.targets[0].target
             if isinstance(target, cst.Name) and isinstance(part.value, cst.Name):
                 return target.value == part.value.value
             own = isinstance(target, cst.Attribute) and isinstance(target.value, cst.Name) and target.value.value == "self"

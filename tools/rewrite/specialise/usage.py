@@ -23,6 +23,7 @@ class Usage:
     `roots`: helpers that it names. `called`: those that it calls, and leaves to their defaults what it does not pass. `passed`: helper → parameters that
     it passes. `fixed`: helpers whose parameters stay as they are, since they are used
     in other ways than by calls. `attributes`: names of attributes that it reads or sets.
+    `members`: class → the properties and attributes that remain of it, where that is known beforehand.
     """
 
     roots: set[str] = field(default_factory=set)
@@ -30,6 +31,7 @@ class Usage:
     passed: dict[str, set[str]] = field(default_factory=dict)
     fixed: set[str] = field(default_factory=set)
     attributes: set[str] = field(default_factory=set)
+    members: dict[str, frozenset[str]] = field(default_factory=dict)
 
 
 @dataclass

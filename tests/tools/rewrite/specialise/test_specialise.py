@@ -32,9 +32,14 @@ TABLE = [
     ("nnx_layers.gelu(x)", "gelu", ["approximate: str"], []),
     ("embedding(x, w)", "embedding", ["return rows"], ["padding_idx", "max_norm", "renormalised", "scale_grad_by_freq"]),
     ("embedding(x, w, padding_idx=0)", "embedding", ["padding_idx", "is_padding"], ["max_norm"]),
-    ("Embedding(4, 3, rngs=rngs)", "Embedding", ["embedding(input, self.weight)"], ["max_norm", "cast_parameters", "padding_idx", "_fill"]),
+    ("Embedding(4, 3, rngs=rngs)", "Embedding", ["embedding(input, weight)"], ["max_norm", "cast_parameters", "padding_idx", "_fill"]),
     ("Embedding(4, 3, rngs=rngs).padding_idx", "Embedding", ["self.padding_idx"], ["max_norm"]),
     ("Linear(4, 3, rngs=rngs)", "Linear", ["use_bias=True"], ["device", "cast_parameters", "bias: bool"]),
+    ("Linear(4, 3, rngs=rngs)", "Linear", ["self.kernel[...].T"], ["def weight", "tied", "replace_value"]),
+    ("Linear(4, 3, rngs=rngs).weight", "Linear", ["def weight", "tied"], []),
+    ("a.weight = b; Conv2d(1, 2, 3, rngs=rngs)", "Conv2d", ["def weight", "assign_kernel"], []),
+    ("Conv2d(1, 2, 3, rngs=rngs)", "Conv2d", ["channels_first(self.kernel[...])"], ["def weight", "assign_kernel", "def pad("]),
+    ("BatchNorm2d(4, rngs=rngs).running_var", "BatchNorm2d", ["def running_var"], ["def running_mean", "def weight"]),
     ("class Mine(Linear): pass", "Linear", ["bias: bool = True", "device: Any"], []),
     ("cross_entropy(x, y)", "cross_entropy", ["nll_loss"], ["size_average", "legacy_reduction", "reduce:"]),
     ("cross_entropy(x, y, reduce=False)", "cross_entropy", ["reduce:", "legacy_reduction"], []),
@@ -44,7 +49,7 @@ TABLE = [
 """(What the tree says, helper, what its file then has, what it has not)."""
 
 
-@pytest.mark.parametrize(("user", "name", "there", "gone"), TABLE, ids=[row[0] for row in TABLE])
+@pytest.mark.parametrize(("user", "name", "there", "gone"), TABLE, ids=[f"{row[0]} {row[2][0]}" for row in TABLE])
 def test_what_no_call_passes_goes(user: str, name: str, there: list[str], gone: list[str]) -> None:
     text = format_python({"f.py": render_specialised([name], [user])})["f.py"]
     code = "\n".join(line for line in text.splitlines() if "https://" not in line)
