@@ -360,7 +360,8 @@ class Draws:
     def paired(self, stream: Stream) -> Iterator[None]:
         """A context in which draws come from `stream`."""
         outer = self.stream, self._inside, self._around
-        with ExitStack() as inside:
+        # A draw in a loop enters `apart` inside the loop's own, and leaves it after that: the context of before is set once more at the end.
+        with self._traced_as(self._traced_as.value), ExitStack() as inside:
             if self.nested:
                 inside.enter_context(self.apart())
             self.stream, self._inside, self._around = stream, inside, _trace()

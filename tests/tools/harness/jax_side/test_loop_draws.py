@@ -132,3 +132,18 @@ def test_rates_of_each_step(draws: Draws) -> None:
     graphdef, state = nnx.split(Noisy(nnx.Rngs(0)))
     jax.jit(lambda state, x: of_modules(nnx.merge(graphdef, state, copy=True), x))(state, jnp.zeros((2, 3)))
     assert draws.rates == [[0.5, [2, 3]]] * STEPS
+
+
+@pytest.mark.parametrize("function", [of_modules, inner_jit, folded])
+def test_what_was_compiled_before_is_found_again(draws: Draws, function: Callable[..., Any]) -> None:
+    draws.nested, traced = False, []
+
+    def noted(x: Any) -> Any:
+        traced.append(x)
+        return x + 1
+
+    program = jax.jit(noted)
+    program(jnp.zeros(2))
+    run(draws, function)
+    program(jnp.zeros(2))
+    assert len(traced) == 1

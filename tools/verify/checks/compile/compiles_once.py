@@ -22,8 +22,10 @@ def judge(results: Results) -> Verdict | None:
         return None
     if not contract["stable"]:
         return Verdict("compile", "compiles_once", "fail", detail=_told(contract))
-    # Seeds and edges of one example share a program; every other shape, dtype and mode needs its own, also where the call raises.
-    expected = len({_form(scenario) for scenario, _ in results.answers(kind="native")})
+    # Only forward passes are counted (`candidate/native.py`). Seeds and edges of one example share a program; every other shape, dtype and
+    # mode needs its own. What raises is not compiled.
+    passes = ((scenario, answer) for scenario, answer in results.answers(kind="native") if not scenario.gradient)
+    expected = len({_form(scenario) for scenario, answer in passes if not answer.error})
     count = int(results.native["compilations"])
     return Verdict("compile", "compiles_once", "pass" if count <= expected else "fail", float(count), float(expected))
 
@@ -34,7 +36,6 @@ def _form(scenario: Scenario) -> tuple[object, ...]:
     return (
         scenario.example,
         scenario.mode,
-        scenario.gradient,
         scenario.drawing,
         shape,
         tuple(scenario.leaf_dtypes),
