@@ -97,6 +97,8 @@ class Inventory:
     units: tuple[Unit, ...]
     findings: tuple[Finding, ...] = ()
     bound: tuple[str, ...] = ()
+    style: Literal["plain", "close"] = "close"
+    """How mirrors are written: with Flax's own layers where these do the same, or close to the source."""
 
     def unit(self, identifier: str) -> Unit:
         """The unit with this id. Raises `KeyError`."""

@@ -59,7 +59,7 @@ def check(root: Path, options: CheckOptions, services: Services, progress: Progr
     config = load_config(repository.root)
     verified = load_verified(repository.root)
     units = _select(verified, options.modules)
-    inventory = services.scan(repository.root)
+    inventory = services.scanned(repository.root, config)
     present = Present(inventory, services.examples(inventory, config), read_mirror(repository.root, units))
     rows = [_compare(unit, present, options) for unit in units]
     changed = [row for row in rows if row.changes and not row.reason]

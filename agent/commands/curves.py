@@ -29,7 +29,7 @@ def curves(root: Path, source: str, against: str, options: Sequence[str], sandbo
     program = next((one for one in known if one.source == source), Program((source,)))
     if options:
         program = replace(program, command=(source, *options), steps=0)
-    inventory = services.scan(repository.root)
+    inventory = services.scanned(repository.root, config)
     target = posixpath.normpath(against) if against else next((file.target for file in inventory.files if file.path == source), "")
     for path in (source, target):
         if not (repository.root / path).is_file():

@@ -65,7 +65,7 @@ def verify(root: Path, module: str, options: VerifyOptions, services: Services, 
     """Print the verdicts; gives 0 where the rewrite is verified, else 1. Raises `UserError` where there is nothing to judge."""
     repository = open_repository(root)
     config = load_config(repository.root)
-    original = services.scan(repository.root)
+    original = services.scanned(repository.root, config)
     judged = candidate_beside(options.replay) if options.replay is not None and not options.against else {}
     target = find_unit(original, module)
     inventory, unit, files = (original, target, judged) if judged else candidate_of(original, target, options.against)

@@ -40,7 +40,7 @@ def verify_program(root: Path, source: str, options: VerifyOptions, services: Se
     program = next((one for one in known if one.source == source), Program((source,)))
     if not (repository.root / source).is_file():
         raise UsageError(f"{source} is not in {repository.root}")
-    inventory = services.scan(repository.root)
+    inventory = services.scanned(repository.root, config)
     mirror = next((file.target for file in inventory.files if file.path == source), "")
     target = posixpath.normpath(options.against) if options.against else mirror
     if not (repository.root / target).is_file():

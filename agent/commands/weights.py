@@ -52,7 +52,7 @@ def weights(root: Path, module: str, checkpoint: Path, options: WeightsOptions, 
     """Compare, print the table, convert; gives 0 where every name has its place, else 1. Raises `UserError` where there is nothing to compare."""
     repository = open_repository(root)
     config = load_config(repository.root)
-    inventory = services.scan(repository.root)
+    inventory = services.scanned(repository.root, config)
     unit = find_unit(inventory, module)
     present = Present(inventory, services.examples(inventory, config), read_mirror(repository.root, load_verified(repository.root)))
     if unit.target not in present.mirror:

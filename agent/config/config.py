@@ -141,6 +141,13 @@ class RunTable(_Table):
     """Keep lines of a port that no example reaches, below a comment, where stubs would take their place."""
 
 
+class RewriteTable(_Table):
+    """`[rewrite]`: how ports are written."""
+
+    style: Literal["plain", "close"] = "close"
+    """`plain`: Flax's own layers where these do the same. `close`: layers with torch's names and arguments throughout."""
+
+
 class LimitsTable(_Table):
     """`[limits]`: what one run of an example in the sandbox may use."""
 
@@ -253,6 +260,7 @@ class Config(_Table):
     example: Annotated[tuple[ExampleTable, ...], Field(strict=False)] = ()
     program: Annotated[tuple[ProgramTable, ...], Field(strict=False)] = ()
     run: RunTable = RunTable()
+    rewrite: RewriteTable = RewriteTable()
     limits: LimitsTable = LimitsTable()
     verify: VerifyTable = VerifyTable()
     tpu: TpuTable = TpuTable()

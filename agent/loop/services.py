@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Protocol
@@ -79,3 +79,7 @@ class Services:
     """What fills holes and repairs; without one, the rules do the work alone."""
     connect: Callable[[Settings, Config, RunFolder, Callable[[str], None]], Model] | None = None
     """Gives a run the model that its settings name."""
+
+    def scanned(self, root: Path, config: Config) -> Inventory:
+        """What `scan` finds, with the style that the configuration asks of ports."""
+        return replace(self.scan(root), style=config.rewrite.style)

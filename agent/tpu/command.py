@@ -67,7 +67,7 @@ def tpu(root: Path, module: str, options: TpuOptions, services: Services, progre
     # Asked before the scan and the sandbox start, so that a missing option costs no waiting.
     topologies = requested_topologies(options, config)
     require("tpu", "`migrate-agent tpu`")
-    inventory = services.scan(repository.root)
+    inventory = services.scanned(repository.root, config)
     unit = find_unit(inventory, module)
     stored, _ = stored_recording(home_of(repository.common), repository.root)
     with (

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 from migrate_agent.sandbox.base import Sandbox
 from migrate_agent.tools.programs.judge.judge import Judge, ProgramFailedError
@@ -35,10 +36,13 @@ def migrate_program(
     tell: Callable[[str], None],
     units: Sequence[str] = (),
     known: Observations | None = None,
+    style: Literal["plain", "close"] = "close",
 ) -> Migrated:
-    """Observe, rewrite and judge a program. `units` are ids of modules that the mirror holds already, `known` what they were observed with."""
+    """Observe, rewrite and judge a program. `units` are ids of modules that the mirror holds already, `known` what they were observed with, and
+    `style` is the mirror's.
+    """
     original = stage(root, program, folder / "original")
-    inventory = scan(original)
+    inventory = replace(scan(original), style=style)
     target = next((file.target for file in inventory.files if file.path == program.source), program.source)
     tell("running it, watched")
     try:

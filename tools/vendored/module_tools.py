@@ -141,6 +141,17 @@ class Reference:
     __pow__, __matmul__, __neg__, __abs__ = map(on_arrays, ("__pow__", "__matmul__", "__neg__", "__abs__"))
 
 
+class KernelReference(Reference):
+    """The kernel (in, out) of a linear layer of Flax's own, read and set as torch's weight (out, in)."""
+
+    def __getitem__(self, index: Any) -> jax.Array:
+        value: jax.Array = self.owner.kernel[...].T[index]
+        return value
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self.owner.kernel[...] = self[...].at[index].set(value).T
+
+
 def reference(owner: Any, name: str) -> Any:
     """The parameter `owner.name` as something that is read and set by `[...]`, whatever holds it; `None` where there is none."""
     value = getattr(owner, name)
@@ -197,8 +208,12 @@ def named_variables(module: nnx.Module) -> Iterator[tuple[str, nnx.Variable[Any]
             if isinstance(value, nnx.Variable) and not isinstance(value, (nnx.RngState, nnx.Intermediate)) and id(value) not in seen:
                 seen.add(id(value))
                 name = "weight" if leaf in ("kernel", "embedding", "scale", "tied") else leaf
-                moved = leaf == "kernel" and isinstance(getattr(type(node), name, None), property)
-                yield f"{owner}.{name}" if owner else name, value, Reference(node, name) if moved else value
+                view: Any = value
+                if leaf == "kernel" and isinstance(getattr(type(node), name, None), property):
+                    view = Reference(node, name)
+                elif leaf == "kernel" and isinstance(node, nnx.Linear):
+                    view = KernelReference(node, name)
+                yield f"{owner}.{name}" if owner else name, value, view
 
 
 def named_parameters(module: nnx.Module) -> Iterator[tuple[str, Any]]:

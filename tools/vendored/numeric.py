@@ -31,6 +31,18 @@ def features_last_init(bound: float) -> Callable[..., jax.Array]:
     return init
 
 
+fan_in_kernel = nnx.initializers.variance_scaling(1 / 3, "fan_in", "uniform")
+"""PyTorch's default initial values of a linear layer's kernel (in, out): U(-b, b) with b = 1/√in."""
+
+
+def fan_in_bias(fan_in: int) -> Callable[..., jax.Array]:
+    """PyTorch's default initial values of the bias of a layer with `fan_in` inputs: U(-b, b) with b = 1/√fan_in.
+
+    https://docs.pytorch.org/docs/stable/generated/torch.nn.Linear.html
+    """
+    return uniform_init(fan_in_bound(fan_in))
+
+
 def fan_in_bound(fan_in: int) -> float:
     """The bound 1/√fan_in of the default initialisation of linear and convolutional layers; 0 for layers without inputs.
 

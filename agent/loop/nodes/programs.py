@@ -47,6 +47,7 @@ def _migrate(context: Context, state: RunState, program: Program, folder: Path) 
         lambda text: context.progress.stage(program.source, text),
         verified,
         context.recording.observations,
+        context.inventory.style,
     )
     return _row(program, migrated, time.monotonic() - began), migrated.draft
 

@@ -13,7 +13,7 @@ def scan(context: Context, state: RunState) -> RunState:
     """Write `inventory.json`. Raises `UsageError` where there is nothing to migrate."""
     context.progress.stage("", "scanning")
     context.repository.export(context.settings.base, context.original)
-    inventory = context.services.scan(context.original)
+    inventory = context.services.scanned(context.original, context.config)
     require_units(inventory, context.settings.root, [program.source for program in configured_programs(context.config, context.original)])
     write(context.folder / "inventory.json", inventory)
     for file in inventory.files:

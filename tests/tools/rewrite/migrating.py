@@ -8,9 +8,9 @@ import sys
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -44,13 +44,13 @@ class Migrated:
 
 
 @contextmanager
-def migrated(fixtures: Path, calls: Mapping[str, Calls], folder: Path) -> Iterator[Migrated]:
+def migrated(fixtures: Path, calls: Mapping[str, Calls], folder: Path, style: Literal["plain", "close"] = "close") -> Iterator[Migrated]:
     """The modules (name → its calls) of a folder, migrated; both trees are importable, and JAX has its 64-bit types."""
     root, mirror = folder / "repository", folder / "mirror"
     root.mkdir()
     for module in calls:
         shutil.copy(fixtures / f"{module}.py", root)
-    inventory = scan(root)
+    inventory = replace(scan(root), style=style)
     examples = [Example(f"{module}.py:{name}", *texts) for module, some in calls.items() for name, texts in some.items()]
     with open_sandbox("process", warn=lambda text: None) as sandbox:  # type: ignore[attr-defined]
         recording = record(inventory, examples, sandbox, folder / "recording")

@@ -48,7 +48,7 @@ def rewrite_program(inventory: Inventory, observations: Observations, program: P
     shutil.rmtree(root, ignore_errors=True)
     shutil.copytree(inventory.root, root)
     (root / program.source).write_text(intermediate.text)
-    changed = scan(root)
+    changed = replace(scan(root), style=inventory.style)
     space = Workspace(changed, {**observations, program.source: intermediate.observed})
     space.hosts[program.source] = intermediate.host
     composer = _ProgramComposer(space, program.source, intermediate.helpers, units)

@@ -11,6 +11,7 @@ from functools import cache, cached_property
 
 from migrate_agent.tools.rewrite.analysis.facts import Result
 from migrate_agent.tools.rewrite.analysis.mixins import inline_mixin_bases
+from migrate_agent.tools.rewrite.analysis.plain_layers.uses import PlainLayers, plain_layers
 from migrate_agent.tools.rewrite.tables.canonical_names import TORCH
 from migrate_agent.tools.rewrite.tables.layers.lazy import LAZY
 from migrate_agent.tools.rewrite.tables.registry import layers, ops, public_name
@@ -134,6 +135,11 @@ class Repo:
             self._bind_stars(model, bound)
         self.units = {unit.id: unit for unit in inventory.units}
         self.adopted = frozenset(file.module.partition(".")[0] for file in inventory.files if file.adopted)
+
+    @cached_property
+    def plain(self) -> PlainLayers:
+        """The layers that become Flax's own; none in a mirror that stays close to its source."""
+        return plain_layers(self.files.values()) if self.inventory.style == "plain" else PlainLayers()
 
     @cached_property
     def names_torch(self) -> bool:

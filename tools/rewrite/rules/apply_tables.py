@@ -285,6 +285,8 @@ def _random_values(context: Context, template: str, name: str) -> Mapping[str, c
 
 def apply_layer(context: Context, layer: Layer, arguments: Sequence[cst.Arg], originals: Sequence[cst.Arg]) -> cst.BaseExpression:
     """The NNX construction for a torch layer. Raises `Refuse`."""
+    if (plain := _plain_construction(context, layer, arguments, originals)) is not None:
+        return plain
     # Code that goes through the children of this class would miss a function.
     in_walked = context.cls is not None and context.cls.id in context.randomness.walked
     if layer.to and not (in_walked and isinstance(layer.to, str) and "(" not in layer.to):
@@ -298,6 +300,35 @@ def apply_layer(context: Context, layer: Layer, arguments: Sequence[cst.Arg], or
         template = layer.to if isinstance(layer.to, str) else layer.to(call)
         return expand(context, template, bound, layer.name, signature.defaults)
     return _vendored_construction(context, layer, arguments, originals)
+
+
+def _plain_construction(
+    context: Context, layer: Layer, arguments: Sequence[cst.Arg], originals: Sequence[cst.Arg]
+) -> cst.BaseExpression | None:
+    """Flax's own layer, where the repository uses this one plainly (`analysis/plain_layers/uses.py`)."""
+    # A layer that is made while a module is called draws the numbers that torch's does, in torch's layout.
+    if layer.plain is None or layer.name not in context.repo.plain.kinds or not context.constructing or _is_shared(context):
+        return None
+    signature = parse_signature(layer.signature)
+    try:
+        bound = bind(signature, arguments, originals)
+    except BindError:
+        return None
+    template = layer.plain(SourceCall(context, signature, bound))
+    return expand(context, template, bound, layer.name, signature.defaults) if template else None
+
+
+def _is_shared(context: Context) -> bool:
+    """Whether another layer shares a variable of what is constructed here."""
+    for node in reversed(context.stack):
+        if isinstance(node, cst.Assign):
+            targets = [target.target for target in node.targets]
+            return any(isinstance(one, cst.Attribute) and one.attr.value in context.repo.plain.shared for one in targets)
+        name = node.keyword.value if isinstance(node, cst.Arg) and node.keyword else ""
+        name = node.key.raw_value if isinstance(node, cst.DictElement) and isinstance(node.key, cst.SimpleString) else name
+        if name in context.repo.plain.shared:
+            return True
+    return False
 
 
 def _vendored_construction(

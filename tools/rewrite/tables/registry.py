@@ -151,6 +151,14 @@ class Layer:
     params: Mapping[str, str] = field(default_factory=dict)
     """Attribute → the `nnx.Variable` itself (`weight` → `{self}.kernel`), for initialisers and tying."""
     samples: tuple[str, ...] = ()
+    plain: Callable[[Call], str] | None = None
+    """The template of a construction of Flax's own layer, where a repository asks no more of it than Flax's has; "" for what it cannot be."""
+    plain_class: str = ""
+    """Flax's own layer, which the vendored class derives from."""
+    plain_reads: Mapping[str, str] = field(default_factory=dict)
+    """How attributes of that are spelled, in torch's layout (`weight` → `{self}.kernel[...].T`)."""
+    not_plain: tuple[str, ...] = ()
+    """Attributes that it has not."""
 
 
 def _rows(package: str, kind: type) -> list[Any]:

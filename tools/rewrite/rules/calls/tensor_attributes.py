@@ -9,7 +9,7 @@ import libcst as cst
 from migrate_agent.tools.rewrite.analysis.facts import is_tensor
 from migrate_agent.tools.rewrite.rules.mutation.writes import is_inplace
 from migrate_agent.tools.rewrite.rules.parameters.freezing import variable_behind
-from migrate_agent.tools.rewrite.rules.parameters.variables import overwritten, subscript, variable
+from migrate_agent.tools.rewrite.rules.parameters.variables import overwritten, plain_read, subscript, variable
 from migrate_agent.tools.rewrite.rules.rule import Rule
 from migrate_agent.tools.rewrite.tables.registry import Refuse, layers
 
@@ -72,6 +72,9 @@ class ReplaceTensorAttributes(Rule):
     def leave_Attribute(self, original: cst.Attribute, updated: cst.Attribute) -> cst.BaseExpression | None:
         context = self.context
         name = original.attr.value
+        if not isinstance(context.parent(), cst.AssignTarget) and not self._is_sharing(original):
+            if (read := plain_read(self, original, updated.value)) is not None:
+                return read
         if (template := self._layer_template(original, name)) and not isinstance(context.parent(), cst.AssignTarget):
             return context.parenthesise(context.build(template, self=updated.value))
         if name in DTYPES and self._is_dtype_attribute(original):
@@ -98,6 +101,13 @@ class ReplaceTensorAttributes(Rule):
             return context.parenthesise(context.build("isinstance({x}, nnx.Param)", x=holder.deep_clone()))
         return context.parenthesise(context.build(TEMPLATES[name], x=updated.value))
 
+    def _is_sharing(self, node: cst.Attribute) -> bool:
+        """Whether another layer is given the variable at hand: `a.weight = b.weight`."""
+        parent, owner = self.context.parent(), self.context.observed(node.value)
+        rows = [layers()[name] for kind in (owner.kinds if owner else ()) if (name := kind.removeprefix("module:")) in layers()]
+        is_parameter = any(node.attr.value in row.params for row in rows)
+        return is_parameter and isinstance(parent, cst.Assign) and isinstance(parent.targets[0].target, cst.Attribute)
+
     def _is_dtype_attribute(self, node: cst.Attribute) -> bool:
         fact, parent = self.context.observed(node.value), self.context.parent()
         called = isinstance(parent, cst.Call) and parent.func is node
@@ -122,7 +132,8 @@ class ReplaceTensorAttributes(Rule):
     def _array_of(self, original: cst.BaseExpression, updated: cst.BaseExpression) -> cst.BaseExpression:
         """What a parameter of another module holds: its attribute may be an `nnx.Variable`, or an array in torch's layout."""
         fact = self.context.observed(original)
-        if isinstance(original, cst.Attribute) and isinstance(updated, cst.Attribute) and fact and "parameter" in fact.kinds:
+        unchanged = isinstance(original, cst.Attribute) and isinstance(updated, cst.Attribute) and original.attr.value == updated.attr.value
+        if unchanged and fact and "parameter" in fact.kinds:
             return subscript(updated)
         return updated
 

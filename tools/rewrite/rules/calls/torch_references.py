@@ -158,6 +158,8 @@ class ReplaceTorchReferences(Rule):
         context = self.context
         if dotted in CONSTANTS:
             return context.use(cst.parse_expression(CONSTANTS[dotted]))
+        if dotted in context.repo.plain.kinds and self._is_asked_for():
+            return context.use(cst.parse_expression(layers()[dotted].plain_class))
         if dotted in layers():
             return context.helper(layers()[dotted].vendored)
         if dotted in ops():
@@ -168,6 +170,12 @@ class ReplaceTorchReferences(Rule):
         if any(isinstance(node, cst.Annotation) for node in context.stack):
             return context.use(cst.Name("Any"))
         raise Refuse(f"{dotted} has no counterpart in JAX", "unknown-op")
+
+    def _is_asked_for(self) -> bool:
+        """Whether a class stands in an `isinstance` test or an annotation, where an instance of Flax's own layer must hold too."""
+        calls = [node for node in self.context.stack if isinstance(node, cst.Call)]
+        tested = bool(calls) and isinstance(calls[-1].func, cst.Name) and calls[-1].func.value in ("isinstance", "issubclass")
+        return tested or any(isinstance(node, cst.Annotation) for node in self.context.stack)
 
     def _function_value(self, dotted: str) -> cst.BaseExpression:
         """A torch function as a value: the JAX function itself where the row only renames it, else a vendored one or a lambda."""

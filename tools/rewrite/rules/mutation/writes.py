@@ -12,7 +12,7 @@ from migrate_agent.tools.rewrite.analysis.facts import is_tensor, span_of
 from migrate_agent.tools.rewrite.analysis.loop_slices import loop_part, parts_name
 from migrate_agent.tools.rewrite.rules.indexing.padded_rows import is_full
 from migrate_agent.tools.rewrite.rules.mutation.returned_arguments import handed_back
-from migrate_agent.tools.rewrite.rules.parameters.variables import own_layer, subscript, variable, written
+from migrate_agent.tools.rewrite.rules.parameters.variables import own_layer, plain_read, subscript, variable, written
 from migrate_agent.tools.rewrite.rules.rule import Rule
 from migrate_agent.tools.rewrite.tables.registry import Refuse, layers, methods, ops
 from migrate_agent.tools.rewrite.tables.signatures import parse_signature
@@ -95,6 +95,8 @@ class _Writes(Rule):
             return subscript(node)
         if isinstance(node, cst.Subscript):
             return node.with_changes(value=self._rewrite_again(node.value))
+        if isinstance(node, cst.Attribute) and (read := plain_read(self, node, node.value)) is not None:
+            return read
         if isinstance(node, (cst.Name, cst.Attribute)):
             return node
         return self._rewrite_view_again(node)

@@ -83,8 +83,55 @@ def storage(rule: Rule, node: cst.BaseExpression) -> cst.BaseAssignTargetExpress
     raise Refuse(f"whether {cst.Module([]).code_for_node(node)} is a variable was neither observed nor inferred", "unknown-receiver")
 
 
+def plain_read(rule: Rule, node: cst.BaseExpression, owner: cst.BaseExpression) -> cst.BaseExpression | None:
+    """How an attribute of one of Flax's own layers is read, in torch's layout: `m.weight` → `m.kernel[...].T`. None for any other attribute."""
+    if not isinstance(node, cst.Attribute) or rule.context.is_self(node.value):
+        return None
+    fact = rule.context.observed(node.value)
+    kinds = {kind.removeprefix("module:") for kind in fact.kinds} if fact else set()
+    if not kinds or not kinds <= rule.context.repo.plain.kinds:
+        return None
+    templates = {layers()[kind].plain_reads.get(node.attr.value, "") for kind in kinds}
+    template = templates.pop() if len(templates) == 1 else ""
+    return rule.context.build(template, self=owner) if template else None
+
+
+def _written_plainly(rule: Rule, node: cst.BaseExpression, value: cst.BaseExpression) -> cst.BaseSmallStatement | None:
+    """`m.weight` → `m.kernel[...] = value.T`, for one of Flax's own layers."""
+    while isinstance(node, cst.Attribute) and node.attr.value == "data":
+        node = node.value
+    read = plain_read(rule, node, node.value) if isinstance(node, cst.Attribute) and _reads_the_same(node.value) else None
+    match read:
+        case cst.Attribute(value=cst.Subscript() as target, attr=cst.Name(value="T")):
+            return cst.Assign([cst.AssignTarget(target)], _transposed(value, target))
+        case cst.Subscript() as target:
+            return cst.Assign([cst.AssignTarget(target)], value)
+    return None
+
+
+SHAPELESS = frozenset({"init_normal", "init_uniform", "init_trunc_normal", "full_like", "zeros_like", "ones_like"})
+"""Functions that take an array or variable for its shape and dtype, and whose values are alike in each layout."""
+
+
+def _transposed(value: cst.BaseExpression, target: cst.Subscript) -> cst.BaseExpression:
+    """The value for a kernel: computed in its own layout where no layout matters, else transposed."""
+    if isinstance(value, cst.Call):
+        name = value.func.attr.value if isinstance(value.func, cst.Attribute) else getattr(value.func, "value", "")
+        likes = [cst.Attribute(target, cst.Name("T")), target]
+        of_target = [i for i, argument in enumerate(value.args) if any(argument.value.deep_equals(like) for like in likes)]
+        if name in SHAPELESS and len(of_target) == 1:
+            arguments = list(value.args)
+            arguments[of_target[0]] = arguments[of_target[0]].with_changes(value=target.value)
+            return value.with_changes(args=arguments)
+    plain = value if isinstance(value, (cst.Call, cst.Name, cst.Attribute, cst.Subscript)) or value.lpar else None
+    whole = value.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()]) if plain is None else plain
+    return cst.Attribute(whole, cst.Name("T"))
+
+
 def written(rule: Rule, node: cst.BaseExpression, value: cst.BaseExpression) -> cst.BaseSmallStatement:
     """The statement that gives the tensor `node` (original) a new value in place, whatever holds it. Raises `Refuse`."""
+    if (plain := _written_plainly(rule, node, value)) is not None:
+        return plain
     try:
         return cst.Assign([cst.AssignTarget(storage(rule, node))], value)
     except Refuse:
@@ -93,6 +140,8 @@ def written(rule: Rule, node: cst.BaseExpression, value: cst.BaseExpression) -> 
 
 def overwritten(rule: Rule, node: cst.BaseExpression, value: cst.BaseExpression) -> cst.BaseSmallStatement:
     """`m.w` → `overwrite(m, "w", value)`: for what is a variable in one class and a property in another. Raises `Refuse`."""
+    if (plain := _written_plainly(rule, node, value)) is not None:
+        return plain
     while isinstance(node, cst.Attribute) and node.attr.value == "data":
         node = node.value
     match node:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from migrate_agent.tools.rewrite.tables.registry import Layer
 
 TABLE = {"weight": "{self}.embedding"}
+# No plain form: `nnx.Embed` keeps the dtype that its table had when it was made, and casts to it whatever is loaded later.
 
 ROWS = (
     Layer(

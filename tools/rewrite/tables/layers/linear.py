@@ -2,13 +2,34 @@
 
 from __future__ import annotations
 
-from migrate_agent.tools.rewrite.tables.registry import Layer
+from migrate_agent.tools.rewrite.tables.registry import Call, Layer
 
 KERNEL = {"weight": "{self}.kernel", "bias": "{self}.bias"}
 OWN = {"weight": "{self}.weight", "bias": "{self}.bias"}
 
+
+def plain_linear(call: Call) -> str:
+    """`nnx.Linear` with torch's initial values; "" where it is to have a dtype, or its size would be computed twice."""
+    if call.given("dtype") or "(" in call.text("in_features"):
+        return ""
+    bias = call.literal("bias")
+    use_bias = "" if bias is True else "use_bias={bias}, "
+    bias_init = "" if bias is False else "bias_init=vendored.fan_in_bias({in_features}), "
+    return f"nnx.Linear({{in_features}}, {{out_features}}, {use_bias}kernel_init=vendored.fan_in_kernel, {bias_init}rngs={{rngs}})"
+
+
 ROWS = (
-    Layer("torch.nn.Linear", "in_features, out_features, bias=True, device=None, dtype=None", "Linear", params=KERNEL, samples=("3, 5",)),
+    Layer(
+        "torch.nn.Linear",
+        "in_features, out_features, bias=True, device=None, dtype=None",
+        "Linear",
+        params=KERNEL,
+        samples=("3, 5",),
+        plain=plain_linear,
+        plain_class="nnx.Linear",
+        plain_reads={"weight": "{self}.kernel[...].T"},
+        not_plain=("reset_parameters",),
+    ),
     Layer(
         "torch.nn.Bilinear",
         "in1_features, in2_features, out_features, bias=True, device=None, dtype=None",

@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
-from migrate_agent.tools.rewrite.tables.registry import Layer
+from migrate_agent.tools.rewrite.tables.registry import Call, Layer
 
 AFFINE = {"weight": "{self}.scale", "bias": "{self}.bias"}
 RUNNING = {**AFFINE, "running_mean": "{self}.mean", "running_var": "{self}.var"}
 BATCHNORM = "num_features, eps=1e-05, momentum=0.1, affine=True, track_running_stats=True, device=None, dtype=None, *, bias=True"
 
 INSTANCENORM = "num_features, eps=1e-05, momentum=0.1, affine=False, track_running_stats=False, device=None, dtype=None, *, bias=True"
+
+
+def plain_layer_norm(call: Call) -> str:
+    """`nnx.LayerNorm` over the last axis; "" over several, or where their number is not known."""
+    shape, size = call.literal("normalized_shape"), call.observed("normalized_shape")
+    if call.given("dtype") or not (type(shape) is int or (size is not None and size.kinds == ("int",))):
+        return ""
+    affine, bias = call.literal("elementwise_affine"), call.literal("bias")
+    if affine not in (True, False) or (bias not in (True, False) and affine is False):
+        return ""
+    scale = "" if affine else "use_scale=False, use_bias=False, "
+    use_bias = "" if bias is True or not affine else "use_bias={bias}, "
+    # Flax's default computes the variance as E[x²] - E[x]², which cancels.
+    return f"nnx.LayerNorm({{normalized_shape}}, epsilon={{eps=1e-05}}, {scale}{use_bias}use_fast_variance=False, rngs={{rngs}})"
+
 
 ROWS = (
     Layer(
@@ -17,6 +32,10 @@ ROWS = (
         "LayerNorm",
         params=AFFINE,
         samples=("6",),
+        plain=plain_layer_norm,
+        plain_class="nnx.LayerNorm",
+        plain_reads={"weight": "{self}.scale[...]", "eps": "{self}.epsilon"},
+        not_plain=("normalized_shape", "elementwise_affine", "reset_parameters"),
     ),
     Layer(
         "torch.nn.RMSNorm",

@@ -1,0 +1,103 @@
+"""Flax's own layers in the place of torch's: where a repository uses them plainly, and where it does not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from migrate_agent.tests.tools.rewrite.snippets import snippet_workspace, tidy
+from migrate_agent.tools.rewrite.analysis.repo import Repo
+from migrate_agent.tools.rewrite.assemble.workspace import Workspace
+
+HEAD = "import torch\nfrom torch import nn\n\n"
+NET = (
+    "class Net(nn.Module):\n    def __init__(self, d):\n        super().__init__()\n        self.fc = nn.Linear(d, 3)\n"
+    "        self.tok = nn.Embedding(9, d)\n        self.norm = nn.LayerNorm(8)\n"
+)
+ALL = {"Linear", "LayerNorm"}
+
+USES = [
+    ("", set()),
+    ("    def forward(self, x):\n        return self.fc(x) + self.fc.weight.sum() * self.norm.eps\n", set()),
+    ("        nn.init.xavier_uniform_(self.fc.weight)\n        self.fc.weight.data.zero_()\n", set()),
+    (
+        "        self.apply(self.init)\n\n    def init(self, m):\n        if isinstance(m, nn.Linear):\n            m.weight.data.normal_()\n",
+        set(),
+    ),
+    ("        if isinstance(d, (nn.Linear, nn.Conv2d)):\n            d.weight.data.normal_()\n", {"Linear"}),
+    ("        if isinstance(d, self.kinds):\n            pass\n", ALL),
+    ("        if type(d) is nn.Linear:\n            pass\n", ALL),
+    ("        self.fc.weight = self.tok.weight\n", {"Linear"}),
+    ("        self.tok.weight = self.fc.weight\n", set()),
+    ("        self.fc.weight = nn.Parameter(torch.ones(3, d))\n", {"Linear"}),
+    ("        self.kept = self.fc.weight\n", {"Linear"}),
+    ("        self.fc.weight.requires_grad = False\n", {"Linear"}),
+    ("        self.kept = [self.fc.weight]\n", {"Linear"}),
+    ("        self.fc.weight.data[0] = 1.0\n", {"Linear"}),
+    ("        self.make = dict(norm=nn.LayerNorm)\n", set()),
+    ("        self.make = {nn.Linear: 1}\n", {"Linear"}),
+    ("        self.other = d.head.weight\n", ALL),
+    ("        self.bn = self.norm_layer(d)\n        self.norm_layer = nn.BatchNorm2d\n        self.bn.weight.data.zero_()\n", set()),
+    ("        self.bn = self.norm_layer(d)\n        self.norm_layer = d\n        self.bn.weight.data.zero_()\n", ALL),
+    (
+        "        self.bn = make(d)\n        make = self._make\n        self._make = nn.BatchNorm2d\n        self.bn.weight.data.zero_()\n",
+        set(),
+    ),
+    ("        self.other = getattr(d, 'weight')\n", ALL),
+    ("        self.size = self.norm.normalized_shape\n", {"LayerNorm"}),
+    ("        self.fc.reset_parameters()\n", {"Linear"}),
+    ("        self.fc = nn.utils.weight_norm(self.fc)\n", ALL),
+    ("        nn.utils.clip_grad_norm_(self.parameters(), 1.0)\n", set()),
+    ("\n\nclass Own(nn.Linear):\n    pass\n", {"Linear"}),
+]
+"""(what stands at the end of a class's constructor, which of its layers are then not plain)."""
+
+
+@pytest.mark.parametrize(("use", "refused"), USES, ids=[str(i) for i in range(len(USES))])
+def test_only_what_flax_has_too_is_plain(tmp_path: Path, use: str, refused: set[str]) -> None:
+    kinds = Repo(replace(snippet_workspace(tmp_path, HEAD + NET + use).inventory, style="plain")).plain.kinds
+    assert ALL - {kind.removeprefix("torch.nn.") for kind in kinds} == refused
+
+
+SPELLED = [
+    ("nn.Linear(d, 2 * d)", "nnx.Linear(d, 2 * d, kernel_init=fan_in_kernel, bias_init=fan_in_bias(d), rngs=rngs)"),
+    ("nn.Linear(d, 3, bias=False)", "nnx.Linear(d, 3, use_bias=False, kernel_init=fan_in_kernel, rngs=rngs)"),
+    ("nn.Linear(d, 3, True, dtype=torch.float16)", "Linear(d, 3, True, dtype=jnp.float16, rngs=rngs)"),
+    ("nn.Linear(size(d), 3)", "Linear(size(d), 3, rngs=rngs)"),
+    ("nn.Linear(*d)", "Linear(*d, rngs=rngs)"),
+    ("nn.Embedding(9, d)", "Embedding(9, d, rngs=rngs)"),
+    ("nn.LayerNorm(8, eps=1e-6)", "nnx.LayerNorm(8, epsilon=1e-6, use_fast_variance=False, rngs=rngs)"),
+    ("nn.LayerNorm(8, bias=False)", "nnx.LayerNorm(8, epsilon=1e-05, use_bias=False, use_fast_variance=False, rngs=rngs)"),
+    ("nn.LayerNorm((4, 8))", "LayerNorm((4, 8), rngs=rngs)"),
+]
+
+
+def _rewritten(folder: Path, source: str, style: str) -> str:
+    inventory = replace(snippet_workspace(folder, source).inventory, style=style)  # type: ignore[arg-type]
+    return tidy("".join(statement.text for statement in Workspace(inventory, {}).statements("snippet.py")))
+
+
+@pytest.mark.parametrize(("layer", "flax"), SPELLED, ids=[row[0] for row in SPELLED])
+def test_a_plain_layer_is_flaxs_own(tmp_path: Path, layer: str, flax: str) -> None:
+    source = f"{HEAD}class Net(nn.Module):\n    def __init__(self, d):\n        super().__init__()\n        self.part = {layer}\n"
+    expected = tidy(f"class Net(nnx.Module):\n    def __init__(self, d, *, rngs: nnx.Rngs):\n        self.part = {flax}\n")
+    assert _rewritten(tmp_path, source, "plain") == expected
+    assert "nnx.Linear(" not in _rewritten(tmp_path, source, "close")
+
+
+WRITTEN = [
+    ("nn.init.normal_(self.fc.weight, std=0.02)", "self.fc.kernel[...] = init_normal(rngs.params(), self.fc.kernel, std=0.02)"),
+    ("nn.init.xavier_uniform_(self.fc.weight)", "self.fc.kernel[...] = init_xavier_uniform(rngs.params(), self.fc.kernel[...].T).T"),
+    ("self.fc.weight.data.fill_(0.5)", "self.fc.kernel[...] = jnp.full_like(self.fc.kernel, 0.5)"),
+    ("self.fc.weight.data = torch.eye(3)", "self.fc.kernel[...] = jnp.eye(3).T"),
+    ("nn.init.ones_(self.norm.weight)", "self.norm.scale[...] = jnp.ones_like(self.norm.scale[...])"),
+    ("self.rows = self.fc.weight.shape[0]", "self.rows = self.fc.kernel[...].T.shape[0]"),
+    ("self.eps = self.norm.eps", "self.eps = self.norm.epsilon"),
+]
+
+
+@pytest.mark.parametrize(("statement", "expected"), WRITTEN, ids=[row[0] for row in WRITTEN])
+def test_parameters_of_plain_layers_are_read_and_written_in_torchs_layout(tmp_path: Path, statement: str, expected: str) -> None:
+    assert expected in _rewritten(tmp_path, f"{HEAD}{NET}        {statement}\n", "plain")
