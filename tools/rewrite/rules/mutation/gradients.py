@@ -71,6 +71,8 @@ class KeepParameterGradients(Rule):
     ) -> cst.BaseSmallStatement:
         """The statement, its value with the gradient of the parameter that it is written to; `source` is what it was."""
         build = self.context.build
+        if isinstance(statement, cst.Assign) and _keeps_gradient(statement.value):  # a write through a view of the parameter
+            return statement
         match statement:
             case cst.Assign(targets=[cst.AssignTarget(target=cst.Subscript(value=attribute, slice=[only]) as target)]) if _is_whole(only):
                 if self._is_parameter(attribute, handles) or self._writes_parameter(source):
@@ -78,7 +80,7 @@ class KeepParameterGradients(Rule):
             case cst.Assign(targets=[cst.AssignTarget(target=cst.Attribute() as target)]) if self._writes_parameter(source):
                 return statement.with_changes(value=build("vendored.keep_gradient({v}, {w})", v=statement.value, w=subscript(target)))
             case cst.Expr(value=cst.Call(func=function, args=[owner, key, value]) as call) if self._writes_parameter(source):
-                if self._is_overwrite(function) and (parameter := _attribute(owner.value, key.value)):
+                if _last_name(function) == "overwrite" and (parameter := _attribute(owner.value, key.value)):
                     new_value = build("vendored.keep_gradient({v}, {w})", v=value.value, w=subscript(parameter))
                     return statement.with_changes(value=call.with_changes(args=[owner, key, value.with_changes(value=new_value)]))
         return statement
@@ -95,8 +97,14 @@ class KeepParameterGradients(Rule):
         fact = self.context.observed(attribute) if attribute is not None else None
         return fact is not None and set(fact.kinds) == {"parameter"}
 
-    def _is_overwrite(self, function: cst.BaseExpression) -> bool:
-        return isinstance(function, cst.Attribute | cst.Name) and cst.Module([]).code_for_node(function).endswith("overwrite")
+
+def _last_name(node: cst.BaseExpression) -> str:
+    name = node.attr if isinstance(node, cst.Attribute) else node
+    return name.value if isinstance(name, cst.Name) else ""
+
+
+def _keeps_gradient(value: cst.BaseExpression) -> bool:
+    return isinstance(value, cst.Call) and _last_name(value.func) == "keep_gradient"
 
 
 def _is_whole(element: cst.SubscriptElement) -> bool:

@@ -280,7 +280,16 @@ class _Writes(Rule):
                 return _Quiet(self.context)._assign(view, self._rewrite_again(view), value)
             case cst.Call(func=cst.Attribute(value=cst.Name() | cst.Attribute() as base)) | cst.Attribute(value=cst.Name() as base):
                 return _Quiet(self.context)._assign(view, base, value)
+            case cst.Attribute(value=cst.Attribute() as base, attr=cst.Name(value="data")):
+                return _Quiet(self.context)._assign(view, base, self._with_gradient(base, value))
         raise Refuse("a write through a view of a view is not followed", "alias-write")
+
+    def _with_gradient(self, parameter: cst.Attribute, value: cst.BaseExpression) -> cst.BaseExpression:
+        """What a call writes to a parameter, with the parameter's gradient; see `KeepParameterGradients`."""
+        fact, key = self.context.observed(parameter), self.context.function_key
+        if fact is None or set(fact.kinds) != {"parameter"} or key in self.context.randomness.constructing:
+            return value
+        return self.context.build("vendored.keep_gradient({v}, {w})", v=value, w=subscript(parameter))
 
 
 def _text(node: cst.BaseExpression) -> str:
