@@ -16,6 +16,7 @@ from migrate_agent.tools.types import Reach, Unit
 from migrate_agent.tools.verify.evidence.candidate import Results
 from migrate_agent.tools.verify.evidence.copied_helpers import is_copied
 from migrate_agent.tools.verify.evidence.counted_file import Missed, branches, counted_file
+from migrate_agent.tools.verify.evidence.no_counterpart import asks_processes, moves_device
 from migrate_agent.tools.verify.evidence.stubs import may_go, stubbed
 
 if TYPE_CHECKING:
@@ -162,7 +163,7 @@ class Reaching:
             done = self._ran[0].get(path, frozenset())
             ran = {file.places[number].owner for number in done}
             for row in file.missed(inside, done):
-                if all(map(_moves_device, row.nodes)):
+                if all(map(moves_device, row.nodes)) or asks_processes(file.tree, row.nodes):
                     continue
                 of_unit = path == own.source and row.owner.startswith(f"{own.name}.")
                 if row.owner not in file.compiled and (of_unit or row.owner in ran or self._is_inherited(path, row.owner)):
@@ -284,14 +285,6 @@ def judged(results: Results) -> Reach:
 
 def _place(node: ast.expr) -> dict[str, int]:
     return {name: getattr(node, name) for name in ("lineno", "col_offset", "end_lineno", "end_col_offset")}
-
-
-def _moves_device(node: ast.AST) -> bool:
-    """Whether a statement is `x = x.cuda()` or `x = x.cpu()`, which changes no value and has no counterpart in a port."""
-    match node:
-        case ast.Assign(targets=[target], value=ast.Call(func=ast.Attribute(value=moved, attr="cuda" | "cpu"))):
-            return ast.unparse(target) == ast.unparse(moved)
-    return False
 
 
 def _in_port(owner: str) -> str:

@@ -1,0 +1,48 @@
+"""Which statements of an original a port need not have: moves to another device, and what torch's process group is asked."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from migrate_agent.tools.verify.evidence.no_counterpart import asks_processes, moves_device
+
+
+@pytest.mark.parametrize(
+    ("statement", "moves"),
+    [
+        ("x = x.cuda()", True),
+        ("self.table = self.table.cpu()", True),
+        ("x = y.cuda()", False),
+        ("x = x.cuda() + 1", False),
+        ("x = x.double()", False),
+        ("x.cuda()", False),
+    ],
+)
+def test_only_a_move_of_the_same_name_has_no_counterpart(statement: str, moves: bool) -> None:
+    assert moves_device(ast.parse(statement).body[0]) is moves
+
+
+@pytest.mark.parametrize(
+    ("statement", "asks"),
+    [
+        ("return dist.get_world_size()", True),
+        ("rank = torch.distributed.get_rank(group=g)", True),
+        ("if not dist.is_available():\n    return 1", True),
+        ("if dist.is_initialized():\n    n = 4", True),
+        ("return dist.get_world_size() * 2", False),
+        ("dist.all_reduce(x)", False),
+        ("return dist.all_reduce(x)", False),
+        ("return other.get_world_size()", False),
+        ("return x", False),
+        ("if not dist.is_available():\n    return x", False),
+        ("if not other.is_available():\n    return 1", False),
+        ("if x.sum() > 0:\n    return 1", False),
+        ("if not dist.is_available():\n    x = x * 2\n    return 1", False),
+    ],
+)
+def test_only_the_answer_of_the_process_group_has_no_counterpart(statement: str, asks: bool) -> None:
+    tree = ast.parse(f"import torch\nfrom torch import distributed as dist\n{statement}\n")
+    last = tree.body[-1]
+    assert asks_processes(tree, last.body if isinstance(last, ast.If) else [last]) is asks
