@@ -14,6 +14,15 @@ TORCH: Mapping[str, str] = MappingProxyType(
     }
 )
 """torch's operator → its kind."""
+PRODUCTS = "products of what was rounded"
+"""The kind of a product of which an operand was computed in float32 or wider and then rounded to a narrower dtype. In whichever dtype the product
+is computed, it sees no more than that."""
+TORCH_PRODUCTS = frozenset("mm addmm bmm baddbmm mv addmv dot convolution".split())
+TORCH_LAYOUTS = frozenset(
+    """view _unsafe_view reshape t transpose permute expand slice select unsqueeze squeeze clone split split_with_sizes unbind alias detach
+    cat stack""".split()
+)
+"""torch's operators that move numbers without computing any."""
 JAX: Mapping[str, str] = MappingProxyType(
     {
         **dict.fromkeys("exp exp2 expm1 log log1p".split(), "exponentials"),
@@ -23,6 +32,12 @@ JAX: Mapping[str, str] = MappingProxyType(
     }
 )
 """JAX's primitive → its kind."""
+JAX_PRODUCTS = frozenset({"dot_general", "conv_general_dilated"})
+JAX_LAYOUTS = frozenset(
+    """reshape transpose broadcast_in_dim slice dynamic_slice squeeze expand_dims rev copy copy_p concatenate split gather
+    optimization_barrier""".split()
+)
+"""JAX's primitives that move numbers without computing any."""
 
 
 def wide_alone(seen: Iterable[tuple[str, bool]]) -> tuple[str, ...]:

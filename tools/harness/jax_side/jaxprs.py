@@ -11,6 +11,9 @@ from jax.extend import core
 
 from migrate_agent.tools.harness.common import operator_kinds
 
+NARROW = (jnp.bfloat16, jnp.float16)
+WIDE = (jnp.float32, jnp.float64)
+
 
 def live_kernels(jaxpr: Any) -> int:
     """The number of Pallas kernels that a program's results depend on."""
@@ -64,7 +67,39 @@ def narrow_kinds(jaxpr: Any) -> list[str]:
         for equation in equations(jaxpr)
         if any(getattr(variable.aval, "dtype", None) in (jnp.bfloat16, jnp.float16) for variable in equation.outvars)
     }
-    return sorted({operator_kinds.JAX[name] for name in names & operator_kinds.JAX.keys()})
+    products = {operator_kinds.PRODUCTS} if _multiplies_rounded(jaxpr, set())[0] else set()
+    return sorted({operator_kinds.JAX[name] for name in names & operator_kinds.JAX.keys()} | products)
+
+
+def _multiplies_rounded(jaxpr: Any, rounded: set[Any]) -> tuple[bool, list[bool]]:
+    """Whether a product has an operand that was rounded from float32 or wider to a narrower dtype, and which results of the program were.
+
+    `rounded` are variables that were so before. Of loops and branches only what happens inside of them counts.
+    """
+    multiplied = False
+    for equation in jaxpr.eqns:
+        name = equation.primitive.name
+        moved = any(_is_in(one, rounded) for one in equation.invars)
+        multiplied |= moved and name in operator_kinds.JAX_PRODUCTS
+        if name == "convert_element_type":
+            before, after = (one.aval.dtype for one in (equation.invars[0], equation.outvars[0]))
+            moved |= before in WIDE and after in NARROW
+        elif name not in operator_kinds.JAX_LAYOUTS:
+            moved = False
+        rounded |= set(equation.outvars) if moved else set()
+        for inner in inner_programs(equation):
+            alike = len(inner.invars) == len(equation.invars)
+            entering = {one for one, outer in zip(inner.invars, equation.invars, strict=True) if _is_in(outer, rounded)} if alike else set()
+            inside, results = _multiplies_rounded(inner, entering)
+            multiplied |= inside
+            if len(results) == len(equation.outvars):
+                rounded |= {one for one, result in zip(equation.outvars, results, strict=True) if result}
+    return multiplied, [_is_in(one, rounded) for one in jaxpr.outvars]
+
+
+def _is_in(variable: Any, variables: set[Any]) -> bool:
+    """Whether it is one of these; a literal is none."""
+    return isinstance(variable, core.Var) and variable in variables
 
 
 def inner_programs(equation: Any) -> Iterator[Any]:

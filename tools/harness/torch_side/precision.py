@@ -12,6 +12,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map, tree_map_only
+from torch.utils.weak import WeakIdKeyDictionary
 
 from migrate_agent.tools.harness.common import budgets, operator_kinds
 from migrate_agent.tools.harness.common.random_streams import Draw, Stream
@@ -345,6 +346,8 @@ class Widths(OperatorMode):  # type: ignore[no-untyped-call]
         self.narrow = ""
         self.kinds: set[tuple[str, bool]] = set()
         """Kind of operator, and whether its result was narrow."""
+        self._rounded = WeakIdKeyDictionary()  # type: ignore[no-untyped-call]
+        """The tensors whose numbers were computed in float32 or wider and rounded to a narrower dtype since."""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None) -> Any:
         """Run `func` and look at what comes out."""
@@ -358,7 +361,20 @@ class Widths(OperatorMode):  # type: ignore[no-untyped-call]
                 self.narrow = str(item.dtype).removeprefix("torch.")
             if (kind := operator_kinds.TORCH.get(func.overloadpacket.__name__)) is not None:
                 self.kinds.add((kind, narrow))
+            self._follow(func.overloadpacket.__name__, args, item, narrow)
         return result
+
+    def _follow(self, name: str, args: tuple[Any, ...], result: torch.Tensor, narrow: bool) -> None:
+        """Note whether the result was rounded, and products of what was."""
+        if not (narrow or self._rounded or name in operator_kinds.TORCH_PRODUCTS):
+            return
+        operands = [one for arg in args for one in (arg if isinstance(arg, (list, tuple)) else (arg,)) if isinstance(one, torch.Tensor)]
+        rounded = any(one in self._rounded for one in operands)
+        if name in operator_kinds.TORCH_PRODUCTS:
+            self.kinds.add((operator_kinds.PRODUCTS, rounded or narrow))
+        narrowed = name == "_to_copy" and narrow and operands[0].dtype in (torch.float32, torch.float64)
+        if narrowed or (rounded and name in (*operator_kinds.TORCH_LAYOUTS, "_to_copy")):
+            self._rounded[result] = True
 
 
 class _FinfoLifted:

@@ -9,7 +9,8 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from migrate_agent.tools.harness.jax_side.jaxprs import narrow_float
+from migrate_agent.tools.harness.common.operator_kinds import PRODUCTS
+from migrate_agent.tools.harness.jax_side.jaxprs import narrow_float, narrow_kinds
 
 
 @jax.custom_vjp
@@ -35,3 +36,20 @@ def test_narrow_floats_are_seen_wherever_they_are(name: str) -> None:
     function, dtype = PROGRAMS[name]
     jaxpr = jax.make_jaxpr(jax.value_and_grad(function))(jnp.ones(3, jnp.float32)).jaxpr
     assert narrow_float(jaxpr) == dtype
+
+
+ROUNDED: dict[str, tuple[Callable[[Any], Any], bool]] = {
+    "what has always been narrow": (lambda x: x.astype(jnp.float32) @ jnp.ones((3, 2)), False),
+    "a sum of what was rounded": (lambda x: (2.0 * jnp.sin(x.astype(jnp.float32)).astype(x.dtype)) * 1.5 @ jnp.ones((3, 2)), False),
+    "what was rounded": (lambda x: jnp.sin(x.astype(jnp.float32)).astype(x.dtype) @ jnp.ones((3, 2)), True),
+    "what was rounded and turned": (lambda x: jnp.ones((2, 1)) @ jnp.sin(x.astype(jnp.float32)).astype(x.dtype).reshape(3, 1).T, True),
+    "what was rounded in a function": (lambda x: jax.jit(jnp.bfloat16)(jnp.sin(x.astype(jnp.float32))) @ jnp.ones((3, 2)), True),
+    "weights that were rounded": (lambda x: x @ jnp.ones((3, 2)).astype(x.dtype), True),
+}
+
+
+@pytest.mark.parametrize("name", ROUNDED)
+def test_products_of_what_was_rounded_are_told(name: str) -> None:
+    function, rounded = ROUNDED[name]
+    jaxpr = jax.make_jaxpr(function)(jnp.ones(3, jnp.bfloat16)).jaxpr
+    assert (PRODUCTS in narrow_kinds(jaxpr)) == rounded

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from itertools import chain
 
 from migrate_agent.tools.harness.common.compare_arrays import Difference, verdict
+from migrate_agent.tools.harness.common.operator_kinds import PRODUCTS
 from migrate_agent.tools.types import Verdict
 from migrate_agent.tools.verify.checks.base import NEW_PROCESS, Check
 from migrate_agent.tools.verify.checks.shared.native import native_differences
@@ -28,9 +29,11 @@ def judge(results: Results) -> Verdict | None:
 
 def _narrower(results: Results) -> Iterator[Difference]:
     for scenario, answer in results.answers(Role.NARROW, kind="native"):
-        kinds = sorted(set(scenario.wide).intersection(map(str, answer.facts.get("kinds", ()))))
-        if kinds:
-            problem = f"it computes {', '.join(kinds)} in {scenario.narrow or 'less than float32'}, torch in float32"
+        kinds = set(scenario.wide).intersection(map(str, answer.facts.get("kinds", ())))
+        width, computed = scenario.narrow or "less than float32", sorted(kinds - {PRODUCTS})
+        problems = [f"it computes {', '.join(computed)} in {width}, torch in float32"] if computed else []
+        problems += [f"it multiplies what it rounded to {width}, torch what it has in float32"] if PRODUCTS in kinds else []
+        for problem in problems:
             yield Difference(scenario.name, float("inf"), 0.0, problem, "dtype", scenario.name)
 
 
