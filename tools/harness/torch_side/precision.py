@@ -346,7 +346,7 @@ class Widths(OperatorMode):  # type: ignore[no-untyped-call]
         self.narrow = ""
         self.kinds: set[tuple[str, bool]] = set()
         """Kind of operator, and whether its result was narrow."""
-        self._rounded = WeakIdKeyDictionary()  # type: ignore[no-untyped-call]
+        self._rounded = WeakIdKeyDictionary()
         """The tensors whose numbers were computed in float32 or wider and rounded to a narrower dtype since."""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None) -> Any:
