@@ -73,7 +73,8 @@ def masked_set(x: jax.Array, mask: jax.Array, value: Any) -> jax.Array:
 def overwrite(owner: Any, key: str | int, value: Any) -> None:
     """Give the parameter or tensor `owner.key` (`owner[key]` of a container) a new value; all that share the variable see it.
 
-    The shape may change, as it may by assigning to torch's `Tensor.data`.
+    The shape may change, as it may by assigning to torch's `Tensor.data`. A property is set without a note in the static structure of the owner, which
+    would be another one after a call.
     """
     keyed = not isinstance(key, str) or isinstance(owner, (dict, nnx.Dict))
     old = owner[key] if keyed else getattr(owner, key)  # type: ignore[arg-type]
@@ -81,8 +82,10 @@ def overwrite(owner: Any, key: str | int, value: Any) -> None:
         old.set_value(jnp.asarray(value).astype(old.dtype))
     elif keyed:
         owner[key] = value
+    elif isinstance(getattr(type(owner), str(key), None), property):
+        object.__setattr__(owner, str(key), value)
     else:
-        setattr(owner, key, value)  # type: ignore[arg-type]
+        setattr(owner, str(key), value)
 
 
 def named_children(module: Any) -> Iterator[tuple[str, Any]]:

@@ -73,6 +73,17 @@ def test_all_steps_are_one_program(work: Migrated) -> None:
     assert len(program(4).splitlines()) == len(program(40).splitlines())
 
 
+@pytest.mark.ci
+def test_writes_to_parameters_leave_the_structure(work: Migrated) -> None:
+    state = importlib.import_module("state_jax")
+    numbers, image = jnp.ones((2, 4), "float32"), jnp.ones((2, 3, 6, 6), "float32")
+    cases = ((state.ThroughData(4, rngs=nnx.Rngs(0)), numbers), (state.MaskedConv(3, 4, 3, rngs=nnx.Rngs(0)), image))
+    for module, x in (*cases, (state.Bounded(5, 4, rngs=nnx.Rngs(0)), jnp.zeros((2, 3), int))):
+        before = nnx.graphdef(module)
+        module(x)
+        assert nnx.graphdef(module) == before
+
+
 def test_what_lambdas_initialise_is_assigned(work: Migrated) -> None:
     text = work.draft.files["initialising_jax.py"]
     assert "module.bias[...] = bias_init(rngs(), " in text and "lambda key, x: jnp.full_like(x, 0.25)" in text

@@ -43,10 +43,10 @@ class KeepParameterGradients(Rule):
             "        self.conv = nn.Conv2d(d, d, 3)\n\n    def forward(self, x: torch.Tensor):\n"
             "        self.conv.weight.data[:, :, 0].zero_()\n        return self.conv(x)\n",
             "class M(nnx.Module):\n    def __init__(self, d, *, rngs: nnx.Rngs):\n        self.conv = Conv2d(d, d, 3, rngs=rngs)\n\n"
-            "    def __call__(self, x: jax.Array):\n        self.conv.weight = keep_gradient(\n"
-            "            self.conv.weight.at[:, :, 0].set(\n"
-            "                jnp.zeros_like(lax.stop_gradient(self.conv.weight[...])[:, :, 0])\n            ),\n"
-            "            self.conv.weight[...],\n        )\n        return self.conv(x)\n",
+            '    def __call__(self, x: jax.Array):\n        overwrite(\n            self.conv,\n            "weight",\n            keep_gradient(\n'
+            "                self.conv.weight.at[:, :, 0].set(\n"
+            "                    jnp.zeros_like(lax.stop_gradient(self.conv.weight[...])[:, :, 0])\n                ),\n"
+            "                self.conv.weight[...],\n            ),\n        )\n        return self.conv(x)\n",
         ),
     )
 
@@ -71,19 +71,27 @@ class KeepParameterGradients(Rule):
     ) -> cst.BaseSmallStatement:
         """The statement, its value with the gradient of the parameter that it is written to; `source` is what it was."""
         build = self.context.build
-        if isinstance(statement, cst.Assign) and _keeps_gradient(statement.value):  # a write through a view of the parameter
-            return statement
         match statement:
+            # A write through a view of the parameter keeps its gradient already.
+            case cst.Assign(targets=[cst.AssignTarget(target=target)], value=value) if _keeps_gradient(value):
+                return self._set_property(statement, target, value) if isinstance(target, cst.Attribute) else statement
             case cst.Assign(targets=[cst.AssignTarget(target=cst.Subscript(value=attribute, slice=[only]) as target)]) if _is_whole(only):
                 if self._is_parameter(attribute, handles) or self._writes_parameter(source):
                     return statement.with_changes(value=build("vendored.keep_gradient({v}, {w})", v=statement.value, w=target))
             case cst.Assign(targets=[cst.AssignTarget(target=cst.Attribute() as target)]) if self._writes_parameter(source):
-                return statement.with_changes(value=build("vendored.keep_gradient({v}, {w})", v=statement.value, w=subscript(target)))
+                new_value = build("vendored.keep_gradient({v}, {w})", v=statement.value, w=subscript(target))
+                return self._set_property(statement, target, new_value)
             case cst.Expr(value=cst.Call(func=function, args=[owner, key, value]) as call) if self._writes_parameter(source):
                 if _last_name(function) == "overwrite" and (parameter := _attribute(owner.value, key.value)):
                     new_value = build("vendored.keep_gradient({v}, {w})", v=value.value, w=subscript(parameter))
                     return statement.with_changes(value=call.with_changes(args=[owner, key, value.with_changes(value=new_value)]))
         return statement
+
+    def _set_property(self, statement: cst.Assign, target: cst.Attribute, value: cst.BaseExpression) -> cst.BaseSmallStatement:
+        """`layer.weight = value`, a property, set during a call: an assignment would note the name in the layer's static structure."""
+        key = cst.SimpleString(f'"{target.attr.value}"')
+        call = self.context.build("vendored.overwrite({owner}, {key}, {value})", owner=target.value, key=key, value=value)
+        return cst.Expr(call, semicolon=statement.semicolon)
 
     def _is_parameter(self, attribute: cst.BaseExpression, handles: frozenset[str]) -> bool:
         """Whether what is written to is a trained attribute of the module, or what a loop over parameters gives."""
