@@ -180,7 +180,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_wheel_holds_our_files_and_no_others(wheel: Path) -> None:
     data = [
         file
-        for package in ("agent/pages", "agent/pr", "prompts", "sandbox/image")
+        for package in ("agent/pages", "agent/pr", "prompts", "sandbox/image", "tools/assess")
         for file in (ROOT / package).glob("*")
         if file.is_file() and file.suffix not in (".py", ".typed")
     ]

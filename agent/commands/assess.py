@@ -118,6 +118,8 @@ def _lines(result: Assessment, assumed: bool) -> Iterator[str]:
         yield from (f"  {row.source}:{row.line} {row.text}" for row in of_kind[:SHOWN])
         if len(of_kind) > SHOWN:
             yield f"  and {len(of_kind) - SHOWN} more"
+    for row in result.existing:
+        yield f"exists in JAX: {row.unit} looks like {row.family} (by {row.by}): {' '.join(row.links)}"
     for phase in PHASES:
         yield f"phase {phase.name} (weeks {phase.weeks}): until {phase.leave}"
 
@@ -130,6 +132,7 @@ def _write(
     from migrate_agent.tools.assess.phases import PHASES
     from migrate_agent.tools.assess.risks import ADVICE
     from migrate_agent.tools.assess.training_time import training_line
+    from migrate_agent.tools.assess.ways import facts, open_ways
 
     basis = list(_basis(result, assumed))
     if report is not None:
@@ -149,6 +152,8 @@ def _write(
                 **ranges,
                 "risks": risks,
                 "phases": phases,
+                "ways": [{"unit": unit.id, "open": list(open_ways(unit))} for unit in result.units],
+                "facts": {"as_of": facts().as_of, "ways": list(map(asdict, facts().ways)), "hardware": list(map(asdict, facts().phases))},
                 "basis": basis,
                 "training": training,
             },
@@ -156,5 +161,14 @@ def _write(
     if html is not None:
         risks_by_kind = [(kind, list(rows)) for kind, rows in groupby(result.risks, lambda row: row.kind)]
         lines = [training_line(time) for time in trainings]
-        values = {"trainings": lines, "result": result, "lines": basis, "risks": risks_by_kind, "advice": ADVICE, "phases": PHASES}
+        values = {
+            "facts": facts(),
+            "open_ways": open_ways,
+            "trainings": lines,
+            "result": result,
+            "lines": basis,
+            "risks": risks_by_kind,
+            "advice": ADVICE,
+            "phases": PHASES,
+        }
         write_text(html, render("assess.html", title=f"Migrating {root.name} to JAX", **values))

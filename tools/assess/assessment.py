@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from migrate_agent.tools.assess.calibration import Range, unit_seconds, verified_share
 from migrate_agent.tools.assess.risks import Risk, risks
+from migrate_agent.tools.assess.ways import Existing, existing
 from migrate_agent.tools.types import Finding, Inventory, Strategy, Unit
 
 HOURS = Range(1.0, 3.0, 8.0)
@@ -21,13 +22,14 @@ class Assessment:
     """`units` in the order of work. `rules` is the number of units that the rules alone should get verified, `open_units` what is left of them.
 
     `machine_hours` are those of two processor cores, `person_hours` those of people or a model for what is left and for `sites`, the findings that need
-    a redesign or a substitute outside of units.
+    a redesign or a substitute outside of units. `existing` are units whose architecture exists in JAX.
     """
 
     units: tuple[Unit, ...]
     strategies: Mapping[str, int]
     sites: tuple[Finding, ...]
     risks: tuple[Risk, ...]
+    existing: tuple[Existing, ...]
     rules: Range
     open_units: Range
     machine_hours: Range
@@ -48,6 +50,7 @@ def assess(inventory: Inventory, hours: Range = HOURS) -> Assessment:
         strategies={name: strategies[name] for name in _ORDER},
         sites=sites,
         risks=risks(inventory),
+        existing=existing(inventory),
         rules=rules,
         open_units=open_units,
         machine_hours=unit_seconds().times(rewritten / 3600),
