@@ -122,6 +122,7 @@ def verify_files(
     verifier_options = Options(
         config.limits.limits(),
         seed=seed,
+        seconds=config.verify.seconds,
         performance=performance,
         portable=portable,
         port=port,

@@ -186,6 +186,8 @@ class VerifyTable(_Table):
     """Another one draws other states, inputs and initial values."""
     timing: Literal["", "eager", "compile"] = ""
     """What a step is timed beside: torch's eager mode, or `torch.compile` too (which needs a C++ compiler, and minutes)."""
+    seconds: float = Field(default=300.0, ge=0, allow_inf_nan=False)
+    """What is optional of a large unit begins within these seconds; 0 leaves nothing out."""
     max_slowdown: float = Field(default=0.0, ge=0, allow_inf_nan=False)
     """A step may take this many times as long as torch's quickest; 0 reports the times and judges nothing."""
 

@@ -82,6 +82,7 @@ def _verify(
     options = Options(
         config.limits.limits(),
         seed=config.verify.seed,
+        seconds=config.verify.seconds,
         performance=performance,
         portable=portable,
         unreached=unreached,

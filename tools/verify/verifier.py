@@ -59,6 +59,7 @@ class Options:
     unrun: bool = False
     unreached: Unreached = ""
     reached_before: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    seconds: float = 0.0
 
 
 def verify(
@@ -92,11 +93,13 @@ def verify(
         if (warm := getattr(sandbox, "warm", None)) is not None:
             warm("candidate")  # whose worker starts while the original runs
         progress("original")
-        return expectations(unit, unit_examples, original, inventory, sandbox, given_folder, options.limits, options.seed, sizes)
+        return expectations(
+            unit, unit_examples, original, inventory, sandbox, given_folder, options.limits, options.seed, sizes, options.seconds
+        )
 
     def expect() -> Expectations:
         sizes = compared_sizes(results.sources)
-        return kept(key_of(unit, unit_examples, original, inventory, options.seed, sizes), partial(make, sizes))
+        return kept(key_of(unit, unit_examples, original, inventory, options.seed, sizes, options.seconds), partial(make, sizes))
 
     arguments = (unit, unit_examples, list(translated), candidate, original, inventory, sandbox, options.limits, expect, folder)
 
@@ -115,6 +118,7 @@ def verify(
         "port": options.port,
         "unreached": options.unreached,
         "reached_before": options.reached_before,
+        "budget": options.seconds,
     }
     with Results(*arguments, **settings, obtain=obtain) as results:
         verdicts = tuple(_verdicts(results, options, progress))
@@ -142,6 +146,7 @@ def _run_exact(results: Results, look_first: bool, ahead: bool) -> None:
     With `look_first`, one call is run alone before: where it is refused, that is all there is. Raises `CandidateFailed`, `OriginalFailed`.
     """
     first = results.expected.scenarios[:1]
+    ahead = ahead and not results.large  # whose two jobs would share memory and cores
     if look_first:
         run = results.run_job("exact", first)
         if _refused(results, run):
@@ -157,7 +162,8 @@ def _run_exact(results: Results, look_first: bool, ahead: bool) -> None:
 def _run_native(results: Results) -> None:
     """Take the native job that runs already, or run it; the search runs beside it. Raises `CandidateFailed`, `OriginalFailed`."""
     results.of("exact")
-    search.start(results)
+    if not results.large:  # whose search would share its memory; `worst_input` starts it later
+        search.start(results)
     if results.native_ahead is not None:
         results.runs["native"] = results.native_ahead.result()
     else:

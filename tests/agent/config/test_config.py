@@ -135,7 +135,7 @@ BROKEN = {
     "text for an array": ('[run]\nexclude = "tests"', "2: `run.exclude` must be an array, not 'tests'"),
     "endless": ("[limits]\nseconds = inf", "2: `limits.seconds` must be a finite number, not inf"),
     "negative": ("[limits]\nmemory_gb = -1", "2: `limits.memory_gb` must be greater than 0, not -1"),
-    "a tolerance": ("[verify]\nrtol = 1e-2", "2: unknown key `verify.rtol`: known here: seed, timing, max_slowdown"),
+    "a tolerance": ("[verify]\nrtol = 1e-2", "2: unknown key `verify.rtol`: known here: seed, timing, seconds, max_slowdown"),
     "not TOML": ("[run]\njobs = = 1", "2: not valid TOML: "),
     "twice": ("[run]\njobs = 1\njobs = 2", "3: not valid TOML: "),
     "unfinished": ("[run]\nexclude = [1,\n\n\n", "2: not valid TOML: "),

@@ -67,9 +67,17 @@ class Pair:
 
 
 def check_pair(
-    pair: Pair, candidate: str, sandbox: Sandbox, folder: Path, *, stop: bool = True, seconds: float = 120.0, seed: int = 0
+    pair: Pair,
+    candidate: str,
+    sandbox: Sandbox,
+    folder: Path,
+    *,
+    stop: bool = True,
+    seconds: float = 120.0,
+    seed: int = 0,
+    budget: float = 0.0,
 ) -> Evidence:
-    """Verify this candidate text against the pair's original."""
+    """Verify this candidate text against the pair's original; `budget` is that of a large unit."""
     original, mirror = folder / "original", folder / "candidate"
     for root, name, text in ((original, "m.py", TORCH + textwrap.dedent(pair.torch)), (mirror, "m_jax.py", candidate)):
         root.mkdir(parents=True, exist_ok=True)
@@ -83,7 +91,7 @@ def check_pair(
     translated = [Example(unit.id, f"{init}, rngs=rngs" if init else "rngs=rngs", pair.call, train=pair.train) for init in inits]
     performance = Performance("eager", pair.max_slowdown) if pair.max_slowdown else Performance()
     portable = Portable((pair.topology,)) if pair.topology else Portable()
-    options = Options(limits=Limits(seconds=seconds), stop=stop, seed=seed, performance=performance, portable=portable)
+    options = Options(limits=Limits(seconds=seconds), stop=stop, seed=seed, performance=performance, portable=portable, seconds=budget)
     return verify(unit, examples, translated, original, mirror, inventory, sandbox, folder / "work", options)
 
 

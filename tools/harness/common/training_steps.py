@@ -13,6 +13,9 @@ from migrate_agent.tools.harness.common.input_sampling import Array
 if TYPE_CHECKING:
     from migrate_agent.tools.harness.torch_side.module import Original
 
+OPTIMISERS = ("adamw", "sgd")
+"""In the order in which they run."""
+
 
 def torch_curve(
     unit: Original,
@@ -70,9 +73,8 @@ def torch_curve(
     return losses
 
 
-def first_rate(gradients: Mapping[str, Array], parameters: Sequence[Array]) -> float:
-    """The learning rate at which SGD's first step moves the parameters by `budgets.RELATIVE_STEP` of their norm."""
-    steepness = sum(float(np.sum(np.abs(value) ** 2)) for key, value in gradients.items() if key.startswith("grad/")) ** 0.5
+def first_rate(steepness: float, parameters: Sequence[Array]) -> float:
+    """The learning rate at which SGD's first step moves the parameters by `budgets.RELATIVE_STEP` of their norm. `steepness`: that of the gradients."""
     norm = sum(float(np.sum(np.abs(value) ** 2)) for value in parameters) ** 0.5
     return budgets.RELATIVE_STEP * (norm or 1.0) / steepness if np.isfinite(steepness) and steepness > 0 else budgets.RELATIVE_STEP
 

@@ -7,6 +7,7 @@ Two jobs in two processes: `exact`, here, with everything in float64 and paired 
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,15 +21,15 @@ from migrate_agent.tools.harness.common.class_values import class_values
 from migrate_agent.tools.harness.common.conditions import AS_MADE
 from migrate_agent.tools.harness.common.input_sampling import Array
 from migrate_agent.tools.harness.common.signatures import describe, describe_methods
-from migrate_agent.tools.harness.common.training_steps import NumpyOptimiser
+from migrate_agent.tools.harness.common.sketches import sketched
+from migrate_agent.tools.harness.common.training_steps import OPTIMISERS, NumpyOptimiser
 from migrate_agent.tools.harness.jax_side.module import Candidate, modes
 from migrate_agent.tools.harness.jax_side.program import CHOSEN, Program, moved
 from migrate_agent.tools.verify.candidate.export import exported
 from migrate_agent.tools.verify.candidate.session import Session, stored
 from migrate_agent.tools.verify.candidate.slopes import slopes
 from migrate_agent.tools.verify.contract.scenario import REFUSABLE, Request, Role
-
-MAX_ERRORS = 2
+from migrate_agent.tools.verify.contract.schedule import EXACT_SHARE, MAX_ERRORS, SEARCH, in_order, required
 
 
 def exact(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) -> dict[str, Any]:
@@ -43,9 +44,46 @@ def exact(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path
     if "error" in result["spec"]:
         return result
     session.ran()
-    compile_ahead(session, session.requests)
+    if session.large:
+        errors = _by_schedule(session, result)
+    else:
+        compile_ahead(session, session.requests)
+        errors = _answer(session, session.requests, result)
+        result |= {"curves": curves(session)} if not errors else {}
+    if not errors:
+        result["search"] = exported(session, arguments["search"])
+    result["reach"] = reach.told(session.reached)
+    return result
+
+
+def _by_schedule(session: Session, result: dict[str, Any]) -> int:
+    """Answer what must be, take the training steps, then answer what else the budget allows: one program at a time, so that no two are in
+    memory. Gives the number of errors; `result["left"]` names what was left out."""
+    needed, deadline = session.curve_batches, session.deadline(EXACT_SHARE)
+    must = [call for call in session.requests if required(call, needed)]
+    compile_ahead(session, must)
+    errors = _answer(session, must, result)
+    result |= {"curves": curves(session)} if not errors else {}
+    result["left"] = []
+    for call in in_order(session.requests, needed)[len(must) :]:
+        if errors >= MAX_ERRORS:
+            break  # safe for the reason given in `_answer`
+        if deadline.passed:
+            result["left"].append(call.name)
+            continue
+        began = time.monotonic()
+        errors += _answer(session, [call], result)
+        deadline.note(began)
+    if deadline.passed and session.arguments["search"]:
+        session.arguments = {**session.arguments, "search": ""}
+        result["left"].append(SEARCH)
+    return errors
+
+
+def _answer(session: Session, calls: Sequence[Request], result: dict[str, Any]) -> int:
+    """Run these calls, and put what they gave into `result["scenarios"]`. Gives the number of errors; ends after `MAX_ERRORS`."""
     errors = 0
-    for scenario in session.requests:
+    for scenario in calls:
         try:
             result["scenarios"][scenario.name] = (
                 _absent(session, scenario) or _other_state(session, scenario) or run_scenario(session, scenario)
@@ -58,11 +96,7 @@ def exact(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path
         # explain a rewrite that does not run.
         if errors >= MAX_ERRORS:
             break
-    if not errors:
-        result["curves"] = curves(session)
-        result["search"] = exported(session, arguments["search"])
-    result["reach"] = reach.told(session.reached)
-    return result
+    return errors
 
 
 def specification(session: Session, candidate: Candidate) -> dict[str, Any]:
@@ -193,7 +227,7 @@ def run_scenario(session: Session, scenario: Request) -> dict[str, Any]:
     if of_inputs is not None:
         arrays["loss"] = np.asarray(value)
         arrays |= {f"input-grad/{index}": np.conj(np.asarray(item)) for index, item in of_inputs.items()}
-    tensor_files.save(session.output / f"{scenario.name}.safetensors", arrays)
+    tensor_files.save(session.output / f"{scenario.name}.safetensors", sketched(arrays))
     dtypes = [str(item.dtype) for item in outputs]
     draws = program.executed(*before_call, leaves, mask_ones)
     facts = {"tree": program.traced.tree, "dtypes": dtypes, "draws": draws, "rearranged": program.traced.rearranged}
@@ -240,7 +274,9 @@ def curves(session: Session) -> dict[str, Any] | None:
     scenarios = {scenario.name: scenario for scenario in session.requests}
     batches = [scenarios[name] for name in described["batches"]]
     try:
-        return {optimiser: curve(session, described["state"], batches, optimiser) for optimiser in ("adamw", "sgd")}
+        return {
+            optimiser: curve(session, described["state"], batches, optimiser) for optimiser in OPTIMISERS if optimiser in described["rates"]
+        }
     except Exception as error:
         return session.fail(error)
 
@@ -266,7 +302,7 @@ def curve(session: Session, state: str, batches: Sequence[Request], optimiser: s
         # part.
         values = [jax.device_put(np.where(fixed, old, new)) for fixed, old, new in zip(frozen, values, stepped, strict=True)]
     trained = candidate.state_of(program.traced.graphdef, jax.tree.unflatten(structure, values), rest)
-    tensor_files.save(session.output / "trained.safetensors", {f"state/{name}": stored(value) for name, value in trained.items()})
+    tensor_files.save(session.output / "trained.safetensors", sketched({f"state/{name}": stored(value) for name, value in trained.items()}))
     return losses
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
@@ -26,6 +27,7 @@ from migrate_agent.tools.verify.candidate import pallas_kernels
 from migrate_agent.tools.verify.candidate.job import compile_ahead, curves, run_scenario
 from migrate_agent.tools.verify.candidate.session import Session, stored
 from migrate_agent.tools.verify.contract.scenario import Request, Role, first_drawing
+from migrate_agent.tools.verify.contract.schedule import NATIVE_SHARE, in_order, required
 
 
 def native(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) -> dict[str, Any]:
@@ -39,31 +41,69 @@ def native(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Pat
     except Exception as error:
         return {"construction": session.fail(error)}
     session.ran()
-    compile_ahead(session, _natively(session, gradient=True))
+    compile_ahead(session, _natively(_first_calls(session), gradient=True))
     constructed = [number for number, described in enumerate(session.arguments["described"]) if "inits" in described]
     fresh = {number: session.once(("fresh", number), partial(_fresh, session, number)) for number in constructed}
-    # Only forward passes count, compiled as a user's: gradients are compiled without optimisations,
-    # and by other programs.
-    with counting_compilations(counts):
-        _run(session, result, gradient=False)
-        result["compilations"] = sum(count for name, count in counts.items() if "candidate_step" in name)
-    result["compile"] = _guarded(session, lambda: contract(session))
-    configure("jax_disable_most_optimizations", True)
-    _run(session, result, gradient=True)
-    result["curves"] = _guarded(session, lambda: curves(session))
-    result["initial"] = {str(number): _guarded(session, partial(initial, session, number, fresh[number])) for number in constructed}
-    result["dropout"] = _guarded(session, lambda: dropout(session))
+    _must(session, result, constructed, fresh, counts)
+    _optional(session, result, counts)
     result["reach"] = reach.told(session.reached)
     return result
 
 
-def _natively(session: Session, *, gradient: bool) -> list[Request]:
-    """The scenarios that run natively, with gradients or without."""
-    return [item for item in session.requests if item.native and item.gradient == gradient]
+def _must(session: Session, result: dict[str, Any], constructed: Sequence[int], fresh: Mapping[int, Any], counts: dict[str, int]) -> None:
+    """Run what is judged of every unit; of one that is not large these are all scenarios."""
+    calls = _first_calls(session)
+    # Only forward passes count, compiled as a user's: gradients are compiled without optimisations,
+    # and by other programs.
+    _forward(session, result, _natively(calls, gradient=False), counts)
+    result["compile"] = _guarded(session, lambda: contract(session))
+    configure("jax_disable_most_optimizations", True)
+    _run(session, result, _natively(calls, gradient=True))
+    result["curves"] = _guarded(session, lambda: curves(session))
+    result["initial"] = {str(number): _guarded(session, partial(initial, session, number, fresh[number])) for number in constructed}
+    result["dropout"] = _guarded(session, lambda: dropout(session))
 
 
-def _run(session: Session, result: dict[str, Any], *, gradient: bool) -> None:
-    for scenario in _natively(session, gradient=gradient):
+def _optional(session: Session, result: dict[str, Any], counts: dict[str, int]) -> None:
+    """Run the other scenarios of a large unit while the budget lasts; `result["left"]` names those that were left out."""
+    calls = _first_calls(session)
+    if calls is session.requests:
+        return
+    deadline, result["left"] = session.deadline(NATIVE_SHARE), []
+    for call in in_order([item for item in session.requests if item.native and item not in calls], ()):
+        if deadline.passed:
+            result["left"].append(call.name)
+            continue
+        began = time.monotonic()
+        configure("jax_disable_most_optimizations", call.gradient)
+        if call.gradient:
+            _run(session, result, [call])
+        else:
+            _forward(session, result, [call], counts)
+        deadline.note(began)
+    configure("jax_disable_most_optimizations", True)
+
+
+def _first_calls(session: Session) -> Sequence[Request]:
+    """The scenarios that must run: all of them, but of a large unit."""
+    if not session.large:
+        return session.requests
+    return [item for item in session.requests if required(item, session.curve_batches)]
+
+
+def _natively(calls: Sequence[Request], *, gradient: bool) -> list[Request]:
+    """Those of the calls that run natively, with gradients or without."""
+    return [item for item in calls if item.native and item.gradient == gradient]
+
+
+def _forward(session: Session, result: dict[str, Any], calls: Sequence[Request], counts: dict[str, int]) -> None:
+    with counting_compilations(counts):
+        _run(session, result, calls)
+    result["compilations"] = sum(count for name, count in counts.items() if "candidate_step" in name)
+
+
+def _run(session: Session, result: dict[str, Any], calls: Sequence[Request]) -> None:
+    for scenario in calls:
         reach.take()
         result["scenarios"][scenario.name] = _guarded(session, partial(run_scenario, session, scenario))
         session.ran(scenario.name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -29,6 +30,7 @@ from migrate_agent.tools.harness.jax_side.precision import Draws, configure, lif
 from migrate_agent.tools.harness.jax_side.program import Program, Programs
 from migrate_agent.tools.verify.candidate.many_seeds import first
 from migrate_agent.tools.verify.contract.scenario import Request, Role
+from migrate_agent.tools.verify.contract.schedule import Deadline
 
 if TYPE_CHECKING:
     from migrate_agent.tools.harness.jax_side.ports import PortCandidate
@@ -48,6 +50,7 @@ class Session:
     exact: bool
 
     def __post_init__(self) -> None:
+        self.began = time.monotonic()
         configure("jax_enable_compilation_cache", False)
         untraced_origins()
         set_flag(SPLITS, "1")
@@ -76,6 +79,25 @@ class Session:
             return self
         constructed = [self.exact, *(self.arguments[key] for key in ("module", "name", "examples", "renamed"))]
         return first(json.dumps(constructed, sort_keys=True), self)
+
+    @property
+    def budget(self) -> float:
+        """Seconds for what is optional of a large unit, on both sides and in all jobs; 0 for any other unit."""
+        return float(self.arguments.get("budget", 0.0))
+
+    @property
+    def large(self) -> bool:
+        """Whether the unit has a schedule (`contract.schedule`)."""
+        return self.budget > 0
+
+    @property
+    def curve_batches(self) -> Sequence[str]:
+        """Names of the calls whose inputs the training steps are taken on."""
+        return tuple((self.arguments["described"][0].get("curves") or {}).get("batches", ()))
+
+    def deadline(self, share: float) -> Deadline:
+        """The end of this share of the budget, from the session's beginning."""
+        return Deadline(share * self.budget, began=self.began)
 
     def once(self, key: Any, make: Callable[[], Made]) -> Made:
         """The result of the first call of `make` under this key, in this session or one that it shares with.

@@ -314,6 +314,8 @@ class Expectations:
     noise: Noise | None = None
     reached: Mapping[str, Reached] = field(default_factory=dict, repr=False)
     """Name of a scenario → places of the original that it ran."""
+    large: bool = False
+    """Whether it has a schedule (`contract.schedule`)."""
     unrun: str = ""
     """What of the class no example runs, in words."""
 

@@ -61,9 +61,11 @@ def _size(expectations: Expectations) -> int:
     return sum(scenarios) + sum(value.nbytes for fresh in expectations.initial.values() for value in fresh.values())
 
 
-def key_of(unit: Unit, examples: Sequence[Example], original: Path, inventory: Inventory, seed: int, sizes: Sequence[int] = ()) -> str:
-    """A digest of the unit, the sources of its repository, its examples with their tensors, the seed, and the sizes that are exceeded."""
-    description = [unit.id, str(original), seed, list(sizes), [texts(example) for example in examples]]
+def key_of(
+    unit: Unit, examples: Sequence[Example], original: Path, inventory: Inventory, seed: int, sizes: Sequence[int] = (), budget: float = 0.0
+) -> str:
+    """A digest of the unit, the sources of its repository, its examples with their tensors, the seed, the sizes that are exceeded, and the budget."""
+    description = [unit.id, str(original), seed, list(sizes), budget, [texts(example) for example in examples]]
     digest = hashlib.sha256(json.dumps(description).encode())
     for path in [original / file.path for file in inventory.files] + [example.tensors for example in examples if example.tensors]:
         content = path.read_bytes() if path.is_file() else b"-"

@@ -14,6 +14,7 @@ from migrate_agent.sandbox.base import Sandbox
 from migrate_agent.tools.harness.common import tensor_files
 from migrate_agent.tools.harness.common.argument_changes import words
 from migrate_agent.tools.harness.common.input_sampling import Array, Extreme
+from migrate_agent.tools.harness.common.sketches import sketched
 from migrate_agent.tools.types import Example, Inventory, Job, Limits, Reach, Run, SourceFile, Unit
 from migrate_agent.tools.verify.compare.pairs import doubtful
 from migrate_agent.tools.verify.contract import jobs
@@ -31,6 +32,7 @@ from migrate_agent.tools.verify.contract.scenario import (
     Scenario,
     raised_in,
 )
+from migrate_agent.tools.verify.contract.schedule import EXACT_SHARE, MAX_ERRORS, NATIVE_SHARE, SEARCH, longer, required
 from migrate_agent.tools.verify.contract.settings import NOT_COMPILED, NOT_TIMED, Performance, Portable, Unreached
 from migrate_agent.tools.verify.evidence.own_code import looks_at_dtypes, shapes_gradients
 from migrate_agent.tools.verify.evidence.parsed_source import Source, closure, uses
@@ -42,6 +44,7 @@ FUNCTIONS = {"exact": "job:exact", "native": "native:native", "capture": "captur
 """Kind of a candidate's job → its `file:function`."""
 NATIVE = {"float64": "float32", "complex128": "complex64", "int64": "int32", "uint64": "uint32"}
 """What jax makes of 64-bit dtypes unless told otherwise."""
+SHARES = {"exact": EXACT_SHARE, "native": NATIVE_SHARE}
 EXPORTED = ("search.bin", "search.safetensors")
 """Files of the candidate's step, which the search runs beside the original."""
 
@@ -53,6 +56,7 @@ class CandidateRun:
     result: Mapping[str, Any]
     arrays: Mapping[str, Mapping[str, Array]]
     files: Mapping[str, bytes]
+    seconds: float = 0.0
 
 
 @dataclass
@@ -77,6 +81,8 @@ class Results:
     portable: Portable = NOT_COMPILED
     port: Mapping[str, Any] | None = None
     """What a file says about a port that need not be a mirror (empty where there is none); None for a mirror."""
+    budget: float = 0.0
+    """Seconds for what is optional of a large unit; 0 leaves nothing out."""
     obtain: Callable[[Results, str], None] = lambda results, kind: results.run(kind)
     peak_memory_bytes: int = 0
     looked_only: bool = False
@@ -183,6 +189,41 @@ class Results:
         self.runs[kind] = self.run_job(kind)
 
     @property
+    def large(self) -> bool:
+        """Whether the unit has a schedule. Raises `OriginalFailed`."""
+        return self.budget > 0 and self.expected.large
+
+    def left_out(self, kind: str = "exact") -> frozenset[str]:
+        """Names of what a job left out since the budget was spent.
+
+        The candidate's process says so: it is believed of what is optional alone, and where the job did run for as long.
+        """
+        if not self.large or self.looked_only:
+            return frozenset()
+        run, optional = self.of(kind), {scenario.name for scenario in self.expected.scenarios if not self._required(scenario)}
+        if run.seconds < SHARES[kind] * self.budget / 2:
+            return frozenset()
+        return frozenset(map(str, run.result.get("left", ()))) & {*optional, SEARCH}
+
+    def _required(self, scenario: Scenario) -> bool:
+        return required(scenario, (self.described().get("curves") or {}).get("batches", ()))
+
+    def unanswered(self) -> list[str]:
+        """Names of the scenarios of a large unit that a mirror's exact job neither answered nor may have left out."""
+        if not self.large or self.port is not None or self.looked_only:
+            return []
+        answered, left = self.exact["scenarios"], self.left_out()
+        raised = [item for item in self.expected.scenarios if "error" in answered.get(item.name, ()) and item.role not in REFUSABLE]
+        if len([item for item in raised if not self.called(item).method]) >= MAX_ERRORS:
+            return []  # safe: the process ended there, and a check fails for each
+        return [item.name for item in self.expected.scenarios if self.asks(item) and item.name not in answered and item.name not in left]
+
+    @property
+    def limits(self) -> Limits:
+        """What a job may use; of a large unit it may take longer, since what must run is not bounded by the budget."""
+        return longer(self.job_limits, self.budget) if self.large else self.job_limits
+
+    @property
     def omitted(self) -> Sequence[str]:
         """State names (of buffers) that a port does not keep. A mirror keeps all."""
         names = self.exact["spec"].get("omitted", []) if self.port is not None else []
@@ -207,7 +248,7 @@ class Results:
         if "construction" in run.result:
             construction = run.result["construction"]
             raise CandidateFailed(f"constructing it raised {construction['error']}", raised_in(construction))
-        return CandidateRun(dict(run.result), arrays, files)
+        return CandidateRun(dict(run.result), arrays, files, run.seconds)
 
     def candidate_job(
         self,
@@ -243,6 +284,7 @@ class Results:
             "renamed": {file.module: file.target_module for file in self.inventory.files},
             "scenarios": rows,
             "seed": self.seed,
+            "budget": self.budget if self.large else 0.0,
             # What the rules wrote chooses where the original does; of what a person wrote nobody knows.
             "listening": kind == "exact" and not self.unreached,
             "search": start.name if kind == "exact" and scenarios is None and (start := self.expected.search_start) else "",
@@ -252,7 +294,7 @@ class Results:
             **more_arguments,
         }
         inputs = {"given": self.expected.given, **tensor_inputs(translated)}
-        return jobs.candidate_job(FUNCTIONS[kind], self.unit, self.file, self.candidate_root, self.job_limits, arguments, inputs)
+        return jobs.candidate_job(FUNCTIONS[kind], self.unit, self.file, self.candidate_root, self.limits, arguments, inputs)
 
     def original_job(
         self, function: str, scenario: Scenario, arguments: Mapping[str, Any], inputs: Mapping[str, Path] = MappingProxyType({})
@@ -263,7 +305,7 @@ class Results:
         tensors = {"tensors": example.tensors} if example.tensors else {}
         whole = {"given": self.expected.given, **inputs, **tensors}
         named = {"example": texts(example, described["changes"]), **self.importing, **arguments}
-        return jobs.original_job(function, self.unit, self.file, self.original_root, self.job_limits, named, whole)
+        return jobs.original_job(function, self.unit, self.file, self.original_root, self.limits, named, whole)
 
     def answers(self, *roles: str, kind: str = "exact") -> Iterator[tuple[Scenario, Answer]]:
         """Scenarios of these roles (of all, where none is named) with the candidate's answers, as far as it got."""
@@ -282,7 +324,7 @@ class Results:
             return Answer(facts, arrays)
         name = scenario.state
         if name not in self._states:
-            self._states[name] = tensor_files.load(self.expected.given / f"states/{name}.safetensors")
+            self._states[name] = sketched(tensor_files.load(self.expected.given / f"states/{name}.safetensors"))
         state = self._states[name]
         return Answer(facts, {**arrays, **{key: state[key[6:]] for key in unwritten if key[6:] in state}})
 

@@ -15,6 +15,7 @@ from migrate_agent.tools.harness.torch_side.line_coverage import Lines
 from migrate_agent.tools.types import Example, Inventory, Job, Limits, Run, Unit
 from migrate_agent.tools.verify.contract.jobs import discard, entry, importing, original_job, source_file, tensor_inputs, texts
 from migrate_agent.tools.verify.contract.scenario import Expectations, Lost, Noise, OriginalFailed, Scenario
+from migrate_agent.tools.verify.contract.schedule import longer
 
 
 def expectations(
@@ -27,16 +28,18 @@ def expectations(
     job_limits: Limits,
     seed: int = 0,
     sizes: Sequence[int] = (),
+    budget: float = 0.0,
 ) -> Expectations:
-    """Run the original. `folder/given` afterwards holds what candidates get. `sizes`: numbers that the candidate compares sizes with.
+    """Run the original. `folder/given` afterwards holds what candidates get. `sizes`: numbers that the candidate compares sizes with. `budget`:
+    seconds for what is optional of a large unit.
 
     Raises `OriginalFailed`.
     """
     file = source_file(inventory, unit)
     rows = [texts(example) for example in examples]
-    arguments = {"examples": rows, "seed": seed, "sizes": list(sizes), **importing(file, inventory, unit, examples)}
-    job = original_job("job:run", unit, file, original, job_limits, arguments, tensor_inputs(examples))
-    beside = replace(job, entry=entry("original", "job:configured"))
+    arguments = {"examples": rows, "seed": seed, "sizes": list(sizes), "budget": budget, **importing(file, inventory, unit, examples)}
+    job = original_job("job:run", unit, file, original, longer(job_limits, budget), arguments, tensor_inputs(examples))
+    beside = replace(job, entry=entry("original", "job:configured"), limits=job_limits)
     runs: list[Run] = []
     try:
         with ThreadPoolExecutor(1) as pool:
@@ -108,6 +111,7 @@ def _collect(run: Run, configured: Run, folder: Path, given_examples: Sequence[E
         trained=trained,
         noise=noise,
         reached=reached,
+        large=bool(run.result.get("large")),
         unrun=unrun,
     )
 

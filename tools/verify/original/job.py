@@ -22,6 +22,7 @@ from migrate_agent.tools.harness.common.random_streams import Drawing, zeroed
 from migrate_agent.tools.harness.torch_side.line_coverage import Lines
 from migrate_agent.tools.harness.torch_side.module import Original, flushing
 from migrate_agent.tools.verify.contract.scenario import Scenario
+from migrate_agent.tools.verify.contract.schedule import ORIGINAL_SHARE, Deadline
 from migrate_agent.tools.verify.original.outputs import attempt, one_line
 from migrate_agent.tools.verify.original.scenarios.configurations import compare, others
 from migrate_agent.tools.verify.original.scenarios.menu import write_scenarios
@@ -57,6 +58,7 @@ class Examples:
         torch.backends.mha.set_fastpath_enabled(False)
         self.base = budgets.SEED_STRIDE * int(self.arguments["seed"])
         self.lines = Lines(self.arguments["name"], Path(sys.path[0]))
+        self.deadline = Deadline(ORIGINAL_SHARE * float(self.arguments.get("budget", 0.0)), small=True)
 
     def __iter__(self) -> Iterator[One]:
         for index, texts in enumerate(self.arguments["examples"]):
@@ -102,7 +104,8 @@ def run(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) 
         calls += [] if one.original.method else [one.original.call]
         try:
             sizes = tuple(arguments.get("sizes", ()))
-            writer = ScenarioWriter(one.original, len(examples), one.texts, output, example_units.base, example_units.lines, sizes)
+            place = (len(examples), one.texts, output, example_units.base, example_units.lines)
+            writer = ScenarioWriter(one.original, *place, sizes, example_units.deadline)
             # A method's example stands after those of the module's own call, if there are any.
             if one.original.method and examples:
                 facts = write_method(writer, first=one.original.method not in called)
@@ -126,6 +129,7 @@ def run(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) 
         "examples": examples,
         "scenarios": [scenario.to_json() for scenario in scenarios],
         "errors": example_units.errors,
+        "large": not example_units.deadline.small,
         "lines": lines,
         "reach": reach.told(reached),
         "torch": torch.__version__,

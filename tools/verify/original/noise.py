@@ -9,7 +9,8 @@ from typing import Any
 
 from migrate_agent.tools.harness.common import budgets, input_sampling, tensor_files, tolerances
 from migrate_agent.tools.harness.common.input_sampling import Array
-from migrate_agent.tools.harness.common.training_steps import torch_curve
+from migrate_agent.tools.harness.common.sketches import sketched
+from migrate_agent.tools.harness.common.training_steps import OPTIMISERS, torch_curve
 from migrate_agent.tools.harness.torch_side.module import Original, Result, flushing, jittered
 from migrate_agent.tools.verify.contract.scenario import ROUGH_CURVES, Role, Scenario
 from migrate_agent.tools.verify.original.outputs import attempt, drowned, noise_of, noise_runs, unsteady
@@ -105,8 +106,8 @@ def _curves(unit: Original, described: Mapping[str, Any], folder: Path, output: 
     kinds |= {kind: {"noise": 3 + base + count, "share": share} for count, kind in enumerate(ROUGH_CURVES)}
     curves: dict[str, Any] = {}
     buffers: dict[str, dict[str, Array]] = {kind: {} for kind in kinds}
-    for optimiser in ("adamw", "sgd"):  # whose buffers are kept, both sides' of the last
+    for optimiser in (name for name in OPTIMISERS if name in described):  # whose buffers are kept, both sides' of the last
         run = partial(torch_curve, unit, state, values, goals, optimiser, described["rates"][optimiser], native=False)
         curves[optimiser] = {kind: run(**options, buffers=buffers[kind]) for kind, options in kinds.items()}
-    tensor_files.save(output / "trained.safetensors", buffers["noisy"])
+    tensor_files.save(output / "trained.safetensors", sketched(buffers["noisy"]))
     return curves

@@ -73,6 +73,7 @@ def _curves(results: Results) -> dict[str, Any]:
     return {
         optimiser: {kind: {"torch": theirs[optimiser][kind], "jax": ours[kind].get(optimiser, [])} for kind in ("exact", "native")}
         for optimiser in ("sgd", "adamw")
+        if optimiser in theirs
     }
 
 

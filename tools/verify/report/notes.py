@@ -7,6 +7,7 @@ from typing import Any
 
 from migrate_agent.tools.verify.compare.pairs import UNPAIRED, paired
 from migrate_agent.tools.verify.contract.scenario import Role
+from migrate_agent.tools.verify.contract.schedule import LATE
 from migrate_agent.tools.verify.evidence.candidate import Results
 
 EVALUATES = (
@@ -25,6 +26,7 @@ def notes(results: Results, *, unrun: bool = False) -> tuple[str, ...]:
         texts += example.get("remarks", [])
         texts += left_out(example.get("skipped", ()))
     texts += [original.unrun] if unrun and original.unrun else []
+    texts += spent(results)
     # Without an exact run there is no candidate to speak of.
     return (*texts, *([*constructed(results), *trained(results), *elsewhere(results), *absent(results)] if "exact" in results.runs else ()))
 
@@ -35,6 +37,13 @@ def left_out(skipped: Iterable[Mapping[str, Any]]) -> list[str]:
     for row in skipped:
         names.setdefault(row["reason"] or NOT_TAKEN, []).append(row["name"])
     return [f"not compared, since {reason}: {', '.join(scenarios)}" for reason, scenarios in names.items()]
+
+
+def spent(results: Results) -> list[str]:
+    """What the candidate's jobs left out, since the budget was spent."""
+    kinds = {"exact": "in float64", "native": "natively"}
+    left = {word: sorted(results.left_out(kind)) for kind, word in kinds.items() if kind in results.runs}
+    return [f"not compared {word}, since {LATE}: {', '.join(names)}" for word, names in left.items() if names]
 
 
 def constructed(results: Results) -> list[str]:

@@ -84,7 +84,7 @@ def _rule(precision: str, floor: float, narrow: str) -> Rule:
 
 def _differences(theirs: Mapping[str, Any], ours: Mapping[str, Sequence[float]], rule: Rule, noise: Noise | None) -> Iterator[Difference]:
     """The difference of each step, until rounding noise alone exceeds the cap."""
-    for optimiser in ("sgd", "adamw"):
+    for optimiser in (name for name in ("sgd", "adamw") if name in theirs):
         curves = {kind: np.asarray(values) for kind, values in theirs[optimiser].items() if kind in ("exact", rule.precision)}
         expected, actual, exact = curves[rule.precision], np.asarray(ours[optimiser]), curves["exact"]
         scale = _scale(expected)

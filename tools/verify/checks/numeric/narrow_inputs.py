@@ -22,7 +22,8 @@ from migrate_agent.tools.verify.evidence.candidate import Results
 
 def judge(results: Results) -> Verdict | None:
     """Within twice torch's own error. Applies where the original or the candidate looks at dtypes."""
-    if not applies(results, Role.NARROW):
+    results.of("native")
+    if not applies(results, Role.NARROW, kind="native"):
         return None
     return verdict("numeric", "narrow_inputs", chain(native_differences(results, Role.NARROW), _narrower(results)), UNPAIRED)
 

@@ -18,7 +18,8 @@ from migrate_agent.tools.verify.evidence.candidate import Results
 
 def judge(results: Results) -> Verdict | None:
     """The same places; what stays finite within the limits of float32."""
-    if not applies(results, Role.NONFINITE):
+    results.of("native")
+    if not applies(results, Role.NONFINITE, kind="native"):
         return None
     return verdict("numeric", "nonfinite", native_differences(results, Role.NONFINITE), UNPAIRED)
 

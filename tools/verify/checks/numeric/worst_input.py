@@ -11,6 +11,7 @@ from migrate_agent.tools.types import Verdict
 from migrate_agent.tools.verify.checks.base import NEW_PROCESS, Check
 from migrate_agent.tools.verify.compare.pairs import UNPAIRED, judged, output_pairs, paired
 from migrate_agent.tools.verify.contract.scenario import Role
+from migrate_agent.tools.verify.contract.schedule import SEARCH
 from migrate_agent.tools.verify.evidence import search
 from migrate_agent.tools.verify.evidence.candidate import Results
 from migrate_agent.tools.verify.evidence.search import Worst
@@ -19,7 +20,7 @@ from migrate_agent.tools.verify.evidence.search import Worst
 def judge(results: Results) -> Verdict | None:
     """Within the limit that the unit's conditioning at that input allows. Applies where an input is a float."""
     start = results.expected.search_start
-    if start is None:
+    if start is None or SEARCH in results.left_out():
         return None
     # With unpaired draws the two programs differ by chance, and the search would only find that.
     if any(

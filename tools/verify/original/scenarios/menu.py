@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+import time
+from collections.abc import Callable, Container, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -12,13 +13,16 @@ import numpy as np
 from migrate_agent.tools.harness.common import budgets, input_sampling, tensor_files
 from migrate_agent.tools.harness.common.input_sampling import Array, Extreme
 from migrate_agent.tools.harness.common.random_streams import Customs
-from migrate_agent.tools.harness.common.training_steps import first_rate, torch_curve
+from migrate_agent.tools.harness.common.sketches import sketched
+from migrate_agent.tools.harness.common.training_steps import OPTIMISERS, first_rate, torch_curve
 from migrate_agent.tools.harness.torch_side.module import Result
 from migrate_agent.tools.harness.torch_side.precision import Undetermined
 from migrate_agent.tools.verify.contract.scenario import Role, Scenario
+from migrate_agent.tools.verify.contract.schedule import MOST_STEPS, ORIGINAL_SHARE, is_large
 from migrate_agent.tools.verify.original.outputs import (
     attempt,
     described,
+    elements,
     exact_initial_values,
     finite_share,
     initial_values,
@@ -32,6 +36,9 @@ from migrate_agent.tools.verify.original.scenarios.sizes import another_rank, ot
 from migrate_agent.tools.verify.original.scenarios.widths import add_forms, add_widths, casts, extremes
 from migrate_agent.tools.verify.original.scenarios.writer import COUNTED, LATER, STRONG, ScenarioWriter
 
+STEP_FORWARDS = 3
+"""Forward passes that a forward and backward pass takes as long as."""
+
 
 def write_scenarios(
     writer: ScenarioWriter, *, first: bool, new_construction: bool = False, new: bool = True, paths: Container[str] = ()
@@ -44,10 +51,10 @@ def write_scenarios(
     unit = writer.original
     if not new:
         return {**describe(writer), **({} if unit.is_function else {"inits": sample_initial_values(writer)})}
-    with writer.lines:
-        writer.once(unit.state(), writer.values(0), "eval")
-        if writer.texts.get("train") is not False:
-            attempt(lambda: unit.run(unit.state(), writer.values(0), "train"))
+    seconds = first_calls(writer)
+    if first and writer.deadline.seconds and is_large(elements(unit), STEP_FORWARDS * seconds):
+        writer.deadline.small = False
+        return write_large(writer)
     seeds = range(budgets.SEEDS if first else 1)
     writer.states = {seed: writer.sample_state(seed) for seed in seeds}
     for seed in seeds:
@@ -86,6 +93,67 @@ def write_scenarios(
     if (first or new_construction) and not unit.is_function:
         description["inits"] = sample_initial_values(writer)
     return description
+
+
+def first_calls(writer: ScenarioWriter) -> float:
+    """Call the example once in each mode, for the lines that it runs; the seconds of the quicker call. Raises the errors of the original."""
+    unit, times = writer.original, []
+    with writer.lines:
+        began = time.monotonic()
+        writer.once(unit.state(), writer.values(0), "eval")
+        times.append(time.monotonic() - began)
+        if writer.texts.get("train") is not False:
+            began = time.monotonic()
+            attempt(lambda: unit.run(unit.state(), writer.values(0), "train"))
+            times.append(time.monotonic() - began)
+    return min(times)
+
+
+def write_large(writer: ScenarioWriter) -> dict[str, Any]:
+    """Write the scenarios of a large unit's first example: those that must run, then the others while the budget lasts, what finds most for its
+    cost first (`schedule.ORDER`). Raises the errors of the original on the example itself."""
+    unit, inputs = writer.original, dict[int, Sequence[Array]]()
+    gradients = add_seed(writer, 0, inputs)
+    quick = writer.deadline.longest < MOST_STEPS * writer.deadline.seconds / ORIGINAL_SHARE
+    gradients += add_seed(writer, 1, inputs) if quick else []
+    curves = train_curves(writer, gradients, inputs, OPTIMISERS if quick else ("sgd",))
+    description = {"curves": curves, **({} if unit.is_function else {"inits": sample_initial_values(writer)})}
+    for seed in range(len(inputs), budgets.SEEDS):
+        add_seed(writer, seed, inputs)
+    steps: tuple[tuple[str, Callable[[], Any]], ...] = (
+        ("edges", lambda: add_edges(writer)),
+        ("labels", lambda: add_labels(writer)),
+        ("counters", lambda: add_counters(writer)),
+        ("other draws and masks", lambda: drawn_otherwise(writer, (gradients or writer.scenarios)[0], inputs[0])),
+        ("other sizes", lambda: other_sizes(writer)),
+        ("second calls", lambda: add_second_calls(writer, inputs, gradients)),
+        ("gradients at edges", lambda: add_gradient_edges(writer, gradients)),
+        ("layouts", lambda: remark_layouts(writer)),
+        ("narrow inputs", lambda: add_widths(writer)),
+        ("modes of parts, attributes", lambda: set_later(writer)),
+        ("second derivatives", lambda: add_second_derivatives(writer, inputs[0])),
+        ("one more axis", lambda: another_rank(writer)),
+        ("hidden numbers", lambda: add_hidden_numbers(writer, inputs)),
+    )
+    for name, step in steps:
+        if writer.deadline.passed:
+            writer.late(name)
+        else:
+            step()
+    return {**describe(writer), "casts": casts(writer), **description}
+
+
+def add_seed(writer: ScenarioWriter, seed: int, inputs: dict[int, Sequence[Array]]) -> list[Scenario]:
+    """Draw a state and inputs, and add their forward pass and gradients; nothing where the budget is spent. Gives the scenarios with gradients."""
+    if seed and writer.deadline.passed:
+        writer.late(f"seed {seed}")
+        return []
+    writer.states[seed] = writer.sample_state(seed)
+    tensor_files.save(writer.folder / f"given/states/{writer.state_name(seed)}.safetensors", writer.states[seed])
+    inputs[seed] = writer.sample_inputs(seed)
+    writer.add(f"eval-s{seed}", Role.SEED, "eval", seed, inputs[seed], native=seed < 2, sampled=True)
+    scenario = add_gradient(writer, seed, inputs[seed])
+    return [scenario] if scenario is not None else []
 
 
 def describe(writer: ScenarioWriter) -> dict[str, Any]:
@@ -212,7 +280,7 @@ def add_second_derivatives(writer: ScenarioWriter, values: Sequence[Array]) -> N
 
 def add_second_calls(writer: ScenarioWriter, inputs: Mapping[int, Sequence[Array]], gradients: Sequence[Scenario]) -> None:
     """Add a second call of the same module on other inputs, which shows the state that the first one left."""
-    first, second = inputs[0], inputs[1]
+    first, second = inputs[0], inputs[1] if 1 in inputs else writer.values(1)
     writer.add("again-eval", Role.AGAIN, "eval", 0, second, before=first, runs=1)
     if gradients and gradients[0].mode == "train":
         writer.add("again-train", Role.AGAIN, "train", 0, second, before=first, runs=1, gradient=True)
@@ -236,8 +304,10 @@ def remark_layouts(writer: ScenarioWriter) -> None:
         writer.remarks.append("the original changes its arguments in place, which no function of jax can: callers must use what it returns")
 
 
-def train_curves(writer: ScenarioWriter, gradients: Sequence[Scenario], inputs: Mapping[int, Sequence[Array]]) -> dict[str, Any] | None:
-    """Training curves by optimiser and precision; None where there is nothing to train."""
+def train_curves(
+    writer: ScenarioWriter, gradients: Sequence[Scenario], inputs: Mapping[int, Sequence[Array]], optimisers: Sequence[str] = OPTIMISERS
+) -> dict[str, Any] | None:
+    """Training curves by optimiser (the last is SGD) and precision; None where there is nothing to train."""
     unit = writer.original
     trained = any(value.requires_grad for value in unit.parameters.values())
     if writer.texts.get("train") is False or not trained or not gradients or not all(scenario.mode == "train" for scenario in gradients):
@@ -247,11 +317,11 @@ def train_curves(writer: ScenarioWriter, gradients: Sequence[Scenario], inputs: 
     goals = [{int(key[7:]): value for key, value in target.items() if key.startswith("target/")} for target in targets]
     if not any(goals):
         return None
-    first_gradients = tensor_files.load(writer.folder / f"expected/{names[0]}.safetensors")
     rates = {
-        "sgd": first_rate(first_gradients, [writer.states[0][key] for key in unit.parameters]),
+        "sgd": first_rate(writer.steepness[names[0]], [writer.states[0][key] for key in unit.parameters]),
         "adamw": budgets.LEARNING_RATE_ADAMW,
     }
+    rates = {name: rate for name, rate in rates.items() if name in optimisers}
     values = [inputs[scenario.seed] for scenario in gradients]
     buffers: dict[str, Array] = {}
     kinds: dict[str, dict[str, Any]] = {
@@ -262,13 +332,15 @@ def train_curves(writer: ScenarioWriter, gradients: Sequence[Scenario], inputs: 
     narrow = next((scenario.narrow for scenario in writer.scenarios if scenario.narrow), "")
     curves: dict[str, Any] = {"batches": names, "state": writer.state_name(0), "rates": rates, "narrow": narrow}
     try:
-        for optimiser in ("adamw", "sgd"):  # whose buffers are kept, both sides' of the last
+        for optimiser in optimisers:  # whose buffers are kept, both sides' of the last
             run = partial(torch_curve, unit, writer.states[0], values, goals, optimiser, rates[optimiser], untrained=untrained)
             curves[optimiser] = {kind: run(**options) for kind, options in kinds.items()}
     except Exception as error:
         writer.skip("training curves", error)
         return None
-    tensor_files.save(writer.folder / "expected/trained.safetensors", buffers)
+    tensor_files.save(writer.folder / "expected/trained.safetensors", sketched(buffers))
+    if len(optimisers) < len(OPTIMISERS):
+        writer.late("a training curve of AdamW")
     return {**curves, "untrained": sorted(untrained)}
 
 

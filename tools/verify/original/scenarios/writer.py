@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -15,10 +16,12 @@ from migrate_agent.tools.harness.common import budgets, input_sampling, reach, t
 from migrate_agent.tools.harness.common.conditions import AS_MADE, Conditions
 from migrate_agent.tools.harness.common.input_sampling import Array, Extreme
 from migrate_agent.tools.harness.common.random_streams import USUAL, Drawing
+from migrate_agent.tools.harness.common.sketches import sketched
 from migrate_agent.tools.harness.torch_side.line_coverage import Lines
 from migrate_agent.tools.harness.torch_side.module import Layout, Original, Result, State
 from migrate_agent.tools.harness.torch_side.precision import Undefined, Undetermined
 from migrate_agent.tools.verify.contract.scenario import Mode, NoiseOfScenario, Role, Scenario
+from migrate_agent.tools.verify.contract.schedule import LATE, Deadline
 from migrate_agent.tools.verify.original.outputs import (
     attempt,
     finite_share,
@@ -56,6 +59,8 @@ class ScenarioWriter:
     lines: Lines
     sizes: tuple[int, ...] = ()
     """Numbers that the candidate compares sizes with."""
+    deadline: Deadline = field(default_factory=Deadline)
+    """When a large unit's optional scenarios end."""
     scenarios: list[Scenario] = field(default_factory=list)
     skipped: list[dict[str, str]] = field(default_factory=list)
     """Scenarios that are not compared: `name`, and `reason` (empty where the original raises)."""
@@ -66,6 +71,8 @@ class ScenarioWriter:
     """Numbers that uniform draws are compared with."""
     reached: dict[str, frozenset[int]] = field(default_factory=dict, repr=False)
     """Name of a scenario → places of the user's code that it ran, the constructor's too."""
+    steepness: dict[str, float] = field(default_factory=dict, repr=False)
+    """Name of a scenario with gradients → the norm of those of all parameters."""
     _ran: dict[str, Result] = field(default_factory=dict, repr=False)
 
     def once(self, state: State, values: Sequence[Array], mode: str) -> Result:
@@ -154,6 +161,10 @@ class ScenarioWriter:
         comparison over, with state and inputs as they are. The noise of other scenarios is measured by
         `runs` runs, only where a verdict depends on it.
         """
+        if self.deadline.passed and not (seed == 0 and role in (Role.SEED, Role.GRADIENT) and drawing == USUAL):
+            self.late(label)
+            return False
+        began = time.monotonic()
         unit, state, name, undefined = self.original, self.states[seed], f"e{self.index}-{self._called}{label}", Undefined()
         run = partial(unit.run, state, values, mode, before=before, drawing=drawing, trained=role == Role.AGAIN_TRAINED)
         run = partial(run, conditions=conditions, dtypes=dtypes, second=role == Role.SECOND)
@@ -188,6 +199,8 @@ class ScenarioWriter:
         except Exception as error:
             self.skip(label, error)
             return False
+        finally:
+            self.deadline.note(began)
         candidate_inputs = {f"in/{index}": value for index, value in enumerate(values)}
         candidate_inputs |= {f"target/{index}": value for index, value in (targets or {}).items()}
         candidate_inputs |= {f"before/{index}": value for index, value in enumerate(before or ())}
@@ -225,7 +238,7 @@ class ScenarioWriter:
         """As `add`, for what the original need not take: where it raises, nothing is noted."""
         if self.add(label, role, mode, seed, values, gradient=gradient, **how):
             return True
-        self.skipped = [row for row in self.skipped if row["name"] != f"{self._called}{label}"]
+        self.skipped = [row for row in self.skipped if row["name"] != f"{self._called}{label}" or row["reason"] == LATE]
         return False
 
     @property
@@ -237,10 +250,17 @@ class ScenarioWriter:
         """Note that a scenario is not compared; of what torch leaves undetermined the reason is given."""
         self.skipped.append({"name": f"{self._called}{name}", "reason": undetermined_reason(error)})
 
+    def late(self, name: str) -> None:
+        """Note that something is not compared, since it would not fit into the budget."""
+        self.skipped.append({"name": f"{self._called}{name}", "reason": LATE})
+
     def keep(self, scenario: Scenario, candidate_inputs: Mapping[str, Array], result: Result, plain: Result | None) -> None:
         """Write a scenario: the candidate's inputs, and the expected results (native ones too, where `plain` is given)."""
         tensor_files.save(self.folder / f"given/inputs/{scenario.name}.safetensors", dict(candidate_inputs))
         native = {f"native/{key}": value for key, value in plain.arrays.items()} if plain is not None else {}
-        tensor_files.save(self.folder / f"expected/{scenario.name}.safetensors", {**result.arrays, **native})
+        tensor_files.save(self.folder / f"expected/{scenario.name}.safetensors", sketched({**result.arrays, **native}))
+        if scenario.gradient:
+            gradients = (value for key, value in result.arrays.items() if key.startswith("grad/"))
+            self.steepness[scenario.name] = sum(float(np.sum(np.abs(value) ** 2)) for value in gradients) ** 0.5
         self.scenarios.append(scenario)
         self.reached[scenario.name] = self.original.constructed | result.reached | (plain.reached if plain is not None else frozenset())
