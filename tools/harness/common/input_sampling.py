@@ -15,10 +15,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from migrate_agent.tools.harness.common import seeded_arrays
+from migrate_agent.tools.harness.common.seeded_arrays import Recipe
+
 Array = NDArray[Any]
 CONSTANT_JITTER = 0.25
 PARAMETER_JITTER = 0.5
 BUFFER_JITTER = 0.1
+CENTRED = 0.05
+"""Parameters whose mean is at most this share of their RMS are random numbers around zero."""
 MANY = 100_000
 """Number of elements above which inputs are not made twice as large."""
 
@@ -47,17 +52,32 @@ def sample_state(
     """Perturbed parameters and buffers by name, of the shapes and dtypes of `state`.
 
     `tied` maps a name to the earlier name whose values it shares. `strength` scales the perturbation: 0
-    leaves all values as they are.
+    leaves all values as they are. Large parameters are drawn anew with the same spread, so that their seed tells them (`SeededArray`).
     """
     drawn: dict[str, Array] = {}
     for index, (name, value) in enumerate(state.items()):
         if name in tied:
             drawn[name] = drawn[tied[name]]
             continue
+        if name in parameters and (recipe := _recipe(name, value, seed, strength)) is not None:
+            drawn[name] = recipe.draw()
+            continue
         generator = np.random.default_rng([*seed, 0, index])
         perturb = _parameter if name in parameters else _buffer
         drawn[name] = single(perturb(value, generator, strength)) if value.dtype.kind in "fc" and value.size else value
     return drawn
+
+
+def _recipe(name: str, value: Array, seed: Sequence[int], strength: float) -> Recipe | None:
+    """How a large parameter is drawn by its seed alone; None for others, and for those whose elements are not spread around zero: they may be a table."""
+    if value.dtype.kind != "f" or value.size < seeded_arrays.LARGE or not strength or not np.isfinite(value).all():
+        return None
+    if (value == value.flat[0]).all():
+        return Recipe.named(seed, name, float(value.flat[0]), strength * CONSTANT_JITTER, value)
+    size = float(np.sqrt(np.mean(value**2)))
+    if abs(float(value.mean())) > CENTRED * size:
+        return None
+    return Recipe.named(seed, name, 0.0, size * float(np.hypot(1.0, strength * PARAMETER_JITTER)), value)
 
 
 def _parameter(value: Array, generator: np.random.Generator, strength: float) -> Array:

@@ -1,4 +1,4 @@
-"""Arrays by name in safetensors files, complex ones too. numpy only."""
+"""Arrays by name in safetensors files, complex ones too, and recipes in the place of those that a seed tells. numpy only."""
 
 from __future__ import annotations
 
@@ -14,7 +14,11 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 from safetensors.numpy import save as serialised
 
+from migrate_agent.tools.harness.common.seeded_arrays import Recipe, SeededArray
+
 COMPLEX = "@complex"
+SEEDED = "@seeded"
+"""Marks the recipe of an array that is drawn when the file is read."""
 
 with suppress(ImportError):  # makes bfloat16 known to numpy, for files that hold it; the original's side may do without
     import_module("ml_dtypes")
@@ -23,14 +27,17 @@ with suppress(ImportError):  # makes bfloat16 known to numpy, for files that hol
 def save(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
     """Write arrays (any numpy dtype of numbers or booleans); makes the folder. Raises `OSError`."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    contents = dict(_stored(name, np.asarray(value)) for name, value in arrays.items())
+    contents = dict(_stored(name, value) for name, value in arrays.items())
     try:
         save_file(contents, path)
     except SafetensorError:  # has no error number, which says whether the disk is full: this raises it with one
         path.write_bytes(serialised(contents))
 
 
-def _stored(name: str, value: NDArray[Any]) -> tuple[str, NDArray[Any]]:
+def _stored(name: str, given: NDArray[Any]) -> tuple[str, NDArray[Any]]:
+    if isinstance(given, SeededArray) and given.recipe is not None:
+        return name + SEEDED, given.recipe.to_bytes()
+    value = np.asarray(given)
     if value.dtype.kind != "c":
         # `ascontiguousarray` makes an array of rank 1 of a scalar.
         return name, np.ascontiguousarray(value).reshape(value.shape)
@@ -47,6 +54,8 @@ def load(path: Path) -> dict[str, NDArray[Any]]:
 
 
 def _restored(name: str, value: NDArray[Any]) -> tuple[str, NDArray[Any]]:
+    if name.endswith(SEEDED):
+        return name.removesuffix(SEEDED), Recipe.from_bytes(value).draw()
     if not name.endswith(COMPLEX):
         return name, value
     return name.removesuffix(COMPLEX), np.asarray(value[..., 0] + 1j * value[..., 1])

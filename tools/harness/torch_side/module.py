@@ -368,11 +368,11 @@ class Original:
             result.arrays |= _gradients(module, leaves)
         # `remove_duplicate=False`: a tied parameter counts under each of its names.
         names = dict(module.named_parameters(remove_duplicate=False))
-        after = {name: to_numpy(value) for name, value in tensors_of(module).items()}
-        changed = {
-            name for name in names if name in state and not _same(after[name], state[name])
-        }  # some write to parameters as they are called
-        result.arrays |= {f"state/{name}": value for name, value in after.items() if name not in names or name in changed}
+        for name, value in tensors_of(module).items():  # one at a time: a large unit's state fits into memory a few times only
+            after = to_numpy(value)
+            # Some write to parameters as they are called.
+            if name not in names or (name in state and not _same(after, state[name])):
+                result.arrays[f"state/{name}"] = after
         result.reached = reach.take()
         return result
 
@@ -443,7 +443,12 @@ def _gradients(module: Any, leaves: Sequence[torch.Tensor]) -> dict[str, Array]:
     named = dict(module.named_parameters(remove_duplicate=False))
     pairs = {f"grad/{name}": value for name, value in named.items() if value.requires_grad}
     pairs |= {f"input-grad/{index}": leaf for index, leaf in enumerate(leaves) if leaf.requires_grad}
-    return {key: to_numpy(value.grad if value.grad is not None else torch.zeros_like(value)) for key, value in pairs.items()}
+    converted: dict[int, Array] = {}
+    for value in pairs.values():
+        if id(value) not in converted:  # a tied parameter counts under each of its names
+            converted[id(value)] = to_numpy(value.grad if value.grad is not None else torch.zeros_like(value))
+            value.grad = None  # its memory is that of the next
+    return {key: converted[id(value)] for key, value in pairs.items()}
 
 
 def jittered(values: Mapping[Any, Array], seed: int, share: float) -> dict[Any, Array]:

@@ -55,7 +55,10 @@ def save(results: Results, scenario: Scenario, verdict: Verdict, capture: str) -
     described = results.expected.examples[index]
     example, translated = results.examples[described["index"]], results.translated[described["index"]]
     stored = {f"input/{key}": value for key, value in tensor_files.load(folder / f"inputs/{scenario.name}.safetensors").items()}
-    stored |= {f"state/{key}": value for key, value in tensor_files.load(folder / f"states/{scenario.state}.safetensors").items()}
+    stored |= {
+        f"state/{key}": np.array(value)  # in full, so that other programs can read the file
+        for key, value in tensor_files.load(folder / f"states/{scenario.state}.safetensors").items()
+    }
     tensor_files.save(results.folder / f"{NAME}.safetensors", stored)
     if example.tensors is not None:
         shutil.copyfile(example.tensors, results.folder / f"{NAME}-tensors.safetensors")

@@ -18,7 +18,7 @@ from migrate_agent.tools.harness.common.training_steps import OPTIMISERS, first_
 from migrate_agent.tools.harness.torch_side.module import Result
 from migrate_agent.tools.harness.torch_side.precision import Undetermined
 from migrate_agent.tools.verify.contract.scenario import Role, Scenario
-from migrate_agent.tools.verify.contract.schedule import MOST_STEPS, ORIGINAL_SHARE, is_large
+from migrate_agent.tools.verify.contract.schedule import LARGE_ELEMENTS, MOST_STEPS, ORIGINAL_SHARE, is_large
 from migrate_agent.tools.verify.original.outputs import (
     attempt,
     described,
@@ -153,6 +153,8 @@ def add_seed(writer: ScenarioWriter, seed: int, inputs: dict[int, Sequence[Array
     inputs[seed] = writer.sample_inputs(seed)
     writer.add(f"eval-s{seed}", Role.SEED, "eval", seed, inputs[seed], native=seed < 2, sampled=True)
     scenario = add_gradient(writer, seed, inputs[seed])
+    if seed and elements(writer.original) >= LARGE_ELEMENTS:
+        del writer.states[seed]  # the other steps take the first state of units of that size
     return [scenario] if scenario is not None else []
 
 
