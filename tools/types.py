@@ -126,6 +126,8 @@ class Example:
     tensors: Path | None = None
     method: str = ""
     """The method, static or class method that is called, or the property that is read; "" where the module itself is called."""
+    full: str = ""
+    """The constructor's arguments in the real configuration, of which shapes and dtypes alone are compared; "" where there is none."""
 
 
 @dataclass(frozen=True)

@@ -89,6 +89,8 @@ class ExampleTable(_Table):
     setup: Annotated[str, AfterValidator(_statements)] = ""
     init: Annotated[str, AfterValidator(_arguments)] = ""
     call: Annotated[str, AfterValidator(_arguments)] = ""
+    full: Annotated[str, AfterValidator(_arguments)] = ""
+    """The constructor's arguments in the real configuration, of which shapes alone are compared."""
     method: str = Field(default="", pattern=r"^([A-Za-z_]\w*)?$")
     """The method that is called in place of the module, or the property that is read."""
     train: bool | None = None
@@ -97,7 +99,9 @@ class ExampleTable(_Table):
     def example(self) -> Example:
         """The same as the type that the stages exchange."""
         domain = (self.domain.min, self.domain.max) if self.domain else None
-        return Example(self.module, self.init, self.call, self.setup, self.train, domain, origin="config", method=self.method)
+        return Example(
+            self.module, self.init, self.call, self.setup, self.train, domain, origin="config", method=self.method, full=self.full
+        )
 
     @model_validator(mode="after")
     def _called(self) -> Self:

@@ -15,7 +15,8 @@ class ExampleError(ValueError):
 
 
 def from_config(inventory: Inventory, example_rows: Iterable[Any]) -> tuple[Example, ...]:
-    """The `[[example]]` rows (mappings or objects with `module`, `init`, `call`, `setup`, `train`, `domain`, `method`) as examples.
+    """The `[[example]]` rows (mappings or objects with `module`, `init`, `call`, `setup`, `train`, `domain`, `method`, `full`) as
+    examples.
 
     `module` is `file:qualified name`, or a class name that one unit alone has. Raises `ExampleError` on one that names no unit
     (naming near matches), on several, on texts that are no argument lists, and on an empty or unordered domain.
@@ -30,7 +31,9 @@ def _example(inventory: Inventory, row: Any, index: int) -> Example:
 
     unit = find_unit(inventory, str(get("module")), f"example {index}")
     domain = _domain(get("domain", None), index)
-    example = Example(unit, get("init"), get("call"), get("setup"), get("train", None), domain, "config", method=get("method"))
+    example = Example(
+        unit, get("init"), get("call"), get("setup"), get("train", None), domain, "config", method=get("method"), full=get("full")
+    )
     label = f"example {index} ({unit})"
     try:
         ast.parse(example.setup)
@@ -38,6 +41,7 @@ def _example(inventory: Inventory, row: Any, index: int) -> Example:
         raise ExampleError(f"{label}: `setup` is not valid Python: {error.msg}") from error
     _check_arguments(example.init, f"{label}: `init`")
     _check_arguments(example.call, f"{label}: `call`")
+    _check_arguments(example.full, f"{label}: `full`")
     return example
 
 

@@ -29,6 +29,7 @@ def example_to_json(example: Example) -> dict[str, Any]:
         "origin": example.origin,
         "tensors": example.tensors.name if example.tensors else None,
         **({"method": example.method} if example.method else {}),
+        **({"full": example.full} if example.full else {}),
     }
 
 
@@ -46,6 +47,7 @@ def example_from_json(data: Mapping[str, Any], folder: Path) -> Example:
         data.get("origin", "recording"),
         tensors,
         str(data.get("method", "")),
+        str(data.get("full", "")),
     )
 
 

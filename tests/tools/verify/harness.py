@@ -54,6 +54,8 @@ class Pair:
     extra: dict[str, str] = field(default_factory=dict)
     max_slowdown: float = 0.0
     topology: str = ""
+    full: str = ""
+    """The constructor's arguments in the real configuration."""
     others: tuple[str, ...] = ()
     """The constructor's arguments in further examples with the same call."""
 
@@ -87,8 +89,10 @@ def check_pair(
     unit = Unit("m.py", "M", "m_jax.py", "rewrite")
     inventory = Inventory(original, (SourceFile("m.py", "m", "m_jax.py", "m_jax", True),), (unit,))
     inits = (pair.init, *pair.others)
-    examples = [Example(unit.id, init, pair.call, train=pair.train) for init in inits]
-    translated = [Example(unit.id, f"{init}, rngs=rngs" if init else "rngs=rngs", pair.call, train=pair.train) for init in inits]
+    examples = [Example(unit.id, init, pair.call, train=pair.train, full=pair.full) for init in inits]
+    full = f"{pair.full}, rngs=rngs" if pair.full else ""
+    texts = [f"{init}, rngs=rngs" if init else "rngs=rngs" for init in inits]
+    translated = [Example(unit.id, text, pair.call, train=pair.train, full=full) for text in texts]
     performance = Performance("eager", pair.max_slowdown) if pair.max_slowdown else Performance()
     portable = Portable((pair.topology,)) if pair.topology else Portable()
     options = Options(limits=Limits(seconds=seconds), stop=stop, seed=seed, performance=performance, portable=portable, seconds=budget)

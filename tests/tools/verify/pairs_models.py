@@ -376,4 +376,32 @@ class M(nnx.Module):
         ),
     ),
 )
-PAIRS = (ATTENTION, GPT, RANDOM, HARD, NESTED, CUMULATIVE)
+BOUNDED = Pair(
+    "bounded",
+    """
+    class M(nn.Module):
+        def __init__(self, d=8):
+            super().__init__()
+            self.up = nn.Linear(d, min(4 * d, 4096))
+            self.down = nn.Linear(min(4 * d, 4096), d)
+
+        def forward(self, x):
+            return self.down(torch.tanh(self.up(x)))
+    """,
+    LINEAR
+    + """
+class M(nnx.Module):
+    def __init__(self, d=8, *, rngs):
+        self.up = linear(d, min(4 * d, 4096), rngs)
+        self.down = linear(min(4 * d, 4096), d, rngs)
+
+    def __call__(self, x):
+        return self.down(jnp.tanh(self.up(x)))
+""",
+    call="torch.randn(5, 8)",
+    init="d=8",
+    full="d=100_000",
+    wrongs=(Wrong("narrower at full size alone", "full_size", "4096", "2048", alone=True),),
+)
+"""Its call does not fit its full size, where torch gives no shapes of outputs."""
+PAIRS = (ATTENTION, GPT, RANDOM, HARD, NESTED, CUMULATIVE, BOUNDED)

@@ -5,7 +5,7 @@ imports and vendored helpers.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
 from migrate_agent.tools.rewrite.analysis.repo import FileModel, unfollowed
@@ -144,6 +144,8 @@ class _Composer:
             self._reexport(unit.source, unit.name.partition(".")[0])
         for example in examples:
             self._example(translation(self.space, example))
+            if example.full:
+                self._example(translation(self.space, replace(example, init=example.full)))
         self._module_attributes()
 
     def holds(self, unit: Unit, stubs: bool = False) -> bool:

@@ -47,7 +47,10 @@ def translate(inventory: Inventory, observations: Observations, example: Example
     result = translation(workspace(inventory, observations, inventory.unit(example.unit).source), example)
     if result.holes:
         raise Untranslatable("; ".join(f"{hole.text}: {hole.reason}" for hole in result.holes))
-    return result.example
+    if not example.full:
+        return result.example
+    full = translate(inventory, observations, dataclasses.replace(example, init=example.full, full=""))
+    return dataclasses.replace(result.example, full=full.init)
 
 
 def translation(space: Workspace, example: Example) -> Translation:

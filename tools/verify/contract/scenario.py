@@ -52,7 +52,7 @@ class Role(StrEnum):
 
     SEED = "seed"
     """An evaluation pass with random parameters, buffers and inputs. Made in `original/scenarios/menu.py`; read by `forward_fp64`,
-    `forward_fp32`, `forward_bf16`, `buffers`, `output_tree`, `randomness`, `arguments_kept`, `compiles_once`."""
+    `forward_fp32`, `forward_bf16`, `buffers`, `output_tree`, `randomness`, `arguments_kept`, `compiles_once`, and by `full_size` for its example."""
     GRADIENT = "gradient"
     """A forward and backward pass, in training mode where the unit trains. Made in `original/scenarios/menu.py`; read by `training_fp64`,
     `training_native`, `gradients_inputs`, `gradients_parameters`, `gradients_native`, `buffers`, `output_tree`, `randomness`, `arguments_kept`,

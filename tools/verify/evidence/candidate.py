@@ -40,7 +40,13 @@ from migrate_agent.tools.verify.evidence.parsed_source import Source, closure, u
 if TYPE_CHECKING:
     from migrate_agent.tools.portable.cost import Cost
 
-FUNCTIONS = {"exact": "job:exact", "native": "native:native", "capture": "capture:capture", "timing": "timing:timing"}
+FUNCTIONS = {
+    "exact": "job:exact",
+    "native": "native:native",
+    "capture": "capture:capture",
+    "timing": "timing:timing",
+    "full": "full_size:run",
+}
 """Kind of a candidate's job → its `file:function`."""
 NATIVE = {"float64": "float32", "complex128": "complex64", "int64": "int32", "uint64": "uint32"}
 """What jax makes of 64-bit dtypes unless told otherwise."""
@@ -235,9 +241,11 @@ class Results:
         method = self.examples[described["index"]].method
         return f"{method} {words(described['changes'])}" if method else words(described["changes"])
 
-    def run_job(self, kind: str, scenarios: Sequence[Scenario] | None = None) -> CandidateRun:
+    def run_job(
+        self, kind: str, scenarios: Sequence[Scenario] | None = None, more_arguments: Mapping[str, Any] = MappingProxyType({})
+    ) -> CandidateRun:
         """What a job gives, on these scenarios or on all. Raises `CandidateFailed`, `Lost`, `Exhausted`, `OriginalFailed`."""
-        run = self.sandbox.run(self.candidate_job(kind, scenarios))
+        run = self.sandbox.run(self.candidate_job(kind, scenarios, more_arguments))
         self.peak_memory_bytes = max(self.peak_memory_bytes, run.peak_memory_bytes)
         try:
             arrays = read_arrays(run, kind)
