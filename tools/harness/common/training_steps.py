@@ -90,12 +90,17 @@ class NumpyOptimiser:
 
     def step(self, values: Sequence[Array], gradients: Sequence[Array]) -> list[Array]:
         """The values after one step; shapes and dtypes stay. `values` and `gradients` have the same order and shapes."""
+        self.begin()
+        return [self.step_one(index, value, gradient) for index, (value, gradient) in enumerate(zip(values, gradients, strict=True))]
+
+    def begin(self) -> None:
+        """Begin a step, in which `step_one` is called once for each array."""
         self.steps += 1
+
+    def step_one(self, index: int, value: Array, gradient: Array) -> Array:
+        """The array at `index` after the step, of the same shape and dtype. One at a time, the others need not be in memory twice."""
         rule = self._sgd if self.kind == "sgd" else self._adamw
-        return [
-            _as(value, rule(index, _parts(value), _parts(gradient)))
-            for index, (value, gradient) in enumerate(zip(values, gradients, strict=True))
-        ]
+        return _as(value, rule(index, _parts(value), _parts(gradient)))
 
     def _sgd(self, index: int, value: Array, gradient: Array) -> Array:
         momentum = self.first[index]

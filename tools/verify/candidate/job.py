@@ -254,8 +254,13 @@ def _state_after(
     state = {name: stored(value) for name, value in candidate.state_of(graphdef, trainable, after).items()}
     arrays = {f"state/{name}": value for name, value in state.items() if not _same(value, loaded.get(name))}
     if gradients is not None:
-        arrays |= {f"grad/{name}": np.conj(value) for name, value in candidate.state_of(graphdef, gradients, after).items()}
+        arrays |= {f"grad/{name}": _conjugated(value) for name, value in candidate.state_of(graphdef, gradients, after).items()}
     return arrays
+
+
+def _conjugated(value: Array) -> Array:
+    """The complex conjugate; a real array itself, without a copy."""
+    return np.conj(value) if value.dtype.kind == "c" else value
 
 
 def _same(value: Array, other_array: Array | None) -> bool:
@@ -289,6 +294,7 @@ def curve(session: Session, state: str, batches: Sequence[Request], optimiser: s
     _, trainable, rest = candidate.parts("train")
     frozen = _frozen(session, candidate)
     values, structure = jax.tree.flatten(trainable)
+    del trainable
     rule = NumpyOptimiser(optimiser, session.arguments["described"][0]["curves"]["rates"][optimiser], len(values))
     prepared = [session.leaves(batch) for batch in batches]
     losses = []
@@ -297,10 +303,15 @@ def curve(session: Session, state: str, batches: Sequence[Request], optimiser: s
         loss, _, rest, gradients, _, written = program(jax.tree.unflatten(structure, values), rest, leaves, targets)
         losses.append(float(loss))
         values = [written.get(str(number), value) for number, value in enumerate(values)]
-        stepped = rule.step([np.asarray(value) for value in values], [np.conj(np.asarray(item)) for item in jax.tree.leaves(gradients)])
-        # torch's optimisers leave parameters without gradient alone; a fused leaf may be frozen in
-        # part.
-        values = [jax.device_put(np.where(fixed, old, new)) for fixed, old, new in zip(frozen, values, stepped, strict=True)]
+        remaining = jax.tree.leaves(gradients)
+        del gradients
+        rule.begin()
+        # torch's optimisers leave parameters without gradient alone; a fused leaf may be frozen in part. One leaf at a time: those of a
+        # large unit fit into memory a few times only.
+        for number, fixed in enumerate(frozen):
+            old, gradient = np.asarray(values[number]), _conjugated(np.asarray(remaining[number]))
+            values[number] = jax.device_put(np.where(fixed, old, rule.step_one(number, old, gradient)))
+            remaining[number] = None
     trained = candidate.state_of(program.traced.graphdef, jax.tree.unflatten(structure, values), rest)
     tensor_files.save(session.output / "trained.safetensors", sketched({f"state/{name}": stored(value) for name, value in trained.items()}))
     return losses
