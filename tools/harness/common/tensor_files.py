@@ -34,10 +34,10 @@ def save(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
         path.write_bytes(serialised(contents))
 
 
-def _stored(name: str, given: NDArray[Any]) -> tuple[str, NDArray[Any]]:
-    if isinstance(given, SeededArray) and given.recipe is not None:
-        return name + SEEDED, given.recipe.to_bytes()
-    value = np.asarray(given)
+def _stored(name: str, array: NDArray[Any]) -> tuple[str, NDArray[Any]]:
+    if isinstance(array, SeededArray) and array.recipe is not None:
+        return name + SEEDED, array.recipe.to_bytes()
+    value = np.asarray(array)
     if value.dtype.kind != "c":
         # `ascontiguousarray` makes an array of rank 1 of a scalar.
         return name, np.ascontiguousarray(value).reshape(value.shape)

@@ -218,11 +218,11 @@ class Results:
         """Names of the scenarios of a large unit that a mirror's exact job neither answered nor may have left out."""
         if not self.large or self.port is not None or self.looked_only:
             return []
-        answered, left = self.exact["scenarios"], self.left_out()
+        answered, excused = self.exact["scenarios"], self.left_out()
         raised = [item for item in self.expected.scenarios if "error" in answered.get(item.name, ()) and item.role not in REFUSABLE]
         if len([item for item in raised if not self.called(item).method]) >= MAX_ERRORS:
             return []  # safe: the process ended there, and a check fails for each
-        return [item.name for item in self.expected.scenarios if self.asks(item) and item.name not in answered and item.name not in left]
+        return [item.name for item in self.expected.scenarios if self.asks(item) and item.name not in answered and item.name not in excused]
 
     @property
     def limits(self) -> Limits:

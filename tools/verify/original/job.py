@@ -104,8 +104,8 @@ def run(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) 
         calls += [] if one.original.method else [one.original.call]
         try:
             sizes = tuple(arguments.get("sizes", ()))
-            place = (len(examples), one.texts, output, example_units.base, example_units.lines)
-            writer = ScenarioWriter(one.original, *place, sizes, example_units.deadline)
+            arguments_of_all = (len(examples), one.texts, output, example_units.base, example_units.lines)
+            writer = ScenarioWriter(one.original, *arguments_of_all, sizes, example_units.deadline)
             # A method's example stands after those of the module's own call, if there are any.
             if one.original.method and examples:
                 facts = write_method(writer, first=one.original.method not in called)

@@ -42,8 +42,8 @@ def left_out(skipped: Iterable[Mapping[str, Any]]) -> list[str]:
 def spent(results: Results) -> list[str]:
     """What the candidate's jobs left out, since the budget was spent."""
     kinds = {"exact": "in float64", "native": "natively"}
-    left = {word: sorted(results.left_out(kind)) for kind, word in kinds.items() if kind in results.runs}
-    return [f"not compared {word}, since {LATE}: {', '.join(names)}" for word, names in left.items() if names]
+    omitted = {word: sorted(results.left_out(kind)) for kind, word in kinds.items() if kind in results.runs}
+    return [f"not compared {word}, since {LATE}: {', '.join(names)}" for word, names in omitted.items() if names]
 
 
 def constructed(results: Results) -> list[str]:

@@ -46,8 +46,8 @@ def _native(name: str, *roles: Role, narrow: bool | None, kinks: bool = False, l
 
 def _judge_native(name: str, roles: tuple[Role, ...], narrow: bool | None, kinks: bool, results: Results) -> Verdict | None:
     results.of("native")
-    left = results.left_out("native")
-    native = [item for item in results.expected.scenarios if item.native and item.role in roles and item.name not in left]
+    omitted = results.left_out("native")
+    native = [item for item in results.expected.scenarios if item.native and item.role in roles and item.name not in omitted]
     if not native or not applies(results, roles[0], narrow=narrow, kind="native"):
         return None
     return verdict("numeric", name, native_differences(results, *roles, narrow=narrow, kinks=kinks), UNPAIRED)

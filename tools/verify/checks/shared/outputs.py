@@ -58,7 +58,7 @@ def named_differences(results: Results, kind: str, *roles: str, floor: float) ->
 def applies(results: Results, *roles: str, narrow: bool | None = None, kind: str = "exact") -> bool:
     """Whether the candidate is asked for scenarios of these roles, and its job of this kind had time for one; where asked, native ones that torch
     computes in a narrow dtype, or that it does not."""
-    left = results.left_out(kind)
-    asked = (scenario for scenario in results.expected.scenarios if scenario.role in roles and results.asks(scenario))
-    scenarios = [scenario for scenario in asked if scenario.name not in left]
+    omitted = results.left_out(kind)
+    requested = (scenario for scenario in results.expected.scenarios if scenario.role in roles and results.asks(scenario))
+    scenarios = [scenario for scenario in requested if scenario.name not in omitted]
     return any(narrow is None or (scenario.native is not None and bool(scenario.narrow) == narrow) for scenario in scenarios)

@@ -24,7 +24,7 @@ def judge(results: Results) -> Verdict | None:
     scenarios = [item for item in firsts if not results.expected.examples[item.example]["changes"]]
     if not scenarios or results.port is not None:
         return None
-    told = []
+    lines = []
     for scenario in scenarios:
         theirs, ours = _theirs(results, scenario), _ours(results, scenario)
         if "error" in theirs:
@@ -35,10 +35,10 @@ def judge(results: Results) -> Verdict | None:
                 "spec", "full_size", "fail", float(len(problems)), 0.0, "; ".join(problems[:MOST_PROBLEMS]), scenario=scenario.name
             )
         outputs = len(theirs["outputs"]) if "outputs" in theirs else "no"
-        told.append(f"{theirs['number']:,} parameters in {len(theirs['state'])} arrays, {outputs} outputs")
+        lines.append(f"{theirs['number']:,} parameters in {len(theirs['state'])} arrays, {outputs} outputs")
         if "no_outputs" in theirs:
-            told.append(f"torch gives no shapes of outputs: {theirs['no_outputs']}")
-    return Verdict("spec", "full_size", "pass", 0.0, 0.0, "; ".join(told))
+            lines.append(f"torch gives no shapes of outputs: {theirs['no_outputs']}")
+    return Verdict("spec", "full_size", "pass", 0.0, 0.0, "; ".join(lines))
 
 
 def _theirs(results: Results, scenario: Scenario) -> Mapping[str, Any]:
