@@ -289,6 +289,11 @@ class Candidate:
         return {name: "parameter" if value.size and bool((value == 1).all()) else "buffer" for name, value in state.items()}
 
 
+def described_state(model: Any) -> dict[str, list[Any]]:
+    """Torch name → shape in torch's axis order and dtype, of a module whose leaves may be shapes alone."""
+    return {name: [list(leaf.shape), str(leaf.variable.get_value().dtype)] for name, leaf in weights.leaves(model).items()}
+
+
 def modes(model: Any) -> list[Any]:
     """The mode flags of each submodule."""
     return [[getattr(part, name, None) for name in ("deterministic", "use_running_average")] for _, part in nnx.iter_modules(model)]

@@ -9,9 +9,8 @@ from typing import Any
 import jax
 from flax import nnx
 
-from migrate_agent.tools import weights
 from migrate_agent.tools.harness.common import trees
-from migrate_agent.tools.harness.jax_side.module import is_leaf, make_namespace, split
+from migrate_agent.tools.harness.jax_side.module import described_state, is_leaf, make_namespace, split
 from migrate_agent.tools.harness.jax_side.precision import tracers_as_data
 from migrate_agent.tools.harness.jax_side.program import Program
 from migrate_agent.tools.verify.candidate.session import Session
@@ -30,7 +29,7 @@ def run(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) 
         init = compile(f"_unit({texts['init']}\n)", "<full of the example>", "eval")
         with tracers_as_data():
             model = nnx.eval_shape(lambda: eval(init, {**namespace, "_unit": candidate.cls, "rngs": nnx.Rngs(0)}))
-        state = {name: [list(leaf.shape), str(leaf.variable.get_value().dtype)] for name, leaf in weights.leaves(model).items()}
+        state = described_state(model)
     except Exception as error:
         return {"spec": {}, "error": session.fail(error)["error"]}
     try:
