@@ -22,17 +22,19 @@ class Conditions(NamedTuple):
     turned: tuple[str, ...] = ()
     """Dotted paths of submodules that are in the other mode than the rest."""
     attributes: tuple[Attribute, ...] = ()
+    unsaved: tuple[str, ...] = ()
+    """Dotted paths of float buffers that are in no checkpoint and are cast too, where there is a `width`."""
 
     @classmethod
     def of(cls, data: Sequence[Any]) -> Conditions:
         """From JSON."""
-        width, turned, attributes = data
-        return cls(str(width), tuple(map(str, turned)), tuple(Attribute(*row) for row in attributes))
+        width, turned, attributes, unsaved = data
+        return cls(str(width), tuple(map(str, turned)), tuple(Attribute(*row) for row in attributes), tuple(map(str, unsaved)))
 
     @property
     def of_module(self) -> Conditions:
         """Those that make another program of the module: all but the dtypes."""
-        return self._replace(width="")
+        return self._replace(width="", unsaved=())
 
 
 AS_MADE = Conditions()

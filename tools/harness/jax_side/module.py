@@ -227,6 +227,25 @@ class Candidate:
             missing += [path] if type(value) is not type(old) or value != old else []
         return missing[0] if missing else ""
 
+    def lacks(self, conditions: Conditions) -> str:
+        """The first buffer that is to be cast and that this module has no variable for; "" where it has all."""
+        modules = self._by_path if conditions.unsaved else {}
+        return next((path for path in conditions.unsaved if not isinstance(_at(modules, path), nnx.Variable)), "")
+
+    @contextmanager
+    def cast(self, conditions: Conditions) -> Iterator[None]:
+        """The model with the buffers that no state fills in the width of the conditions."""
+        modules = self._by_path if conditions.unsaved else {}
+        variables = [_at(modules, path) for path in conditions.unsaved]
+        values = [variable.get_value() for variable in variables]
+        for variable, value in zip(variables, values, strict=True):
+            variable.set_value(value.astype(conditions.width))
+        try:
+            yield
+        finally:
+            for variable, value in zip(variables, values, strict=True):
+                variable.set_value(value)
+
     @property
     def _by_path(self) -> dict[str, Any]:
         """Submodules by their dotted paths in torch's spelling; "" is the module itself."""
@@ -292,6 +311,12 @@ class Candidate:
 def described_state(model: Any) -> dict[str, list[Any]]:
     """Torch name → shape in torch's axis order and dtype, of a module whose leaves may be shapes alone."""
     return {name: [list(leaf.shape), str(leaf.variable.get_value().dtype)] for name, leaf in weights.leaves(model).items()}
+
+
+def _at(modules: Mapping[str, Any], path: str) -> Any:
+    """What a module of these holds under a dotted path; None where it holds nothing."""
+    owner, _, name = path.rpartition(".")
+    return vars(modules[owner]).get(name) if owner in modules else None
 
 
 def modes(model: Any) -> list[Any]:

@@ -203,6 +203,13 @@ def run_scenario(session: Session, scenario: Request) -> dict[str, Any]:
     candidate, conditions = session.candidate(scenario.example), scenario.conditions
     state = session.state(scenario.state, scenario.example, conditions.width)
     candidate.load(state)
+    with candidate.cast(AS_MADE if session.exact else conditions):
+        return _run_loaded(session, scenario, candidate, state)
+
+
+def _run_loaded(session: Session, scenario: Request, candidate: Candidate, state: Mapping[str, Array]) -> dict[str, Any]:
+    """Run one scenario of a candidate that has its state."""
+    conditions = scenario.conditions
     program = session.program(candidate, scenario)
     _, trainable, rest = candidate.parts(scenario.mode, conditions)
     leaves, targets = session.leaves(scenario)

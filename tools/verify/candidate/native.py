@@ -105,6 +105,9 @@ def _forward(session: Session, result: dict[str, Any], calls: Sequence[Request],
 def _run(session: Session, result: dict[str, Any], calls: Sequence[Request]) -> None:
     for scenario in calls:
         reach.take()
+        if lacking := session.candidate(scenario.example).lacks(scenario.conditions):
+            result.setdefault("lacking", []).append(lacking)
+            continue
         result["scenarios"][scenario.name] = _guarded(session, partial(run_scenario, session, scenario))
         session.ran(scenario.name)
 

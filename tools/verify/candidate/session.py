@@ -19,6 +19,7 @@ import numpy as np
 
 from migrate_agent.tools.harness.common import budgets, reach, tensor_files, trees
 from migrate_agent.tools.harness.common.argument_changes import CALL
+from migrate_agent.tools.harness.common.conditions import AS_MADE
 from migrate_agent.tools.harness.common.input_sampling import Array
 from migrate_agent.tools.harness.common.partial_import import use_roots
 from migrate_agent.tools.harness.common.random_streams import AXES, Customs, Drawing, Dropped
@@ -235,7 +236,7 @@ class Session:
 
 
 def _of_parts(request: Request) -> bool:
-    return bool(request.conditions.turned or request.conditions.attributes)
+    return request.conditions._replace(width="") != AS_MADE
 
 
 def _native(dtype: str) -> Any:

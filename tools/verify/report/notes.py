@@ -79,9 +79,10 @@ def absent(results: Results) -> list[str]:
     names = dict.fromkeys(
         str(answer.facts["absent"]) for _, answer in results.answers(Role.PART_MODES, Role.ATTRIBUTES) if answer.facts.get("absent")
     )
-    return (
-        [f"not compared, since the rewrite keeps none of its own: what setting {', '.join(names)} after construction does"] if names else []
-    )
+    tables = dict.fromkeys(map(str, results.native.get("lacking", ())) if "native" in results.runs else ())
+    set_later = f"what setting {', '.join(names)} after construction does" if names else ""
+    narrow = f"what {', '.join(tables)} in bfloat16 or float16 does" if tables else ""
+    return [f"not compared, since the rewrite keeps none of its own: {text}" for text in (set_later, narrow) if text]
 
 
 def trained(results: Results) -> list[str]:

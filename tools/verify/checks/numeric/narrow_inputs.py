@@ -23,7 +23,8 @@ from migrate_agent.tools.verify.evidence.candidate import Results
 def judge(results: Results) -> Verdict | None:
     """Within twice torch's own error. Applies where the original or the candidate looks at dtypes."""
     results.of("native")
-    if not applies(results, Role.NARROW, kind="native"):
+    # What a port has no variable for cannot be cast, of which a note tells.
+    if not applies(results, Role.NARROW, kind="native") or not any(True for _ in results.answers(Role.NARROW, kind="native")):
         return None
     return verdict("numeric", "narrow_inputs", chain(native_differences(results, Role.NARROW), _narrower(results)), UNPAIRED)
 

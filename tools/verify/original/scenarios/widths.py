@@ -33,14 +33,14 @@ def narrow_inputs(writer: ScenarioWriter) -> None:
     """Add calls in which parameters and inputs are narrow, and one in which the inputs alone are, as far as torch takes them."""
     leaves = writer.original.leaves
     narrow = [leaf.dtype == "float32" for leaf in leaves]
-    if not any(narrow) or any(leaf.dtype in WIDTHS for leaf in leaves) or _has_unsaved_floats(writer):
+    if not any(narrow) or any(leaf.dtype in WIDTHS for leaf in leaves):
         return
     _keep_state(writer, NARROWED, {name: rounded(value) for name, value in writer.states[0].items()})
     values = [rounded(value) if moves else value for value, moves in zip(writer.values(0), narrow, strict=True)]
     for label, width, mixed in (*((width, width, False) for width in WIDTHS), ("mixed", "bfloat16", True)):
         dtypes = [width if moves else leaf.dtype for leaf, moves in zip(leaves, narrow, strict=True)]
         if not mixed or writer.states[NARROWED]:
-            conditions = Conditions("" if mixed else width)
+            conditions = Conditions() if mixed else Conditions(width, unsaved=_unsaved_floats(writer))
             how: dict[str, Any] = {"native": True, "conditions": conditions, "dtypes": dtypes, "runs": 1}
             writer.attempt(f"narrow-{label}", Role.NARROW, NARROWED, values, **how)
             # What a mask fills with may have no place in the narrowest range.
@@ -49,11 +49,11 @@ def narrow_inputs(writer: ScenarioWriter) -> None:
                 writer.attempt("narrow-float16-masked", Role.NARROW, NARROWED, hidden, **how)
 
 
-def _has_unsaved_floats(writer: ScenarioWriter) -> bool:
-    """Whether torch casts buffers that are in no checkpoint: which of a port's variables stand for them is not known."""
+def _unsaved_floats(writer: ScenarioWriter) -> tuple[str, ...]:
+    """The float buffers that are in no checkpoint: torch casts them with the rest."""
     module = writer.original.native
     saved = module.state_dict().keys()
-    return any(buffer.is_floating_point() and name not in saved for name, buffer in module.named_buffers())
+    return tuple(name for name, buffer in module.named_buffers() if buffer.is_floating_point() and name not in saved)
 
 
 def rounded(value: Array) -> Array:
