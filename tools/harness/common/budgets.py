@@ -130,10 +130,11 @@ CONFIGURATION_OPERATORS: Final = 30_000
 in so few that about so many operators run."""
 
 PART_MODES: Final = 2
+BESIDE: Final = 4
 ATTRIBUTES: Final = 8
 ATTRIBUTE_CALLS: Final = 3
-"""So many submodules are each set to the other mode alone, so many attributes are looked at that may be set after construction, and so many calls
-show them, where one hides another."""
+"""So many submodules are each set to the other mode alone, and with so many groups of others that a port may have one part for. So many attributes
+are looked at that may be set after construction, and so many calls show them, where one hides another."""
 
 QUIET: Final = 8
 QUIET_TIMES: Final = (16.0, 1 / 16, 1000.0, 1 / 1000)

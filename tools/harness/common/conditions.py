@@ -22,14 +22,18 @@ class Conditions(NamedTuple):
     turned: tuple[str, ...] = ()
     """Dotted paths of submodules that are in the other mode than the rest."""
     attributes: tuple[Attribute, ...] = ()
+    beside: tuple[str, ...] = ()
+    """Dotted paths of submodules of the original whose own mode is the other one too: a port may have one part for these and for those in `turned`.
+    It is not told of them."""
     unsaved: tuple[str, ...] = ()
     """Dotted paths of float buffers that are in no checkpoint and are cast too, where there is a `width`."""
 
     @classmethod
     def of(cls, data: Sequence[Any]) -> Conditions:
         """From JSON."""
-        width, turned, attributes, unsaved = data
-        return cls(str(width), tuple(map(str, turned)), tuple(Attribute(*row) for row in attributes), tuple(map(str, unsaved)))
+        width, turned, attributes, beside, unsaved = data
+        paths = [tuple(map(str, row)) for row in (turned, beside, unsaved)]
+        return cls(str(width), paths[0], tuple(Attribute(*row) for row in attributes), paths[1], paths[2])
 
     @property
     def of_module(self) -> Conditions:

@@ -246,6 +246,10 @@ class Candidate:
             for variable, value in zip(variables, values, strict=True):
                 variable.set_value(value)
 
+    def part_paths(self) -> list[str]:
+        """The dotted paths of its submodules; one that stands in several places has one path."""
+        return sorted(self._by_path)
+
     @property
     def _by_path(self) -> dict[str, Any]:
         """Submodules by their dotted paths in torch's spelling; "" is the module itself."""

@@ -289,6 +289,9 @@ class Original:
         for path in conditions.turned:
             part = module.get_submodule(path)
             part.train(not part.training)
+        for path in conditions.beside:
+            part = module.get_submodule(path)
+            part.training = not part.training
         for path, _, value in conditions.attributes:
             owner, _, name = path.rpartition(".")
             setattr(module.get_submodule(owner), name, value)

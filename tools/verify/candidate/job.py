@@ -118,6 +118,7 @@ def specification(session: Session, candidate: Candidate) -> dict[str, Any]:
             "omitted": list(candidate.omitted),
             "values": values,
             "uncalled": uncalled,
+            "parts": candidate.part_paths() if type(candidate) is Candidate else [],
         }
     except Exception as error:
         return {"signatures": signatures, **session.fail(error)}

@@ -261,7 +261,7 @@ class Scenario:
             gradient=self.gradient,
             state=self.state,
             drawing=self.drawing,
-            conditions=self.conditions,
+            conditions=self.conditions._replace(beside=()),
             leaf_dtypes=self.leaf_dtypes,
             native=bool(self.native),
             draws=bool(self.draws),

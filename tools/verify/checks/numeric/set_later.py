@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 
 from migrate_agent.tools.harness.common import tolerances, trees
@@ -26,7 +27,41 @@ from migrate_agent.tools.verify.evidence.candidate import Results
 def judge(name: str, role: Role, results: Results) -> Verdict | None:
     """Within the limit that the conditioning allows. A port without that part or attribute cannot be asked, which a note tells."""
     answered = [pair for pair in results.answers(role) if not (pair[1].facts.get("absent") or results.forgives(*pair))]
-    return verdict("numeric", name, (item for pair in answered for item in _differences(results, *pair)))
+    judged_rows: list[Difference] = []
+    shared = dict[str, None]()
+    for pair in answered:
+        if pair[0].conditions.beside:
+            continue
+        rows, names = _closest(results, pair, [other for other in answered if _shares(results, pair[0], other[0])])
+        judged_rows += rows
+        shared |= dict.fromkeys(names)
+    outcome = verdict("numeric", name, judged_rows)
+    if outcome is None or outcome.status != "pass" or not shared:
+        return outcome
+    return replace(outcome, detail=f"{outcome.detail}; the port has one part for these: {', '.join(shared)}")
+
+
+def _shares(results: Results, scenario: Scenario, other: Scenario) -> bool:
+    """Whether the other one is the same call of the port, and of the original with further parts in the other mode of which the port has none."""
+    turned, beside = other.conditions.turned, other.conditions.beside
+    # The class that holds the part has a place of its own in the port too, and drops by the part there.
+    parts = [name for name in beside if name and not any(path.startswith(f"{name}.") for path in turned)]
+    if not beside or set(parts) & set(results.exact["spec"].get("parts", ())):
+        return False
+    return (scenario.example, scenario.mode, scenario.conditions) == (other.example, other.mode, other.conditions._replace(beside=()))
+
+
+def _closest(
+    results: Results, pair: tuple[Scenario, Answer], shared: Sequence[tuple[Scenario, Answer]]
+) -> tuple[list[Difference], tuple[str, ...]]:
+    """The differences from the original; where there are some, from it with parts together that the port may have one part for, if there are none
+    then, with the names of these."""
+    rows = list(_differences(results, *pair))
+    for other in shared if any(row.failed for row in rows) else ():
+        together = list(_differences(results, *other))
+        if not any(row.failed for row in together):
+            return together, tuple(name or "the unit itself" for name in (*pair[0].conditions.turned, *other[0].conditions.beside))
+    return rows, ()
 
 
 def _differences(results: Results, scenario: Scenario, answer: Answer) -> Iterator[Difference]:

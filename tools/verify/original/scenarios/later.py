@@ -35,9 +35,27 @@ def add_modes(writer: ScenarioWriter) -> None:
     for path, mode, gradient in list(_parts(writer.original.native))[: budgets.PART_MODES]:
         label = f"part-modes-{path}-{'eval' if mode == 'train' else 'train'}"
         conditions = Conditions(turned=(path,))
-        _ = _matters(writer, mode, conditions) and writer.attempt(
+        if not _matters(writer, mode, conditions) or not writer.attempt(
             label, Role.PART_MODES, 0, writer.values(0), mode=mode, gradient=gradient, conditions=conditions, runs=1
-        )
+        ):
+            continue
+        for number, beside in enumerate(_alike_parts(writer.original.native, path)):
+            together = conditions._replace(beside=beside)
+            writer.attempt(f"{label}-beside{number}", Role.PART_MODES, 0, writer.values(0), mode=mode, conditions=together, runs=1)
+
+
+def _alike_parts(module: torch.nn.Module, path: str) -> list[tuple[str, ...]]:
+    """Parts without state that a port may have one part for, with the dropout at this path: dropout of the same kind and rate beside it, and the
+    class that holds it, where that drops by its own mode; each alone, all of them, and all such dropout of the module."""
+    part = module.get_submodule(path)
+    if not isinstance(part, DROPS):
+        return []
+    named = dict(module.named_modules())
+    owner = path.rpartition(".")[0]
+    alike = [name for name, other in named.items() if type(other) is type(part) and other.p == part.p and name != path]
+    near = [name for name in alike if name.rpartition(".")[0] == owner] + ([owner] if _reads_mode(type(named[owner])) else [])
+    groups = [*((name,) for name in near), tuple(near), tuple(alike), tuple(dict.fromkeys((*near, *alike)))]
+    return [group for group in dict.fromkeys(groups) if group][: budgets.BESIDE]
 
 
 def _parts(module: torch.nn.Module) -> Iterator[tuple[str, Mode, bool]]:
