@@ -1,7 +1,7 @@
 """Other configurations of a unit: changes plain arguments of its constructor and its call, to expose arguments that a rewrite ignores.
 
-An argument has its parameter's name; one of the call has `CALL` before it. An item of a dictionary or a
-small settings object (such as a dataclass) is named `argument.item`, and the number of items of a list
+An argument has its parameter's name; one of the call has `CALL` before it. An item of a dictionary, a named tuple or a
+small settings object (such as a dataclass) is named `argument.item`, with settings in it `argument.item.item`, and the number of items of a list
 `argument.length`. Standard library only.
 """
 
@@ -12,6 +12,7 @@ import dataclasses
 import inspect
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 from migrate_agent.tools.harness.common import budgets
@@ -21,6 +22,8 @@ CALL = "call:"
 LENGTH = "length"
 ABSENT = (8, 0.5)
 """Values for an argument of the constructor that is None: a size, a share."""
+DEPTH = 3
+"""So many levels of settings in settings are looked into."""
 FINITE = 100.0
 """The magnitude of a value for an argument that is infinite, such as what masked scores are filled with."""
 Changes = Mapping[str, Any]
@@ -132,8 +135,10 @@ def others(value: Any) -> tuple[Any, ...]:
             return (math.copysign(FINITE, value),)
         return tuple(share * (value or 0.1) for share in (0.5, 0.25, 0.75)) if math.isfinite(value) else ()
     if type(value) in (tuple, list) and value and all(type(item) is type(value[0]) and isinstance(item, (int, float)) for item in value):
-        rows = zip(*(others(item) for item in value), strict=False)
-        return tuple(list(row) for row in rows)
+        options = [others(item) for item in value]
+        # Equal items get different values first: swapping them would not show.
+        apart = [[row[index % len(row)] for index, row in enumerate(options)]] if all(options) and len({*value}) < len(value) else []
+        return (*apart, *(list(row) for row in zip(*options, strict=False)))
     return ()
 
 
@@ -150,42 +155,73 @@ def words(changes: Changes) -> str:
 def _named(bound: inspect.BoundArguments) -> Iterator[tuple[str, Any]]:
     kinds = {name: item.kind for name, item in bound.signature.parameters.items()}
     for name, value in list(bound.arguments.items())[1:]:
-        if kinds[name] is inspect.Parameter.VAR_POSITIONAL and not all(map(_is_array, value)):
-            continue
-        settings = _settings(value)
-        if settings is None:
-            yield name, value
-        elif len(settings) <= budgets.MAX_SETTINGS:
-            yield from ((f"{name}.{key}", item) for key, item in settings.items())
+        if kinds[name] is not inspect.Parameter.VAR_POSITIONAL or all(map(_is_array, value)):
+            yield from _items(name, value, DEPTH)
+
+
+def _items(name: str, value: Any, depth: int) -> Iterator[tuple[str, Any]]:
+    """The value, or the items of a settings object by dotted names, those of settings in it too, as far as this depth."""
+    settings = _settings(value) if depth else None
+    if settings is None:
+        yield name, value
+    elif len(settings) <= budgets.MAX_SETTINGS:
+        for key, item in settings.items():
+            yield from _items(f"{name}.{key}", item, depth - 1)
 
 
 def _settings(value: Any) -> Mapping[str, Any] | None:
-    """The items of a dictionary or a settings object; None for any other value."""
+    """The items of a dictionary, a named tuple or a settings object; None for any other value."""
     if isinstance(value, dict):
         return {key: item for key, item in value.items() if isinstance(key, str)}
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+    if _is_named_tuple(value):
+        return dict(zip(value._fields, value, strict=True))
+    if _is_dataclass(value):
         return {item.name: getattr(value, item.name) for item in dataclasses.fields(value) if item.init}
     if isinstance(value, (type, str, *PLAIN)) or callable(value) or not hasattr(value, "__dict__"):
         return None
-    return {key: item for key, item in vars(value).items() if type(item) in (str, *PLAIN) and not key.startswith("_")}
+    return {key: item for key, item in vars(value).items() if _is_setting(item) and not key.startswith("_")}
+
+
+def _is_setting(item: Any) -> bool:
+    """Whether an attribute is a setting or holds some, and not a part of a machinery."""
+    nested = isinstance(item, (dict, SimpleNamespace)) or _is_named_tuple(item) or _is_dataclass(item)
+    return nested or type(item) in (str, list, tuple, *PLAIN)
+
+
+def _is_named_tuple(value: Any) -> bool:
+    return isinstance(value, tuple) and hasattr(value, "_fields")
+
+
+def _is_dataclass(value: Any) -> bool:
+    return dataclasses.is_dataclass(value) and not isinstance(value, type)
 
 
 def _put(bound: inspect.BoundArguments, name: str, value: Any) -> None:
     """Set an argument or an item of it. Raises `KeyError`, `AttributeError` or `TypeError` where there is none of this name."""
-    name, _, key = name.partition(".")
-    old = bound.arguments[name]
-    if not key:
-        bound.arguments[name] = _alike(value, old)
-    elif key == LENGTH and type(old) in (list, tuple):
-        bound.arguments[name] = type(old)(old[index % len(old)] for index in range(value)) if value > len(old) else old[len(old) - value :]
-    elif isinstance(old, dict):
-        bound.arguments[name] = {**old, key: _alike(value, old[key])}
-    elif dataclasses.is_dataclass(old) and not isinstance(old, type):
-        bound.arguments[name] = dataclasses.replace(old, **{key: _alike(value, getattr(old, key))})
-    else:
-        # Settings objects are shared between the modules of one example.
-        bound.arguments[name] = copy.copy(old)
-        setattr(bound.arguments[name], key, _alike(value, getattr(old, key)))
+    name, _, path = name.partition(".")
+    bound.arguments[name] = _with(bound.arguments[name], path, value)
+
+
+def _with(old: Any, path: str, value: Any) -> Any:
+    """A copy of settings with another value under a dotted path: they are shared between the modules of one example."""
+    if not path:
+        return _alike(value, old)
+    if path == LENGTH and type(old) in (list, tuple):
+        return type(old)(old[index % len(old)] for index in range(value)) if value > len(old) else old[len(old) - value :]
+    key, _, rest = path.partition(".")
+    if isinstance(old, dict):
+        key, rest = (path, "") if path in old else (key, rest)
+        clone = copy.copy(old)
+        clone[key] = _with(old[key], rest, value)
+        return clone
+    item = _with(getattr(old, key), rest, value)
+    if _is_named_tuple(old):
+        return old._replace(**{key: item})
+    if _is_dataclass(old):
+        return dataclasses.replace(old, **{key: item})
+    clone = copy.copy(old)
+    setattr(clone, key, item)
+    return clone
 
 
 def _alike(value: Any, old: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -100,7 +101,7 @@ def test_other_values_are_others_of_the_same_type(value: Any) -> None:
 
 def test_proposals_name_arguments_defaults_and_settings() -> None:
     found = proposals(bind(Unit.__init__, (4, 7), {"settings": Settings(), "gain": 2.0, "table": {"size": 3, "kind": "x"}}))
-    assert set(found) == {"width", "bias", "sizes", "sizes.length", "settings.width", "settings.rate", "more.gain"}
+    assert set(found) == {"width", "bias", "sizes", "sizes.length", "settings.width", "settings.rate", "more.gain", "more.table.size"}
     assert set(proposals(bind(Unit.__init__, (4,), {"settings": Loose()}))) == {"width", "bias", "sizes", "sizes.length", "settings.depth"}
 
 
@@ -112,6 +113,24 @@ def test_arguments_that_are_equal_become_different_ones() -> None:
     assert found["heads"][0] != found["groups"][0]
     assert set(found["heads"]) == set(found["groups"])
     assert found["rate"][0] != found["other"][0]
+
+
+def test_items_that_are_equal_become_different_ones_first() -> None:
+    assert others((3, 3))[0] == [4, 6]
+    assert others((3, 5))[0] == [4, 6]
+    assert {*map(tuple, others([2, 2]))} >= {(3, 4), (3, 3), (4, 4), (1, 1)}
+
+
+def test_settings_in_settings_are_proposed() -> None:
+    nested = SimpleNamespace(model=SimpleNamespace(width=4, sizes=[2, 3]), pair=Pair(1, 2), machinery=object())
+    names = set(proposals(bind(Unit.__init__, (4,), {"settings": nested})))
+    assert {name for name in names if name.startswith("settings.")} == {
+        "settings.model.width",
+        "settings.model.sizes",
+        "settings.model.sizes.length",
+        "settings.pair.left",
+        "settings.pair.right",
+    }
 
 
 def test_what_is_absent_is_proposed_where_asked() -> None:
@@ -144,7 +163,7 @@ def test_other_lengths(value: Any, expected: tuple[int, ...]) -> None:
 
 def test_strings_among_arguments() -> None:
     found = strings(bind(Unit.__init__, (4,), {"settings": Loose(), "mode": "sum", "empty": "", "table": {"kind": "x", "size": 2}}))
-    assert found == {"settings.name": "x", "more.mode": "sum"}
+    assert found == {"settings.name": "x", "more.mode": "sum", "more.table.kind": "x"}
 
 
 @pytest.mark.parametrize(
@@ -161,6 +180,16 @@ def test_strings_among_arguments() -> None:
         ({"sizes.length": 1}, {"sizes": [5, 6]}, "sizes", [6]),
         ({"sizes.length": 0}, {"sizes": [5, 6]}, "sizes", []),
         ({"settings.length": 16}, {"settings": {"length": 8}}, "settings", {"length": 16}),
+        ({"settings.left": 3}, {"settings": Pair(1, 2)}, "settings", Pair(3, 2)),
+        ({"settings.model.left": 3}, {"settings": {"model": Pair(1, 2)}}, "settings", {"model": Pair(3, 2)}),
+        ({"settings.a.b": 3}, {"settings": {"a.b": 1}}, "settings", {"a.b": 3}),
+        ({"settings.sizes.length": 1}, {"settings": {"sizes": [5, 6]}}, "settings", {"sizes": [6]}),
+        (
+            {"settings.model.width": 3},
+            {"settings": SimpleNamespace(model=Settings(), rate=0.5)},
+            "settings",
+            SimpleNamespace(model=Settings(3), rate=0.5),
+        ),
         ({}, {}, "rest", (7,)),
         ({"width": 5}, {}, "rest", (7,)),
     ],
