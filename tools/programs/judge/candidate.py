@@ -15,6 +15,7 @@ import numpy as np
 
 from migrate_agent.tools.programs.judge.contract import Trace
 from migrate_agent.tools.programs.judge.paired import PairedDraws
+from migrate_agent.tools.programs.judge.reach import reached, unreached
 from migrate_agent.tools.programs.judge.running import files_in, printing, program_folder, run_script, steady_clock, written
 
 
@@ -23,7 +24,8 @@ def run_candidate(arguments: Mapping[str, Any], inputs: Mapping[str, Path], outp
 
     `inputs["start"]` are the weights that the original's optimizers began with, `generators` the states of torch's generator there, and
     `draws` those before each draw of the script that came after parameters were initialised, which takes no numbers of that generator here. `exact`,
-    `steps` and `keep` are as for the original.
+    `scale`, `lines`, `steps` and `keep` are as for the original. `restored` are the numbers of the optimizers whose modules have their weights from a
+    file by then.
     """
     import jax
     from safetensors.numpy import load_file
@@ -37,6 +39,7 @@ def run_candidate(arguments: Mapping[str, Any], inputs: Mapping[str, Path], outp
     random.seed(0)
     trace = Trace(arguments["steps"], tuple(arguments["keep"]))
     watch = _Watch(trace, load_file(str(inputs["start"])), arguments["generators"], arguments["draws"], arguments["exact"])
+    watch.scale, watch.restored = arguments["scale"], frozenset(arguments["restored"])
     counts: dict[str, int] = {}
     with program_folder(output, arguments["command"]) as script, ExitStack() as stack:
         work = Path.cwd()
@@ -45,12 +48,20 @@ def run_candidate(arguments: Mapping[str, Any], inputs: Mapping[str, Path], outp
         before = files_in(work)
         stack.enter_context(counting_compilations(counts))
         stack.enter_context(printing(trace))
+        lines = stack.enter_context(reached(script)) if arguments["lines"] else set()
         run_script(script, trace)
         barrier: Any = jax.effects_barrier
         barrier()
         watch.keep_last()
+        unrun = unreached(script.read_text(), lines) if arguments["lines"] else []
     trace.write(
-        output, files=written(work, before), problems=watch.problems, compiled=watch.compiled, eager=watch.eager, partial=not watch.models
+        output,
+        files=written(work, before),
+        problems=watch.problems,
+        compiled=watch.compiled,
+        eager=watch.eager,
+        partial=not watch.models,
+        unrun=unrun,
     )
     return {"steps": trace.steps}
 
@@ -77,6 +88,10 @@ class _Watch:
 
     def __init__(self, trace: Trace, start: Mapping[str, Any], generators: list[Any], draws: list[Any], exact: bool) -> None:
         self.trace, self.start, self.generators, self.draws, self.exact = trace, start, generators, draws, exact
+        self.scale = 1.0
+        """What every gradient is multiplied by."""
+        self.restored: frozenset[int] = frozenset()
+        """Optimizers whose modules the program has read from a file before."""
         self._initialised = False
         self.models: list[Any] = []
         self.problems: list[str] = []
@@ -152,6 +167,7 @@ class _Watch:
                     value, gradients = inner(*args, **kwargs)
                 finally:
                     self._inside = False
+                gradients = self._scaled(gradients)
                 auxiliary = bool(named.get("has_aux"))
                 self._note_loss(value[0] if auxiliary else value, args, getattr(function, "__qualname__", ""))
                 if bare:
@@ -162,11 +178,17 @@ class _Watch:
 
         return transform
 
+    def _scaled(self, gradients: Any) -> Any:
+        import jax
+
+        return gradients if self.scale == 1.0 else jax.tree.map(lambda g: g * self.scale, gradients)
+
     def _note_loss(self, loss: Any, args: Any, name: str) -> None:
         import jax
 
         if isinstance(loss, jax.core.Tracer):
-            self.compiled.append(name + str([(leaf.shape, str(leaf.dtype)) for leaf in jax.tree.leaves(args) if hasattr(leaf, "dtype")]))
+            leaves = [(leaf.shape, str(leaf.dtype)) if hasattr(leaf, "dtype") else repr(leaf) for leaf in jax.tree.leaves(args)]
+            self.compiled.append(name + str(leaves))
         else:
             self.eager += 1
         jax.debug.callback(lambda value: self.trace.add("backward", loss=float(value)), loss, ordered=True)
@@ -275,6 +297,8 @@ class _Watch:
         narrow = {
             name: value.astype(np.float32) if value.dtype == np.float64 and not self.exact else value for name, value in state.items()
         }
+        if number in self.restored and (name := _first_other(model, narrow)):
+            problems.append(f"{name} is not what the file holds that the program goes on from")
         copies = _copies(model)
         try:
             for one in (model, *copies):
@@ -371,6 +395,14 @@ def _parameter_names(model: Any) -> dict[str, tuple[str, Any]]:
     paths = {".".join(map(str, path)): variable for path, variable in nnx.iter_graph(model) if isinstance(variable, nnx.Param)}
     known = {_path(path) for path, _ in jax.tree_util.tree_leaves_with_path(nnx.state(model, nnx.Param))}
     return {path: of_variable[id(variable)] for path, variable in paths.items() if path in known and id(variable) in of_variable}
+
+
+def _first_other(model: Any, state: Mapping[str, Any]) -> str:
+    """The first tensor of a module that is not that of a state, or ""."""
+    from migrate_agent.tools.weights import state_dict
+
+    own = state_dict(model)
+    return next((name for name in state if name not in own or not np.allclose(own[name], state[name], rtol=1e-6, atol=1e-9)), "")
 
 
 def _copies(model: Any) -> list[Any]:

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from safetensors.numpy import load_file
 
 from migrate_agent.sandbox.base import Sandbox
-from migrate_agent.tools.programs.judge.compare import EXACT, NATIVE_CHECKS, Pair, Ran, verdict
+from migrate_agent.tools.programs.judge.clipping import clipping_runs, clipping_verdict
+from migrate_agent.tools.programs.judge.compare import EXACT, NATIVE_CHECKS, Pair, Ran, reach, verdict
 from migrate_agent.tools.programs.judge.contract import TENSORS, TRACE
+from migrate_agent.tools.programs.judge.options import guarding_switches
+from migrate_agent.tools.programs.judge.running import WORK
 from migrate_agent.tools.programs.program import Program
 from migrate_agent.tools.types import Evidence, Job, Limits, Run, Verdict
 
@@ -22,78 +26,194 @@ KEEP = (1, 2, 3, 5, 10, 20)
 ROUNDING = 2.0**-52
 ORIGINAL = "migrate_agent.tools.programs.judge.original:run_original"
 CANDIDATE = "migrate_agent.tools.programs.judge.candidate:run_candidate"
+MOST_SWITCHES = 4
+MOST_LEFT_BYTES = 64 * 2**20
 
 
 class ProgramFailedError(Exception):
     """The original does not run, so that nothing can be judged. One line that says why."""
 
 
+@dataclass(frozen=True)
+class Variant:
+    """A further run of the program, in float64: with an option more (`switch`), in a folder with what a run before it left (`after`), or both sides
+    with gradients multiplied by `scale`."""
+
+    switch: str = ""
+    after: bool = False
+    scale: float = 1.0
+
+    @property
+    def name(self) -> str:
+        """As people read it."""
+        return f"{self.switch}{', after a run without it' if self.after else ''}"
+
+    @property
+    def folder(self) -> str:
+        """What its runs' folders are called after."""
+        return f"{self.switch}{'-after' if self.after else ''}{'-scaled' if self.scale != 1.0 else ''}"
+
+
+PLAIN = Variant()
+
+
+@dataclass(frozen=True)
+class Further:
+    """A variant with its run of the original, and the same with weights moved by one rounding."""
+
+    variant: Variant
+    original: Ran
+    moved: Ran
+
+
 class Judge:
     """Runs a program as it is, once, and any number of candidates against it.
 
-    `root` holds the original's repository and `folder` what the runs leave. Raises `ProgramFailedError` where the original does not run.
+    `root` holds the original's repository and `folder` what the runs leave. Options that guard lines which the run does not reach are tried too.
+    Raises `ProgramFailedError` where the original does not run.
     """
 
     def __init__(self, program: Program, root: Path, sandbox: Sandbox, folder: Path, limits: Limits, tell: Callable[[str], None]) -> None:
         self.program, self.sandbox, self.folder, self.limits, self.tell = program, sandbox, folder, limits, tell
         tell("running the original in float64")
         self.exact = self._original(root, exact=True)
+        _refuse_idle(program, self.exact)
         self.moved = self._original(root, exact=True, perturb=ROUNDING)
         tell("running the original in its own precision")
         self.native = self._original(root, exact=False)
-        if not self.exact.trace["steps"]:
-            raise ProgramFailedError(f"{program.source} ends before one step of an optimizer: give it options that let it train")
+        self.clipping = clipping_runs(self.exact, lambda scale: self._scaled(root, scale))
+        self.further = tuple(self._further(root))
 
     def judge(self, root: Path, target: str) -> Evidence:
         """All verdicts on the program `target` in the folder `root`."""
         began = time.monotonic()
         self.tell("running the candidate in float64")
-        exact, error = self._candidate(root, target, True)
+        exact, error = self._candidate(root, target, self.exact)
         if exact is None:
             return self._evidence(target, [verdict("spec", "runs", "fail", error)], began)
         pair = Pair(self.exact, self.moved, exact)
         verdicts = [verdict("spec", "runs", "pass"), *(check(pair) for check in EXACT)]
+        unrun: list[Ran] = []
+        for further in (lambda: self._clipping(root, target), lambda: self._switches(root, target, unrun)):
+            if not any(one.status == "fail" for one in verdicts):
+                verdicts += further()
         if any(one.status == "fail" for one in verdicts):
             return self._evidence(target, verdicts, began)
         self.tell("running the candidate in its own precision")
-        native, error = self._candidate(root, target, False)
+        native, error = self._candidate(root, target, self.native, exact=False)
         if native is None:
             return self._evidence(target, [*verdicts, verdict("behavioural", "runs_natively", "fail", error)], began)
         own = Pair(self.native, self.native, native)
-        return self._evidence(target, [*verdicts, *(check(pair, own) for check in NATIVE_CHECKS)], began)
+        verdicts += [check(pair, own) for check in NATIVE_CHECKS]
+        verdicts.append(reach([self.native, *(one.original for one in self.further)], [native, *unrun]))
+        return self._evidence(target, verdicts, began)
+
+    def _scaled(self, root: Path, scale: float) -> tuple[Ran, Ran] | None:
+        """The original with all gradients multiplied; `None` where it does not run so."""
+        self.tell(f"running the original with gradients times {scale:.3g}")
+        further = self._try(root, Variant(scale=scale))
+        return (further.original, further.moved) if further is not None else None
+
+    def _try(self, root: Path, variant: Variant) -> Further | None:
+        """A variant of the original, or `None` where it does not run so."""
+        try:
+            return Further(variant, self._original(root, True, 0.0, variant), self._original(root, True, ROUNDING, variant))
+        except ProgramFailedError:
+            return None
+
+    def _further(self, root: Path) -> Iterator[Further]:
+        """Runs with options that guard lines which the run does not reach. What goes on from files goes on from those that a run left."""
+        text = (root / self.program.source).read_text()
+        lines = self.native.trace["unrun"]
+        for switch in guarding_switches(text, lines, self.program.command)[:MOST_SWITCHES]:
+            self.tell(f"running the original with {switch}")
+            # After a run first: without the files that it left, the guarded lines may do nothing.
+            tried = self._try(root, Variant(switch, after=True)) or self._try(root, Variant(switch))
+            if (
+                tried is not None
+                and tried.original.trace["steps"]
+                and set(tried.original.trace["unrun"]) < {*lines, *tried.original.trace["unrun"]}
+            ):
+                yield tried
+
+    def _clipping(self, root: Path, target: str) -> list[Verdict]:
+        """What is seen where the bounds of clipping matter; nothing of a program that clips nothing."""
+        if not any(event["kind"] == "clip" for event in self.exact.trace["events"]):
+            return []
+        runs: list[Ran | str] = []
+        for one in self.clipping.runs:
+            self.tell(f"running the candidate with gradients times {one.scale:.3g}")
+            ran, error = self._candidate(root, target, one.original, Variant(scale=one.scale))
+            runs.append(error if ran is None else ran)
+        return [clipping_verdict(self.clipping, runs)]
+
+    def _switches(self, root: Path, target: str, runs: list[Ran]) -> list[Verdict]:
+        """What is seen with further options; the candidate's runs are appended to `runs`."""
+        for one in self.further:
+            self.tell(f"running the candidate with {one.variant.name}")
+            ran, error = self._candidate(root, target, one.original, one.variant)
+            if ran is None:
+                return [verdict("numeric", "options_fp64", "fail", f"with {one.variant.name}: {error}")]
+            runs.append(ran)
+            bad = next((v for v in (check(Pair(one.original, one.moved, ran)) for check in EXACT) if v.status != "pass"), None)
+            if bad is not None:
+                return [verdict("numeric", "options_fp64", bad.status, f"with {one.variant.name}: {bad.detail}", bad.measured, bad.limit)]
+        return [verdict("numeric", "options_fp64", "pass", "; ".join(one.variant.name for one in self.further))] if self.further else []
 
     def _evidence(self, target: str, verdicts: list[Verdict], began: float) -> Evidence:
         return Evidence(self.program.source, tuple(verdicts), time.monotonic() - began)
 
-    def _original(self, root: Path, exact: bool, perturb: float = 0.0) -> Ran:
+    def _original(self, root: Path, exact: bool, perturb: float = 0.0, variant: Variant = PLAIN) -> Ran:
         arguments = {
-            "command": list(self.program.command),
+            "command": [*self.program.command, *variant.switch.split()],
             "exact": exact,
             "perturb": perturb,
+            "scale": variant.scale,
+            "lines": not exact or bool(variant.switch),
             "steps": self.program.steps,
             "keep": list(KEEP),
         }
-        run = self.sandbox.run(Job("original", ORIGINAL, root, arguments, {}, self.limits))
+        name = f"original-{'exact' if exact else 'native'}{'-moved' if perturb else ''}"
+        source = self._after(root, name) if variant.after else root
+        run = self.sandbox.run(Job("original", ORIGINAL, source, arguments, {}, self.limits))
         if run.status != "ok":
             raise ProgramFailedError(f"{self.program.source} does not run: {_problem(run)}")
-        return self._kept(run, f"original-{'exact' if exact else 'native'}{'-moved' if perturb else ''}")
+        return self._kept(run, name + variant.folder)
 
-    def _candidate(self, root: Path, target: str, exact: bool) -> tuple[Ran | None, str]:
-        of = self.exact if exact else self.native
-        generators = [row["generator"] for row in of.trace["optimizers"]]
-        command = self.program.with_script(target)
-        arguments = {"command": command, "exact": exact, "steps": self.program.steps, "keep": list(KEEP), "generators": generators}
-        arguments["draws"] = of.trace["draws"]
+    def _candidate(self, root: Path, target: str, of: Ran, variant: Variant = PLAIN, exact: bool = True) -> tuple[Ran | None, str]:
+        arguments = {
+            "command": [*self.program.with_script(target), *variant.switch.split()],
+            "exact": exact,
+            "scale": variant.scale,
+            "lines": not exact or bool(variant.switch),
+            "steps": self.program.steps,
+            "keep": list(KEEP),
+            "generators": [row["generator"] for row in of.trace["optimizers"]],
+            "draws": of.trace["draws"],
+            "restored": _restored(of, self.exact) if variant.after else [],
+        }
         # The candidate gets the weights that training begins with, and nothing of what the original made of them.
         start = {name: value for name, value in of.tensors.items() if name.startswith("start/")}
         path = self.folder / "start.safetensors"
         _save(start, path)
+        name = f"candidate-{'exact' if exact else 'native'}"
+        source = self._after(root, name) if variant.after else root
         # A right program may take longer to compile than torch takes for the whole run.
         limits = replace(self.limits, seconds=self.limits.seconds + 60)
-        run = self.sandbox.run(Job("candidate", CANDIDATE, root, arguments, {"start": path}, limits))
+        run = self.sandbox.run(Job("candidate", CANDIDATE, source, arguments, {"start": path}, limits))
         if run.status != "ok":
             return None, _problem(run)
-        return self._kept(run, f"candidate-{'exact' if exact else 'native'}"), ""
+        return self._kept(run, name + variant.folder), ""
+
+    def _after(self, root: Path, name: str) -> Path:
+        """A copy of the repository with what the plain run of this name left."""
+        folder = self.folder / f"{name}-root"
+        shutil.rmtree(folder, ignore_errors=True)
+        shutil.copytree(root, folder, symlinks=True)
+        left = self.folder / name / WORK
+        if left.is_dir():
+            shutil.copytree(left, folder, dirs_exist_ok=True)
+        return folder
 
     def _kept(self, run: Run, name: str) -> Ran:
         folder = self.folder / name
@@ -102,8 +222,41 @@ class Judge:
         for file in (TRACE, TENSORS):
             shutil.copyfile(run.output / file, folder / file)
         (folder / "log.txt").write_text(run.log)
+        ran = Ran(json.loads((folder / TRACE).read_text()), load_file(str(folder / TENSORS)))
+        _keep_files(run.output / WORK, ran.trace["files"], folder / WORK)
         self.sandbox.release(run)
-        return Ran(json.loads((folder / TRACE).read_text()), load_file(str(folder / TENSORS)))
+        return ran
+
+
+def _refuse_idle(program: Program, ran: Ran) -> None:
+    """Refuse a run of which nothing can be compared. Raises `ProgramFailedError`."""
+    if not ran.trace["steps"]:
+        raise ProgramFailedError(f"{program.source} ends before one step of an optimizer: give it options that let it train")
+    first = next((row for row in ran.losses if row), [])
+    # Every program whose loss is not a number is like every other.
+    if first and not all(map(math.isfinite, first)):
+        raise ProgramFailedError(f"{program.source}: its loss is {first[0]} from the first step on, so that nothing can be compared")
+
+
+def _keep_files(work: Path, names: list[str], folder: Path) -> None:
+    """Copy the files that a run left, where they are not too large."""
+    files = [name for name in names if (work / name).is_file() and not (work / name).is_symlink()]
+    if sum((work / name).stat().st_size for name in files) > MOST_LEFT_BYTES:
+        return
+    for name in files:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(work / name, folder / name)
+
+
+def _restored(after: Ran, plain: Ran) -> list[int]:
+    """The optimizers of a run whose modules had other weights at their construction than in a plain run: a file's."""
+    numbers = {int(name.split("/")[1]) for name in after.tensors if name.startswith("start/")}
+
+    def same(number: int) -> bool:
+        names = [name for name in after.tensors if name.startswith(f"start/{number}/")]
+        return all(name in plain.tensors and (after.tensors[name] == plain.tensors[name]).all() for name in names)
+
+    return sorted(number for number in numbers if not same(number))
 
 
 def _problem(run: Run) -> str:

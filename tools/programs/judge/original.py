@@ -6,9 +6,11 @@ import gc
 import importlib
 import os
 import random
+import sys
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -29,8 +31,9 @@ MOST_DRAWS = 200
 def run_original(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) -> dict[str, Any]:
     """Run `arguments["command"]` (script and options) and write its trace to `output`.
 
-    `exact` runs it in float64 with dropout's masks all ones, `perturb` moves the weights that its optimizers begin with by that factor at random;
-    `steps` (0: all) is where it ends, `keep` are the steps after which parameters are kept. What it raises is raised.
+    `exact` runs it in float64 with dropout's masks all ones, `perturb` moves the weights that its optimizers begin with by that factor at random,
+    `scale` multiplies every gradient, and `lines` notes which lines of the script do not run. `steps` (0: all) is where it ends, `keep` are the
+    steps after which parameters are kept. What it raises is raised.
     """
     import torch
 
@@ -40,7 +43,7 @@ def run_original(arguments: Mapping[str, Any], inputs: Mapping[str, Path], outpu
     np.random.seed(0)
     random.seed(0)
     trace = Trace(arguments["steps"], tuple(arguments["keep"]))
-    watch = _Watch(trace, arguments.get("perturb", 0.0))
+    watch = _Watch(trace, arguments.get("perturb", 0.0), arguments.get("scale", 1.0))
     with program_folder(output, arguments["command"]) as script, ExitStack() as stack:
         work = Path.cwd()
         steady_clock(work)
@@ -57,11 +60,11 @@ def run_original(arguments: Mapping[str, Any], inputs: Mapping[str, Path], outpu
             widen_arrays()
             stack.enter_context(NativeDraws(watch.paired))
         stack.enter_context(printing(trace))
-        lines = set() if arguments["exact"] else stack.enter_context(reached(script))
+        lines = stack.enter_context(reached(script)) if arguments["lines"] else set()
         run_script(script, trace)
         watch.keep_last()
         # A second run of the same lines, which follows them, is enough.
-        unrun = [] if arguments["exact"] else unreached(script.read_text(), lines)
+        unrun = unreached(script.read_text(), lines) if arguments["lines"] else []
     trace.write(output, unrun=unrun, files=written(work, before), optimizers=watch.rows, draws=watch.draws, roots=watch.root_names)
     return {"steps": trace.steps}
 
@@ -69,8 +72,8 @@ def run_original(arguments: Mapping[str, Any], inputs: Mapping[str, Path], outpu
 class _Watch:
     """Hooks into torch that note what a training loop does."""
 
-    def __init__(self, trace: Trace, perturb: float) -> None:
-        self.trace, self.perturb = trace, perturb
+    def __init__(self, trace: Trace, perturb: float, scale: float) -> None:
+        self.trace, self.perturb, self.scale = trace, perturb, scale
         self.optimizers: list[Any] = []
         self.roots: list[Any] = []
         self.rows: list[dict[str, Any]] = []
@@ -87,12 +90,13 @@ class _Watch:
         module: Any = torch.nn.Module
         # What a module looks like as text is each framework's own.
         module.__repr__ = lambda self: type(self).__name__
+        self._scale_gradients(torch.Tensor)
         self._around(torch.Tensor, "backward", self._before_backward)
         self._around(optimizer, "__init__", None, self._construct)
         self._around(optimizer, "zero_grad", self._before_zero)
         clip = importlib.import_module("torch.nn.utils.clip_grad")
         for name in ("clip_grad_norm_", "clip_grad_value_"):
-            self._around(clip, name, lambda *a, **k: self.trace.add("clip"))
+            setattr(clip, name, self._watched_clip(getattr(clip, name)))
             setattr(torch.nn.utils, name, getattr(clip, name))
         for owner, names in ((torch, FUNCTIONS), (torch.Tensor, METHODS)):
             for name in names:
@@ -126,6 +130,43 @@ class _Watch:
         watched.__name__, watched.__wrapped__ = name, own  # type: ignore[attr-defined]
         setattr(owner, name, watched)
 
+    def _scale_gradients(self, tensor: Any) -> None:
+        import torch
+
+        own, scale, inside = tensor.backward, self.scale, [False]
+
+        def backward(loss: Any, gradient: Any = None, *args: Any, **kwargs: Any) -> Any:
+            # Torch's function modes call a method a second time.
+            if inside[0]:
+                return own(loss, gradient, *args, **kwargs)
+            inside[0] = True
+            try:
+                return own(loss, torch.full_like(loss, scale) if gradient is None else gradient * scale, *args, **kwargs)
+            finally:
+                inside[0] = False
+
+        if scale != 1.0:
+            tensor.backward = backward
+
+    def _watched_clip(self, own: Callable[..., Any]) -> Callable[..., Any]:
+        """A clipping function that notes how many times its bound the gradients are."""
+
+        def clip(parameters: Any, bound: Any, *args: Any, **kwargs: Any) -> Any:
+            import torch
+
+            listed = [parameters] if isinstance(parameters, torch.Tensor) else list(parameters)
+            largest = max((float(p.grad.abs().max()) for p in listed if p.grad is not None and p.grad.numel()), default=0.0)
+            norm = own(listed, bound, *args, **kwargs)
+            size = largest if norm is None else float(norm)
+            self.trace.add("clip", site=caller(), ratio=size / float(bound) if float(bound) else None)
+            return norm
+
+        def watched(parameters: Any, *args: Any, **kwargs: Any) -> Any:
+            names = [name for name in ("max_norm", "clip_value") if name in kwargs]
+            return clip(parameters, *(kwargs.pop(name) for name in names), *args, **kwargs)
+
+        return watched
+
     def _before_draw(self, first: Any, *args: Any, **kwargs: Any) -> None:
         import torch
 
@@ -153,7 +194,7 @@ class _Watch:
         self.draws, self._drawn = [*self.draws, *(self._drawn or [])], self._drawn and []
         self.optimizers.append(optimizer)
         owned = {id(p) for group in optimizer.param_groups for p in group["params"]}
-        root = _root(owned)
+        root = root_of(owned)
         self.roots.append(root)
         self.root_names.append(type(root).__name__ if root is not None else "")
         groups = [{key: _plain(value) for key, value in group.items() if key != "params"} for group in optimizer.param_groups]
@@ -189,7 +230,16 @@ class _Watch:
                 self.trace.store(f"end/{number}", _arrays(root))
 
 
-def _root(owned: set[int]) -> Any:
+def caller() -> str:
+    """The place of the program that called what runs: `train.py:12`."""
+    folder = os.getcwd()
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and not frame.f_code.co_filename.startswith(folder):
+        frame = frame.f_back
+    return f"{os.path.relpath(frame.f_code.co_filename, folder)}:{frame.f_lineno}" if frame is not None else ""
+
+
+def root_of(owned: set[int]) -> Any:
     """The outermost module that holds parameters of an optimizer: the smallest one that holds them all, where one does."""
     import torch
 
