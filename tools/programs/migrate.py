@@ -11,6 +11,7 @@ from typing import Literal
 from migrate_agent.sandbox.base import Sandbox
 from migrate_agent.tools.programs.judge.judge import Judge, ProgramFailedError
 from migrate_agent.tools.programs.observe import ObservationError, observe
+from migrate_agent.tools.programs.profile import refusals
 from migrate_agent.tools.programs.program import Program, stage
 from migrate_agent.tools.programs.rewrite.assemble import rewrite_program
 from migrate_agent.tools.scan import scan
@@ -44,13 +45,15 @@ def migrate_program(
     original = stage(root, program, folder / "original")
     inventory = replace(scan(original), style=style)
     target = next((file.target for file in inventory.files if file.path == program.source), program.source)
+    if reasons := refusals((original / program.source).read_text()):
+        return Migrated(target, Draft({}), reason=f"{program.source}: {reasons[0]}")
     tell("running it, watched")
     try:
-        seen = observe(program, inventory, sandbox, folder / "recording", limits).observations
+        seen = observe(program, inventory, sandbox, folder / "recording", limits)
     except ObservationError as error:
         return Migrated(target, Draft({}), reason=str(error))
     tell("rewriting")
-    draft = rewrite_program(inventory, merged(seen, known or {}), program, folder, units)
+    draft = rewrite_program(inventory, merged(seen.recording.observations, known or {}), program, folder, units, seen.optimizers)
     if draft.holes or not draft.files:
         holes = [f"{hole.source}:{hole.span.line}: {hole.reason}" for hole in draft.holes[:3]]
         return Migrated(target, draft, reason="; ".join(holes) or "nothing was rewritten")

@@ -2,34 +2,48 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import types
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from migrate_agent.sandbox.base import Sandbox
 from migrate_agent.tools.programs.program import Program
+from migrate_agent.tools.programs.rewrite.method_optimizers import RecordedOptimizer
 from migrate_agent.tools.record.session import Session, plan
 from migrate_agent.tools.record.store import NAME, read_json, save_recording, write_json
 from migrate_agent.tools.types import Inventory, Job, Limits, Recording
 
 MAX_BYTES = 64 * 2**20
+OPTIMIZERS = "optimizers.json"
 
 
 class ObservationError(Exception):
     """A program that does not run. One line that says why."""
 
 
-def observe(program: Program, inventory: Inventory, sandbox: Sandbox, folder: Path, limits: Limits) -> Recording:
-    """What the program's expressions were, kept under `folder`. Raises `ObservationError`."""
+@dataclass(frozen=True)
+class Watched:
+    """What a run of a program showed: its expressions, and its optimizers in the order of their construction."""
+
+    recording: Recording
+    optimizers: tuple[RecordedOptimizer, ...]
+
+
+def observe(program: Program, inventory: Inventory, sandbox: Sandbox, folder: Path, limits: Limits) -> Watched:
+    """What a run of the program shows, kept under `folder`. Raises `ObservationError`."""
     arguments = {**plan(inventory), "command": list(program.command), "steps": program.steps, "max_bytes": MAX_BYTES}
     run = sandbox.run(Job("original", "migrate_agent.tools.programs.observe:observe_program", inventory.root, arguments, {}, limits))
     if run.status != "ok":
         raise ObservationError(f"{program.source} does not run: {run.error or run.status}")
     try:
-        return save_recording(read_json(run.output / NAME), folder)
+        rows = json.loads((run.output / OPTIMIZERS).read_text())
+        optimizers = tuple(RecordedOptimizer(tuple(map(frozenset, row["groups"])), row["axes"]) for row in rows)
+        return Watched(save_recording(read_json(run.output / NAME), folder), optimizers)
     finally:
         sandbox.release(run)
 
@@ -52,6 +66,7 @@ def observe_program(arguments: Mapping[str, Any], inputs: Mapping[str, Path], ou
         session.install()
         everything_on_cpu()
         _end_after(arguments["steps"])
+        optimizers = _watch_groups()
         try:
             _run_watched(script, session, arguments["command"][0])
         except StopProgramError:
@@ -61,6 +76,7 @@ def observe_program(arguments: Mapping[str, Any], inputs: Mapping[str, Path], ou
                 raise RuntimeError(f"the program left with status {error.code}") from error
         session.capture.active = False
         write_json(Recording((), session.recorder.table()), output / NAME)
+        (output / OPTIMIZERS).write_text(json.dumps(optimizers))
     return {}
 
 
@@ -78,6 +94,28 @@ def _end_after(steps: int) -> None:
 
     hooks: Any = importlib.import_module("torch.optim.optimizer")
     hooks.register_optimizer_step_post_hook(count)
+
+
+def _watch_groups() -> list[dict[str, Any]]:
+    """A list that gets the names of the parameters of each optimizer, by group, and the ranks of all parameters of the module that has them."""
+    import torch
+
+    from migrate_agent.tools.programs.judge.original import root_of
+
+    optimizer: Any = torch.optim.Optimizer
+    own, rows = optimizer.__init__, []
+
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+        own(self, *args, **kwargs)
+        groups = [[id(parameter) for parameter in group["params"]] for group in self.param_groups]
+        root = root_of({one for group in groups for one in group})
+        named = list(root.named_parameters()) if root is not None else []
+        names = {id(parameter): name for name, parameter in named}
+        axes = {name: parameter.dim() for name, parameter in named}
+        rows.append({"groups": [[names[one] for one in group if one in names] for group in groups], "axes": axes})
+
+    optimizer.__init__ = __init__
+    return rows
 
 
 def _run_watched(script: Path, session: Session, path: str) -> None:

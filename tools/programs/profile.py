@@ -46,6 +46,21 @@ FEATURES = {
 """Last part of a dotted name of torch, or an attribute → what it says of a program."""
 
 
+REFUSALS = {
+    "torchdiffeq": "torchdiffeq's adaptive solvers choose their steps by the data: write the solver with diffrax",
+    "torch.utils.cpp_extension": "a kernel in C++ or CUDA has no counterpart: write it in JAX or Pallas",
+    "torch.distributed.pipelining": "pipeline parallelism has no rule: shard the layers over a mesh axis",
+    "torch.distributed.rpc": "torch.distributed.rpc has no counterpart: JAX programs are the same on every process",
+}
+"""Module that a script imports → why such a program is refused."""
+
+
+def refusals(text: str) -> list[str]:
+    """Why a script is refused by what it imports, whatever it does with it."""
+    dotted = set(Imports(text).dotted.values())
+    return [reason for name, reason in REFUSALS.items() if any(one == name or one.startswith(f"{name}.") for one in dotted)]
+
+
 def profiles(inventory: Inventory) -> tuple[Profile, ...]:
     """The scripts of a repository that take gradients."""
     rows = []
@@ -101,6 +116,7 @@ def _dotted(tree: ast.Module, imports: Imports) -> Iterator[str]:
 
 
 def _reasons(text: str, optimizers: tuple[str, ...], schedules: tuple[str, ...]) -> Iterator[str]:
+    yield from refusals(text)
     if not optimizers:
         yield "no optimizer of torch.optim is constructed here"
     yield from (f"{name} has no row" for name in optimizers if name not in rows())

@@ -173,7 +173,7 @@ ADVERSARIAL: tuple[Case, ...] = (
     ),
     Case("a generator with the discriminator's gradient", False, (("output = netD(fake)", "output = netD(lax.stop_gradient(fake))"),)),
 )
-"""In the rewrite of `forms.ADVERSARIAL`."""
+"""In the rewrite of `examples/programs/dcgan`."""
 
 LANGUAGE_MODEL: tuple[Case, ...] = (
     Case(
@@ -205,6 +205,8 @@ AVERAGED: tuple[Case, ...] = (
         False,
         (("jax.tree.map(jnp.add, grads, new)", "jax.tree.map(jnp.add, grads, clip_grad_norm(new, 1.0)[0])"),),
     ),
+    Case("clipping left out", False, (("grads, _ = clip_grad_norm(grads, 1.0)", "pass"),)),
+    Case("a bound that is twice as large", False, (("clip_grad_norm(grads, 1.0)", "clip_grad_norm(grads, 2.0)"),)),
     Case("sums by another function", True, (("jax.tree.map(jnp.add, grads, new)", "jax.tree.map(lambda g, n: n + g, grads, new)"),)),
     Case(
         "an average by optax",

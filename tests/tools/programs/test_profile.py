@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from migrate_agent.agent.loop.program_tables import note_program
-from migrate_agent.tools.programs.profile import profile
+from migrate_agent.tools.programs.profile import profile, refusals
 from migrate_agent.tools.programs.program import NoProgramError, parse_command
 from tests.tools.programs.corpus import SCRIPT
 
@@ -27,6 +27,22 @@ def test_what_will_be_refused() -> None:
     assert row is not None
     assert any("LBFGS" in reason for reason in row.refused)
     assert any("several functions" in reason for reason in row.refused)
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("from torchdiffeq import odeint", "adaptive solvers"),
+        ("import torch.utils.cpp_extension as ext", "C++ or CUDA"),
+        ("from torch.distributed.pipelining import pipeline", "pipeline parallelism"),
+    ],
+)
+def test_programs_that_are_refused_by_name(line: str, reason: str) -> None:
+    """By what they import, before anything is run."""
+    row = profile("train.py", f"{line}\n{SCRIPT}")
+    assert row is not None
+    assert [reason in text for text in row.refused] == [True]
+    assert refusals(SCRIPT) == []
 
 
 def test_a_library_is_no_program() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -14,9 +14,11 @@ from libcst.metadata import MetadataWrapper, PositionProvider
 
 from migrate_agent.tools.programs.program import Program
 from migrate_agent.tools.programs.rewrite.core import Core, NotUnderstoodError, blocks, body, call_of, find_cores, optimizer_names
+from migrate_agent.tools.programs.rewrite.drawn_arguments import DrawnArguments
 from migrate_agent.tools.programs.rewrite.functions import Step, plan_step, scope_of
 from migrate_agent.tools.programs.rewrite.groups import optimizers_of, parameter_owners, schedulers_of
 from migrate_agent.tools.programs.rewrite.host import SEEDS, Optimizers, RewriteHost, traced_functions
+from migrate_agent.tools.programs.rewrite.method_optimizers import RecordedOptimizer, inlined
 from migrate_agent.tools.programs.rewrite.names import FreeNames, Imports, chain_of, code, name_of
 from migrate_agent.tools.programs.rewrite.normalise import Normalise
 from migrate_agent.tools.rewrite.assemble.compose import _Composer, _joined
@@ -36,10 +38,27 @@ class _Intermediate:
     host: Host
 
 
-def rewrite_program(inventory: Inventory, observations: Observations, program: Program, folder: Path, units: Sequence[str] = ()) -> Draft:
-    """The draft of a program, with these units beside it; `folder` is for intermediate files. What is not understood is a hole, and then there are no files."""
+def rewrite_program(
+    inventory: Inventory,
+    observations: Observations,
+    program: Program,
+    folder: Path,
+    units: Sequence[str] = (),
+    recorded: Sequence[RecordedOptimizer] = (),
+) -> Draft:
+    """The draft of a program, with these units beside it; `folder` is for intermediate files, `recorded` are the optimizers that were seen.
+
+    What is not understood is a hole, and then there are no files.
+    """
     text = (inventory.root / program.source).read_text()
-    module, observed, notes = _normalised(cst.parse_module(text), text, observations.get(program.source, {}))
+
+    def construction(call: cst.Call, torch: str) -> str:
+        if not isinstance(call.func, cst.Attribute):
+            return ""
+        sources = [(inventory.root / file.path).read_text() for file in inventory.files if not file.error and not file.adopted]
+        return inlined(code(call), code(call.func.value), call.func.attr.value, sources, recorded, torch)
+
+    module, observed, notes = _normalised(cst.parse_module(text), text, observations.get(program.source, {}), construction)
     try:
         intermediate = _intermediate(module, module.code, observed)
     except NotUnderstoodError as error:
@@ -66,13 +85,25 @@ def _hole(module: cst.Module, source: str, error: NotUnderstoodError) -> Hole:
     return Hole(source, span, "training-step", error.reason, code(error.node).strip() if error.node is not None else "")
 
 
-def _normalised(module: cst.Module, text: str, observed: Mapping[Span, Observed]) -> tuple[cst.Module, dict[Span, Observed], list[str]]:
+def _normalised(
+    module: cst.Module, text: str, observed: Mapping[Span, Observed], construction: Callable[[cst.Call, str], str]
+) -> tuple[cst.Module, dict[Span, Observed], list[str]]:
     """The script in its plain form, what was observed by where it stands there, and notes."""
     positions = MetadataWrapper(module, unsafe_skip_copy=True).resolve(PositionProvider)
-    normalise = Normalise(module, Imports(text))
+
+    def kinds(node: cst.CSTNode) -> Sequence[str]:
+        fact = observed.get(_span(positions[node])) if node in positions else None
+        return fact.kinds if fact is not None else ()
+
+    normalise = Normalise(module, Imports(text), kinds, construction)
     new = module.visit(normalise)
     assert isinstance(new, cst.Module)
-    return cst.parse_module(new.code), _moved(new, normalise.origin, positions, observed), list(dict.fromkeys(normalise.notes))
+    facts, plain = _moved(new, normalise.origin, positions, observed), cst.parse_module(new.code)
+    places = MetadataWrapper(plain, unsafe_skip_copy=True).resolve(PositionProvider)
+    drawn = DrawnArguments(plain, Imports(plain.code))
+    last = plain.visit(drawn)
+    assert isinstance(last, cst.Module)
+    return cst.parse_module(last.code), _moved(last, drawn.origin, places, facts), list(dict.fromkeys(normalise.notes))
 
 
 def _intermediate(module: cst.Module, text: str, observed: Mapping[Span, Observed]) -> _Intermediate:
@@ -96,6 +127,7 @@ def _intermediate(module: cst.Module, text: str, observed: Mapping[Span, Observe
         free.pick("eval_step", "predict", "forward_step"),
         _called_modules(positions, observed),
         _devices(positions, observed),
+        _holders(positions, observed),
         optimizers,
     )
     new = module.visit(host)
@@ -161,6 +193,13 @@ def _devices(positions: Mapping[cst.CSTNode, object], observed: Mapping[Span, Ob
     return frozenset(node for node, fact in facts.items() if fact is not None and tuple(fact.kinds) == ("device",))
 
 
+def _holders(positions: Mapping[cst.CSTNode, object], observed: Mapping[Span, Observed]) -> frozenset[cst.CSTNode]:
+    """Names that were seen to hold modules or optimizers, which have a state."""
+    prefixes = ("module:", "object:torch.optim.")
+    facts = {node: observed.get(_span(place)) for node, place in positions.items() if isinstance(node, (cst.Name, cst.Attribute))}
+    return frozenset(n for n, fact in facts.items() if fact is not None and fact.kinds and all(k.startswith(prefixes) for k in fact.kinds))
+
+
 def _called_modules(positions: Mapping[cst.CSTNode, object], observed: Mapping[Span, Observed]) -> frozenset[cst.CSTNode]:
     """Calls of modules of the repository on tensors alone."""
     calls = set()
@@ -196,7 +235,7 @@ def _outside(module: cst.Module, core: Core, inside: Sequence[cst.CSTNode]) -> I
     function = next((statement for statement in inside if isinstance(statement, cst.FunctionDef)), None)
     for block, around in blocks(module):
         own = next((statement for statement in around if isinstance(statement, cst.FunctionDef)), None)
-        if own is not function:
+        if own is not function or any(statement in gone for statement in around):
             continue
         for statement in body(block):
             if statement in gone or isinstance(statement, (cst.ClassDef, cst.FunctionDef)):

@@ -187,7 +187,16 @@ def _pair(module: cst.Module, backwards: list[Loops], steps: list[Loops], owners
                 pending = []
         if pending:
             raise NotUnderstoodError("no optimizer steps after this backward() in its block", pending[-1])
-    return cores
+    place = {statement: number for number, statement in enumerate(_in_order(module))}
+    return sorted(cores, key=lambda core: place[core.backwards[0]])
+
+
+def is_clip(statement: cst.CSTNode, imports: Imports) -> bool:
+    """Whether a statement clips gradients, or is a condition under which all that is done is that."""
+    if isinstance(statement, cst.If):
+        return statement.orelse is None and all(is_clip(one, imports) for one in body(statement.body))
+    call = call_of(statement)
+    return call is not None and imports.of(call.func) in CLIPS
 
 
 def function_of(inside: Sequence[cst.CSTNode]) -> cst.CSTNode | None:
@@ -215,10 +224,7 @@ def _accumulated(
     core = Core(block, [backward], [step], [optimizer], [owners[optimizer]], zeros=zeros, accumulates=True)
     _slices([core], modules)
     _sort(core, imports, (0, list(body(block)).index(backward)))
-    for statement in body(step_block):
-        call = call_of(statement)
-        if call is not None and imports.of(call.func) in CLIPS:
-            core.clips.append(statement)
+    core.clips += [statement for statement in body(step_block) if is_clip(statement, imports)]
     _refuse_conflicts(core)
     return core
 
@@ -296,10 +302,16 @@ def _needed(before: Sequence[cst.CSTNode], core: Core, choose: Callable[[cst.CST
             continue
         if binds_alone(statement):
             needed -= names
-        if choose(statement):
+        if choose(statement) or (chosen and _is_constant(statement)):
             chosen.insert(0, statement)
             needed |= set(read(statement))
     return chosen
+
+
+def _is_constant(statement: cst.CSTNode) -> bool:
+    """Whether a statement is `x = 0`: what a loss that adds up begins with."""
+    small = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) and len(statement.body) == 1 else None
+    return isinstance(small, cst.Assign) and len(small.targets) == 1 and isinstance(small.value, (cst.Integer, cst.Float))
 
 
 def binds_alone(statement: cst.CSTNode) -> bool:
@@ -388,11 +400,10 @@ def _sort(core: Core, imports: Imports, region: tuple[int, int]) -> None:
     start = next((i for i in range(region[0], region[1]) if statements[i] in core.slice), statements.index(core.backwards[0]))
     made = {name for s in core.slice for name in bound(s)}
     for position, statement in enumerate(statements):
-        call, method = call_of(statement), method_of(statement)[1]
-        dotted = imports.of(call.func) if call is not None else ""
+        method = method_of(statement)[1]
         if statement in (*core.slice, *core.backwards, *core.steps) or method == "zero_grad" or not start <= position <= region[1]:
             continue
-        if dotted in CLIPS:
+        if is_clip(statement, imports):
             core.clips.append(statement)
             made |= set(bound(statement))
         elif made & set(read(statement)) or _read_before(core, statements, position) & {*changed(statement), *bound(statement)}:
@@ -436,9 +447,11 @@ def _speaks(statement: cst.CSTNode) -> bool:
 
 
 def _refuse_conflicts(core: Core) -> None:
-    late = {name for statement in core.after for name in bound(statement)}
+    lines = list(body(core.block))
     for statement in [*core.before, *core.slice, *core.clips]:
-        if late & set(read(statement)):
+        # What is bound later alone, such as the next batch, is not what it reads.
+        earlier = lines[: lines.index(statement)] if statement in lines else lines
+        if {name for late in core.after if late in earlier for name in bound(late)} & set(read(statement)):
             raise NotUnderstoodError(f"{code(statement).strip()!r} needs what is computed between backward() and the step", statement)
     for statement in [*core.before, *core.after]:
         if ".grad" in code(statement) or (set(core.optimizers) & set(read(statement)) and statement in core.after):

@@ -18,7 +18,7 @@ from migrate_agent.tools.programs.rewrite.core import (
     changed,
     method_of,
 )
-from migrate_agent.tools.programs.rewrite.names import SELF, FreeNames, Rename, bound, chains, code, read
+from migrate_agent.tools.programs.rewrite.names import SELF, FreeNames, Rename, bound, chains, code, exposed, read
 
 
 @dataclass(frozen=True)
@@ -166,6 +166,9 @@ def plan_step(
     fetched = [name for statement in core.fetched for name in bound(statement)]
     made = dict.fromkeys([*(name for statement in core.slice for name in (*bound(statement), *changed(statement))), *fetched])
     used = {name for statement in outside for name in _value_read(statement)} | set(fetched)
+    conditions = [clip.test for clip in core.clips if isinstance(clip, cst.If)]
+    if changing := [name for test in conditions for name in read(test) if name in scope.varying and not _all(kinds.get(name), STATIC)]:
+        raise NotUnderstoodError(f"gradients are clipped where {min(changing)} says so, which differs from step to step", core.clips[0])
     varying = [name for clip in core.clips for name in read(clip) if name in scope.varying]
     if core.accumulates and varying:
         raise NotUnderstoodError(
@@ -177,11 +180,11 @@ def plan_step(
     others = [name for name in needed if name in core.models and name not in core.owners]
     inputs = (*others, *(name for name in needed if name in scope.varying and name not in core.models))
     closure = [name for name in needed if (name in scope.fixed or name.startswith(f"{SELF}.")) and name not in (*core.models, *inputs)]
-    static: tuple[str, ...] = ()
+    static = tuple(name for name in inputs if _all(kinds.get(name), STATIC))
     if closure and scope.repeated:
         # Functions that are defined in it would be compiled with each call of it.
         closure = [one for name in closure for one in _values(core, name, kinds)]
-        static = tuple(name for name in closure if not _all(kinds.get(name), DATA))
+        static += tuple(name for name in closure if not _all(kinds.get(name), DATA))
         inputs, closure = (*inputs, *closure), []
     every = (*core.owners, *core.optimizers, *inputs, *made)
     names = _inner_names(every, {name for statement in core.slice for name in read(statement)})
@@ -262,7 +265,8 @@ def _inputs(core: Core) -> list[str]:
     lines = list(body(core.block))
     for statement in [s for s in lines if s in (*core.slice, *core.fetched) or s in losses]:
         node = losses.get(statement, statement)
-        needed |= dict.fromkeys(name for name in read(node) if name not in known)
+        names = read(node) if isinstance(node, cst.BaseExpression) else exposed(node)
+        needed |= dict.fromkeys(name for name in names if name not in known)
         known |= set(bound(statement)) if statement not in losses else set()
     for clip in core.clips:
         needed |= dict.fromkeys(name for name in read(clip) if name not in known)
@@ -317,7 +321,7 @@ def step_function(core: Core, step: Step) -> cst.BaseStatement:
     """`def train_step(model, optimizer, x, y): …`, compiled, with the memory of model and optimizer given over to the new ones."""
     gradients = step.gradients[0] if len(step.gradients) == 1 else f"({', '.join(step.gradients)})"
     lines = [f"{step.value()}, {gradients} = {step.value_and_grad()}"]
-    lines += [_clip(clip, step) for clip in core.clips]
+    lines += _clips(core.clips, step)
     lines += step.updates
     lines += [f"return {', '.join(step.inner(step.results))}"] if step.results else []
     head = f"{step.decorator}\ndef {step.name}({', '.join(step.inner(_taken(step)))}):\n"
@@ -343,7 +347,7 @@ def accumulate_function(step: Step) -> cst.BaseStatement:
 
 def apply_function(core: Core, step: Step) -> cst.BaseStatement:
     """`def apply_gradients(model, optimizer, grads): …`: clipping and the update."""
-    lines = [*(_clip(clip, step) for clip in core.clips), *step.updates]
+    lines = [*_clips(core.clips, step), *step.updates]
     lines += [f"return {', '.join(step.inner(step.norms))}"] if step.norms else []
     model, optimizer = (*step.inner(step.models), *step.inner(step.optimizers))
     head = f'@nnx.jit(donate_argnames=("{model}", "{optimizer}"))\ndef apply_gradients({model}, {optimizer}, grads):\n'
@@ -357,6 +361,18 @@ def accumulated_calls(step: Step) -> tuple[str, str, str]:
     add = f"{', '.join(('grads', *results))} = {step.accumulate}({', '.join((model, 'grads', *step.inputs))})"
     update = f"{', '.join(step.norms)} = " if step.norms else ""
     return add, f"{update}apply_gradients({model}, {optimizer}, grads)", f"grads = zero_gradients({model})"
+
+
+def _clips(statements: Sequence[cst.CSTNode], step: Step) -> list[str]:
+    """The lines that clip gradients, under their conditions."""
+    lines: list[str] = []
+    for statement in statements:
+        if isinstance(statement, cst.If):
+            inner = _clips(body(statement.body), step)
+            lines += [f"if {code(step.renamed(statement.test))}:", *(f"    {line}" for line in inner)]
+        else:
+            lines.append(_clip(statement, step))
+    return lines
 
 
 def _clip(statement: cst.CSTNode, step: Step) -> str:

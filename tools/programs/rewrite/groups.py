@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import libcst as cst
 
 from migrate_agent.tools.programs.rewrite.core import Core, NotUnderstoodError, blocks, body, call_of, called, optimizer_names
-from migrate_agent.tools.programs.rewrite.names import Imports, bound, code, name_of, read
+from migrate_agent.tools.programs.rewrite.names import Imports, bound, code, name_of, parse, read
 from migrate_agent.tools.programs.rewrite.parameter_loops import parameter_loop
 
 RANK = frozenset({"dim", "ndimension"})
@@ -35,7 +36,8 @@ class OptimizerCall:
 class SchedulerCall:
     """A scheduler: its dotted class and call, and its optimizer by name and class.
 
-    `inner` is the statement that steps it beside the optimizer, where that is all that the program does with it.
+    `inner` is the statement that steps it beside the optimizer, where that is all that the program does with it. `parts` are the schedulers that
+    `SequentialLR` and `ChainedScheduler` are made of.
     """
 
     dotted: str
@@ -44,6 +46,11 @@ class SchedulerCall:
     optimizer: str
     optimizer_class: str
     inner: cst.CSTNode | None = None
+    parts: tuple[SchedulerCall, ...] = ()
+
+
+COMPOSED = {"torch.optim.lr_scheduler.SequentialLR": 1, "torch.optim.lr_scheduler.ChainedScheduler": 0}
+"""Schedulers that are made of others, and the place of these among their arguments."""
 
 
 def schedulers_of(module: cst.Module, imports: Imports, cores: Sequence[Core]) -> dict[str, SchedulerCall]:
@@ -56,7 +63,11 @@ def schedulers_of(module: cst.Module, imports: Imports, cores: Sequence[Core]) -
         dotted = imports.of(call.func) if call is not None else ""
         if call is None or not dotted.startswith("torch.optim.lr_scheduler.") or not call.args or len(bound(statement)) != 1:
             continue
-        name, optimizer = bound(statement)[0], code(call.args[0].value)
+        name = bound(statement)[0]
+        parts = _parts(dotted, call, result, lines)
+        optimizer = parts[0].optimizer if parts else code(call.args[0].value)
+        for part in parts:
+            del result[bound(part.statement)[0]]
         if optimizer not in names:
             raise NotUnderstoodError("a scheduler of something other than one optimizer has no rule", statement)
         uses = [s for s in lines if name in read(s)]
@@ -67,8 +78,24 @@ def schedulers_of(module: cst.Module, imports: Imports, cores: Sequence[Core]) -
         # A rate that is part of the transform is that of the last update, and torch's is that of the next one.
         after = after and f"{optimizer}.param_groups" not in module.code
         inner = beside[0] if after and uses == beside and not _in_headers(module, name) else None
-        result[name] = SchedulerCall(dotted, call, statement, optimizer, imports.of(names[optimizer].func), inner)
+        result[name] = SchedulerCall(dotted, call, statement, optimizer, imports.of(names[optimizer].func), inner, parts)
     return result
+
+
+def _parts(
+    dotted: str, call: cst.Call, known: Mapping[str, SchedulerCall], lines: Sequence[cst.SimpleStatementLine]
+) -> tuple[SchedulerCall, ...]:
+    """The schedulers that a scheduler is made of, each of which the program names for that alone. Raises `NotUnderstoodError`."""
+    if dotted not in COMPOSED:
+        return ()
+    named = [a.value for a in call.args if a.keyword is not None and a.keyword.value == "schedulers"]
+    plain = [a.value for a in call.args if a.keyword is None]
+    listed = (named or plain[COMPOSED[dotted] : COMPOSED[dotted] + 1] or [None])[0]
+    names = [code(e.value) for e in listed.elements] if isinstance(listed, cst.List) else []
+    alone = [name for name in names if name in known and sum(name in read(line) for line in lines) == 1]
+    if not names or alone != names or len({known[name].optimizer for name in names}) != 1:
+        raise NotUnderstoodError("a scheduler that is made of others has no rule in this form", call)
+    return tuple(known[name] for name in names)
 
 
 def _updates(module: cst.Module, core: Core) -> tuple[cst.CSTNode, cst.CSTNode | None]:
@@ -168,9 +195,9 @@ def trainable(part: str, frozen: Sequence[str]) -> str:
     return f"nnx.All(nnx.Param, lambda path, _: {condition})"
 
 
-def parameters_of(node: cst.BaseExpression) -> str | None:
+def parameters_of(node: cst.BaseExpression, method: str = "parameters") -> str | None:
     """The name of the module in `model.parameters()`."""
-    if not isinstance(node, cst.Call) or node.args or not isinstance(node.func, cst.Attribute) or node.func.attr.value != "parameters":
+    if not isinstance(node, cst.Call) or node.args or not isinstance(node.func, cst.Attribute) or node.func.attr.value != method:
         return None
     return name_of(node.func.value) or None
 
@@ -261,11 +288,42 @@ def _group(node: cst.BaseExpression, value: object) -> tuple[str, str, str] | No
     if not isinstance(chosen, cst.ListComp):
         return None
     loop = chosen.for_in
+    if isinstance(loop.target, cst.Tuple):
+        return _named_group(chosen, code(entries["weight_decay"]))
     model = parameters_of(loop.iter)
     if model is None or code(chosen.elt) != code(loop.target) or len(loop.ifs) != 1:
         return None
     condition = _condition(loop.ifs[0].test, code(loop.target))
     return (model, condition, code(entries["weight_decay"])) if condition else None
+
+
+def _named_group(chosen: cst.ListComp, weight_decay: str) -> tuple[str, str, str] | None:
+    """The same of `[p for n, p in model.named_parameters() if …]`: a condition over `name` and `p`."""
+    loop = chosen.for_in
+    names = [code(element.value) for element in loop.target.elements] if isinstance(loop.target, cst.Tuple) else []
+    model = parameters_of(loop.iter, "named_parameters")
+    if model is None or len(names) != 2 or code(chosen.elt) != names[1] or len(loop.ifs) != 1:
+        return None
+    test = loop.ifs[0].test
+    if rank := _condition(test, names[1]):
+        return model, rank, weight_decay
+    # Torch's last part of a name is another one here for weights alone, and of a parameter nothing but its rank is the same.
+    weights = any("weight" in value for value in _strings(test))
+    if weights or names[1] in read(test) or names[0] not in read(test):
+        return None
+    return model, _over_name(test, names[0]), weight_decay
+
+
+def _over_name(test: cst.BaseExpression, name: str) -> str:
+    class Put(ast.NodeTransformer):
+        def visit_Name(self, node: ast.Name) -> ast.Name:
+            return ast.Name("name", node.ctx) if node.id == name else node
+
+    return ast.unparse(Put().visit(ast.parse(code(test), mode="eval")))
+
+
+def _strings(node: cst.CSTNode) -> list[str]:
+    return [one.value for one in ast.walk(parse(node)) if isinstance(one, ast.Constant) and isinstance(one.value, str)]
 
 
 def _condition(test: cst.BaseExpression, name: str) -> str:
@@ -278,8 +336,20 @@ def _condition(test: cst.BaseExpression, name: str) -> str:
 
 
 def _opposite(one: str, other: str) -> bool:
-    """Whether each rank from 0 to 8 satisfies exactly one of two conditions."""
+    """Whether each parameter satisfies exactly one of two conditions."""
+    if "name" in (*names_in(one), *names_in(other)):
+        texts = [ast.unparse(ast.parse(text, mode="eval")) for text in (one, other)]
+        return texts[0] == _negated(texts[1]) or texts[1] == _negated(texts[0])
     return all(bool(eval(one, {}, {"p": _Rank(n)})) != bool(eval(other, {}, {"p": _Rank(n)})) for n in range(9))
+
+
+def names_in(text: str) -> list[str]:
+    """Names that an expression reads."""
+    return [node.id for node in ast.walk(ast.parse(text, mode="eval")) if isinstance(node, ast.Name)]
+
+
+def _negated(text: str) -> str:
+    return ast.unparse(ast.Expression(ast.UnaryOp(ast.Not(), ast.parse(text, mode="eval").body)))
 
 
 @dataclass(frozen=True)

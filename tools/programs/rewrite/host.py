@@ -22,9 +22,13 @@ from migrate_agent.tools.programs.rewrite.groups import OptimizerCall, Scheduler
 from migrate_agent.tools.programs.rewrite.names import Imports, bound, code, name_of, read
 from migrate_agent.tools.programs.rewrite.optimizers import scheduler_text, transform
 from migrate_agent.tools.programs.rewrite.parameter_loops import parameter_loop, update_statement
+from migrate_agent.tools.programs.tables.registry import function_text
 from migrate_agent.tools.rewrite.tables.helpers import symbols
+from migrate_agent.tools.rewrite.tables.registry import Refuse
 
 DRAWS = frozenset({"torch.randn", "torch.rand", "torch.randint", "torch.randperm"})
+LIKE = {"torch.randn_like": "randn", "torch.rand_like": "rand"}
+AVERAGES = "torch.optim.swa_utils."
 NO_GRADIENT = frozenset({"torch.no_grad", "torch.inference_mode"})
 SEEDS = frozenset({"torch.manual_seed", "torch.random.manual_seed"})
 IDLE = frozenset(
@@ -42,7 +46,7 @@ IDLE = frozenset(
 """Calls without an effect on what is computed, and without a counterpart."""
 IDLE_PREFIX = "torch.backends."
 CHECKPOINTS = {"torch.save": "save_checkpoint", "torch.load": "load_checkpoint"}
-HELPED = ("torch.utils.data.", "torchvision.transforms.", "torchvision.datasets.", "torchvision.utils.")
+HELPED = ("torch.utils.data.", "torch.optim.swa_utils.", "torchvision.transforms.", "torchvision.datasets.", "torchvision.utils.")
 """Names for which helpers stand that have the same name."""
 STATES = {"state_dict": "object_state", "load_state_dict": "load_object_state"}
 BACKEND = "jax.default_backend()"
@@ -73,16 +77,19 @@ class RewriteHost(cst.CSTTransformer):
         eval_name: str,
         forwards: frozenset[cst.CSTNode],
         devices: frozenset[cst.CSTNode],
+        holders: frozenset[cst.CSTNode],
         optimizers: Optimizers,
     ) -> None:
         super().__init__()
         self.imports, self.cores, self.steps, self.traced = imports, cores, steps, traced
         self.accumulates, self.eval_name = cores[0].accumulates, eval_name
-        self.forwards, self.devices, self.optimizers = forwards, devices, optimizers
+        self.forwards, self.devices, self.holders, self.optimizers = forwards, devices, holders, optimizers
         self._prints = 0
         inner = [one for one in optimizers.schedulers.values() if one.inner is not None]
+        parts = [part for one in optimizers.schedulers.values() for part in one.parts]
         self.idle = {statement for one in optimizers.calls.values() for statement in one.statements}
         self.idle |= {statement for one in inner for statement in (one.statement, one.inner) if statement is not None}
+        self.idle |= {part.statement for part in parts}
         self.evaluates: list[cst.Call] = []
         self.origin: dict[cst.CSTNode, cst.CSTNode] = {}
         self.helpers: set[str] = set()
@@ -155,11 +162,11 @@ class RewriteHost(cst.CSTTransformer):
     def leave_Module(self, original_node: cst.Module, updated_node: cst.Module) -> Any:
         """Put the functions of the steps before the statement that they are called from."""
         new = without_imports(self._block(original_node, updated_node), self.imports)
-        if not any(core.copied for core in self.cores):
-            return new
-        # Rules take a name that nothing imports for a tensor, and its `clone` for that of one.
+        # Rules take a name that nothing imports for a tensor, and its `clone` or `trace` for that of one.
+        needed = ["from flax import nnx"] if any(core.copied for core in self.cores) else []
+        needed += ["import optax"] if "optax." in new.code and "import optax" not in new.code else []
         first = next((i for i, line in enumerate(new.body) if _is_import(line) and "__future__" not in code(line)), 0)
-        return new.with_changes(body=[*new.body[:first], cst.parse_statement("from flax import nnx"), *new.body[first:]])
+        return new.with_changes(body=[*new.body[:first], *map(cst.parse_statement, needed), *new.body[first:]]) if needed else new
 
     def _new_body(self, original: Any) -> list[cst.BaseStatement]:
         here = [(core, step) for core, step in zip(self.cores, self.steps, strict=True) if core.block is original]
@@ -422,6 +429,11 @@ class RewriteHost(cst.CSTTransformer):
         new = update_statement(loop)
         return updated if new is None else new.with_changes(leading_lines=updated.leading_lines)
 
+    def leave_If(self, original_node: cst.If, updated_node: cst.If) -> Any:
+        """A condition on clipping is part of the update."""
+        gone = self.accumulates and original_node in self.cores[0].clips
+        return cst.RemoveFromParent() if gone else updated_node
+
     def leave_With(self, original_node: cst.With, updated_node: cst.With) -> Any:
         """`with torch.no_grad():` goes, and what stands in it stays: no gradient is taken outside of the step."""
         items = [item.item for item in original_node.items]
@@ -443,7 +455,8 @@ class RewriteHost(cst.CSTTransformer):
         function = original.func
         if not isinstance(function, cst.Attribute) or function.attr.value not in STATES or not name_of(function.value):
             return None
-        if name_of(function.value) not in {*(m for core in self.cores for m in core.models), *self.optimizers.calls}:
+        known = {*(m for core in self.cores for m in core.models), *self.optimizers.calls}
+        if name_of(function.value) not in known and function.value not in self.holders:
             return None
         helper = STATES[function.attr.value]
         self.helpers.add(helper)
@@ -505,6 +518,10 @@ class RewriteHost(cst.CSTTransformer):
         if dotted == "torch.Generator":
             self.helpers.add("TorchGenerator")
             return updated_node.with_changes(func=cst.Name("TorchGenerator"), args=[])
+        if dotted.startswith(AVERAGES):
+            return self._average(dotted, original_node, updated_node)
+        if dotted in LIKE:
+            return self._like(LIKE[dotted], original_node, updated_node)
         if dotted not in DRAWS:
             return updated_node
         named = {a.keyword.value: a.value for a in updated_node.args if a.keyword is not None}
@@ -520,6 +537,23 @@ class RewriteHost(cst.CSTTransformer):
             raise NotUnderstoodError(f"{dotted} with options has no rule outside of the step", original_node)
         kept[-1] = kept[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
         return updated_node.with_changes(func=cst.Attribute(generator, cst.Name(dotted.rpartition(".")[2])), args=kept)
+
+    def _average(self, dotted: str, original: cst.Call, updated: cst.Call) -> cst.BaseExpression:
+        """`AveragedModel(model)` and its kin."""
+        try:
+            text = function_text(dotted, code(updated))
+        except Refuse as error:
+            raise NotUnderstoodError(str(error), original) from None
+        self.helpers |= text.helpers
+        return cst.parse_expression(text.code)
+
+    def _like(self, method: str, original: cst.Call, updated: cst.Call) -> cst.BaseExpression:
+        """`torch.randn_like(x)` → `default_generator.randn(*x.shape)`."""
+        if len(updated.args) != 1 or updated.args[0].keyword is not None:
+            raise NotUnderstoodError(f"torch.{method}_like with options has no rule outside of the step", original)
+        self.helpers.add(GENERATOR)
+        shape = cst.Attribute(updated.args[0].value, cst.Name("shape"))
+        return cst.Call(cst.Attribute(cst.Name(GENERATOR), cst.Name(method)), [cst.Arg(shape, star="*")])
 
 
 def without_imports(module: cst.Module, imports: Imports) -> cst.Module:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import libcst as cst
 
@@ -118,6 +118,33 @@ def _read(node: ast.AST, inner: frozenset[str]) -> Iterator[str]:
     # The value of an assignment is read before its target is bound.
     for child in sorted(ast.iter_child_nodes(node), key=lambda one: getattr(one, "lineno", 0) if isinstance(one, ast.stmt) else 0):
         yield from _read(child, inner)
+
+
+def exposed(node: cst.CSTNode) -> list[str]:
+    """Names that a statement reads before it binds them itself, in order: of a loop, those of its first pass."""
+    tree = parse(node)
+    return list(dict.fromkeys(_exposed(tree.body if isinstance(tree, ast.Module) else [tree], set())))
+
+
+def _exposed(statements: Sequence[ast.AST], known: set[str]) -> Iterator[str]:
+    """Names that statements read before they are known; adds what they bind in any case to `known`."""
+    for statement in statements:
+        parts = [part for part in ("body", "orelse", "handlers", "finalbody") if isinstance(getattr(statement, part, None), list)]
+        if not parts or isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            yield from (name for name in _read(statement, frozenset()) if name not in known)
+            known |= set(_bound(statement))
+            continue
+        headers = [child for child in ast.iter_child_nodes(statement) if isinstance(child, (ast.expr, ast.withitem))]
+        yield from (name for header in headers for name in _read(header, frozenset()) if name not in known)
+        targets = {name for header in headers for name in _bound(header)}
+        branches = []
+        for part in parts:
+            branch = {*known, *targets}
+            yield from _exposed(getattr(statement, part), branch)
+            branches.append(branch)
+        # A loop that is read from afterwards has run.
+        loop = isinstance(statement, (ast.For, ast.While, ast.With, ast.Try))
+        known |= set.union(*branches) if loop else set.intersection(*branches)
 
 
 def _targets(node: ast.AST) -> frozenset[str]:

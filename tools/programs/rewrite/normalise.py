@@ -8,7 +8,7 @@ scaler.step(optimizer)
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import libcst as cst
@@ -25,9 +25,15 @@ NOTE = "autocast is left out: the rewrite computes in the dtype of its parameter
 class Normalise(cst.CSTTransformer):
     """One pass over a script. `origin` says of each new expression which one it was; `notes` are for the reader."""
 
-    def __init__(self, module: cst.Module, imports: Imports) -> None:
+    def __init__(
+        self,
+        module: cst.Module,
+        imports: Imports,
+        kinds: Callable[[cst.CSTNode], Sequence[str]] = lambda node: (),
+        construction: Callable[[cst.Call, str], str] = lambda call, torch: "",
+    ) -> None:
         super().__init__()
-        self.imports = imports
+        self.imports, self._kinds, self._construction = imports, kinds, construction
         self.origin: dict[cst.CSTNode, cst.CSTNode] = {}
         self.notes: list[str] = []
         assigned = dict(_assigned(module))
@@ -70,21 +76,43 @@ class Normalise(cst.CSTTransformer):
     def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.BaseExpression:
         """`scaler.scale(loss)` → `loss`, `scaler.step(optimizer)` → `optimizer.step()`, `FloatTensor(…)` → `torch.tensor(…)`."""
         function = updated_node.func
+        kinds = self._kinds(original_node)
+        if kinds and all(kind.startswith("object:torch.optim.") for kind in kinds) and not self.imports.of(original_node.func):
+            torch = next((name for name, dotted in self.imports.dotted.items() if dotted == "torch"), "")
+            text = self._construction(original_node, torch) if torch else ""
+            if text:
+                self.notes.append(f"the groups of {code(original_node.func)} are told apart as the recorded run had them")
+                return cst.parse_expression(text)
         if isinstance(function, cst.Attribute) and isinstance(function.value, cst.Name) and function.value.value in self.scalers:
             if function.attr.value == "scale":
                 return updated_node.args[0].value
             if function.attr.value == "step":
                 return cst.Call(cst.Attribute(updated_node.args[0].value, cst.Name("step")))
+        if (
+            isinstance(function, cst.Attribute)
+            and function.attr.value == "float"
+            and not updated_node.args
+            and self._is_module(original_node)
+        ):
+            return function.value
         float_tensor = self.imports.of(original_node.func) in FLOATS or code(original_node.func) in self.floats
         return self._float_tensor(original_node, updated_node) if float_tensor else updated_node
+
+    def _is_module(self, call: cst.Call) -> bool:
+        """Whether the object of a method was seen to be a module: its parameters are float32 from the start."""
+        kinds = self._kinds(call.func.value) if isinstance(call.func, cst.Attribute) else ()
+        return bool(kinds) and all(kind.startswith("module:") for kind in kinds)
 
     def _float_tensor(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression:
         torch = next((name for name, dotted in self.imports.dotted.items() if dotted == "torch"), "")
         if not torch or not original.args or any(a.star or a.keyword for a in original.args):
             return updated
         # Sizes, unless it is one sequence or array.
-        single = len(original.args) == 1 and isinstance(original.args[0].value, (cst.Call, cst.List, cst.Tuple, cst.ListComp))
-        if not single or code(original.args[0].value).endswith((".size(0)", "len()")):
+        first = original.args[0].value
+        kinds = self._kinds(first)
+        values = bool(kinds) and all(kind in ("tensor", "array", "list", "tuple") for kind in kinds)
+        single = len(original.args) == 1 and (values or isinstance(first, (cst.Call, cst.List, cst.Tuple, cst.ListComp)))
+        if not single or code(first).endswith((".size(0)", "len()")):
             return updated.with_changes(func=cst.parse_expression(f"{torch}.zeros"))
         kept = [updated.args[0].with_changes(comma=cst.MaybeSentinel.DEFAULT)]
         dtype = cst.Arg(
