@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from migrate_agent.tools.programs.judge.contract import Trace
+from migrate_agent.tools.programs.judge.jax_schedules import later_rates, watch_schedules
 from migrate_agent.tools.programs.judge.paired import PairedDraws
 from migrate_agent.tools.programs.judge.reach import reached, unreached
 from migrate_agent.tools.programs.judge.running import files_in, printing, program_folder, run_script, steady_clock, written
@@ -25,7 +26,7 @@ def run_candidate(arguments: Mapping[str, Any], inputs: Mapping[str, Path], outp
     `inputs["start"]` are the weights that the original's optimizers began with, `generators` the states of torch's generator there, and
     `draws` those before each draw of the script that came after parameters were initialised, which takes no numbers of that generator here. `exact`,
     `scale`, `lines`, `steps` and `keep` are as for the original. `restored` are the numbers of the optimizers whose modules have their weights from a
-    file by then.
+    file by then. `schedules` are the schedulers of the original whose course goes on after the run: count, number of rates, and metric.
     """
     import jax
     from safetensors.numpy import load_file
@@ -45,6 +46,7 @@ def run_candidate(arguments: Mapping[str, Any], inputs: Mapping[str, Path], outp
         work = Path.cwd()
         steady_clock(work)
         watch.install()
+        functions = watch_schedules()
         before = files_in(work)
         stack.enter_context(counting_compilations(counts))
         stack.enter_context(printing(trace))
@@ -53,6 +55,7 @@ def run_candidate(arguments: Mapping[str, Any], inputs: Mapping[str, Path], outp
         barrier: Any = jax.effects_barrier
         barrier()
         watch.keep_last()
+        schedules = later_rates(functions, arguments["schedules"], trace.steps)
         unrun = unreached(script.read_text(), lines) if arguments["lines"] else []
     trace.write(
         output,
@@ -62,6 +65,7 @@ def run_candidate(arguments: Mapping[str, Any], inputs: Mapping[str, Path], outp
         eager=watch.eager,
         partial=not watch.models,
         unrun=unrun,
+        schedules=schedules,
     )
     return {"steps": trace.steps}
 

@@ -272,5 +272,43 @@ def reach(originals: Sequence[Ran], candidates: Sequence[Ran]) -> Verdict:
     return verdict("behavioural", "reach", "unverified" if texts else "pass", "; ".join(texts), count, 0)
 
 
-EXACT: tuple[Callable[[Pair], Verdict], ...] = (state_fits, step_count, printed_text, files_written, losses, parameters, printed_numbers)
+RATES = 1e-7
+"""Largest relative error of a rate after the run: schedules of optax count in int32 and round once more."""
+
+
+def schedules(pair: Pair) -> Verdict:
+    """Whether the rates are the same after the run too, to twice the length that a schedule is configured for."""
+    for row, ours in zip(pair.original.trace["schedules"], pair.candidate.trace["schedules"], strict=True):
+        name = f"{row['class']}, which the run leaves at count {row['count']}"
+        if not row["rates"] or min((_rate_distance(rates, row["rates"]) for rates in ours), default=math.inf) <= RATES:
+            continue
+        if not ours:
+            return verdict("numeric", "schedules", "unverified", f"{name}: no schedule of the rewrite that could be looked at later")
+        first = row["rates"][: 1 + next((i for i in range(len(row["rates"])) if not any(_same_rate(r, row["rates"], i) for r in ours)), 0)]
+        return verdict(
+            "numeric", "schedules", "fail", f"{name}: no schedule of the rewrite has its rates to count {row['count'] + len(first)}"
+        )
+    count = len(pair.original.trace["schedules"])
+    return verdict("numeric", "schedules", "pass", f"{count} schedules looked at after the run" if count else "")
+
+
+def _same_rate(ours: Sequence[float], theirs: Sequence[float], count: int) -> bool:
+    return abs(ours[count] - theirs[count]) <= RATES * abs(theirs[count])
+
+
+def _rate_distance(ours: Sequence[float], theirs: Sequence[float]) -> float:
+    scale = max(map(abs, theirs))
+    return max(abs(one - other) for one, other in zip(ours, theirs, strict=True)) / max(scale, 1e-300)
+
+
+EXACT: tuple[Callable[[Pair], Verdict], ...] = (
+    state_fits,
+    step_count,
+    printed_text,
+    files_written,
+    losses,
+    parameters,
+    printed_numbers,
+    schedules,
+)
 NATIVE_CHECKS: tuple[Callable[[Pair, Pair], Verdict], ...] = (native_losses, compiled_once)

@@ -70,7 +70,7 @@ def run_both(
     generators = [row["generator"] for row in torch.trace["optimizers"]]
     tell("running the rewrite")
     arguments = {**common, "command": program.with_script(target), "generators": generators, "draws": torch.trace["draws"]}
-    arguments |= {"scale": 1.0, "restored": []}
+    arguments |= {"scale": 1.0, "restored": [], "schedules": []}
     start = {"start": folder / "original" / TENSORS}
     # A right program may take longer to compile than torch takes for the whole run.
     job = Job("candidate", CANDIDATE, candidate, arguments, start, replace(limits, seconds=limits.seconds + 60))

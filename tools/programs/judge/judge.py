@@ -94,9 +94,10 @@ class Judge:
         pair = Pair(self.exact, self.moved, exact)
         verdicts = [verdict("spec", "runs", "pass"), *(check(pair) for check in EXACT)]
         unrun: list[Ran] = []
-        for further in (lambda: self._clipping(root, target), lambda: self._switches(root, target, unrun)):
-            if not any(one.status == "fail" for one in verdicts):
-                verdicts += further()
+        if not any(one.status == "fail" for one in verdicts):
+            verdicts += self._clipping(root, target)
+        if not any(one.status == "fail" for one in verdicts):
+            verdicts += self._switches(root, target, unrun)
         if any(one.status == "fail" for one in verdicts):
             return self._evidence(target, verdicts, began)
         self.tell("running the candidate in its own precision")
@@ -190,6 +191,7 @@ class Judge:
             "keep": list(KEEP),
             "generators": [row["generator"] for row in of.trace["optimizers"]],
             "draws": of.trace["draws"],
+            "schedules": [{**row, "rates": len(row["rates"])} for row in of.trace["schedules"]],
             "restored": _restored(of, self.exact) if variant.after else [],
         }
         # The candidate gets the weights that training begins with, and nothing of what the original made of them.

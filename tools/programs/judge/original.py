@@ -20,6 +20,7 @@ from migrate_agent.tools.programs.judge.module_frames import drawn_by_a_module
 from migrate_agent.tools.programs.judge.paired import PairedDraws
 from migrate_agent.tools.programs.judge.reach import reached, unreached
 from migrate_agent.tools.programs.judge.running import files_in, printing, program_folder, run_script, steady_clock, written
+from migrate_agent.tools.programs.judge.torch_schedules import later_rates, watch_schedulers
 
 STRUCT_STATE = 624
 FUNCTIONS = ("rand", "randn", "randint", "randperm", "rand_like", "randn_like", "normal", "bernoulli", "multinomial")
@@ -49,6 +50,7 @@ def run_original(arguments: Mapping[str, Any], inputs: Mapping[str, Path], outpu
         steady_clock(work)
         everything_on_cpu()
         watch.install()
+        schedulers = watch_schedulers()
         before = files_in(work)
         if arguments["exact"]:
             # Built before the names of narrow dtypes mean wide ones.
@@ -63,9 +65,18 @@ def run_original(arguments: Mapping[str, Any], inputs: Mapping[str, Path], outpu
         lines = stack.enter_context(reached(script)) if arguments["lines"] else set()
         run_script(script, trace)
         watch.keep_last()
+        schedules = later_rates(schedulers)
         # A second run of the same lines, which follows them, is enough.
         unrun = unreached(script.read_text(), lines) if arguments["lines"] else []
-    trace.write(output, unrun=unrun, files=written(work, before), optimizers=watch.rows, draws=watch.draws, roots=watch.root_names)
+    trace.write(
+        output,
+        unrun=unrun,
+        files=written(work, before),
+        optimizers=watch.rows,
+        draws=watch.draws,
+        roots=watch.root_names,
+        schedules=schedules,
+    )
     return {"steps": trace.steps}
 
 

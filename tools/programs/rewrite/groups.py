@@ -90,7 +90,7 @@ def _parts(
         return ()
     named = [a.value for a in call.args if a.keyword is not None and a.keyword.value == "schedulers"]
     plain = [a.value for a in call.args if a.keyword is None]
-    listed = (named or plain[COMPOSED[dotted] : COMPOSED[dotted] + 1] or [None])[0]
+    listed = next(iter([*named, *plain[COMPOSED[dotted] : COMPOSED[dotted] + 1]]), None)
     names = [code(e.value) for e in listed.elements] if isinstance(listed, cst.List) else []
     alone = [name for name in names if name in known and sum(name in read(line) for line in lines) == 1]
     if not names or alone != names or len({known[name].optimizer for name in names}) != 1:

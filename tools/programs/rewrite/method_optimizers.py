@@ -91,7 +91,8 @@ def _listed(function: ast.FunctionDef, node: ast.expr) -> list[ast.expr]:
 def _entries(node: ast.expr) -> Mapping[str, ast.expr]:
     if not isinstance(node, ast.Dict):
         return {}
-    return {key.value: value for key, value in zip(node.keys, node.values, strict=True) if isinstance(key, ast.Constant)}
+    rows = zip(node.keys, node.values, strict=True)
+    return {key.value: value for key, value in rows if isinstance(key, ast.Constant) and isinstance(key.value, str)}
 
 
 def _arguments(call: ast.expr, parameters: Sequence[str]) -> dict[str, ast.expr] | None:
