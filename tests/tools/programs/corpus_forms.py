@@ -186,7 +186,7 @@ LANGUAGE_MODEL: tuple[Case, ...] = (
             ),
         ),
     ),
-    Case("the last weights in place of the best", False, (("load_object_state(model, load_checkpoint(args.save))", "pass"),)),
+    Case("the last weights in place of the best", False, (("load_object_state(model, read_checkpoint(args.save))", "pass"),)),
     Case("clipping left out", False, (("grads, _ = clip_grad_norm(grads, args.clip)", "pass"),)),
 )
 """In the rewrite of `forms.LANGUAGE_MODEL`."""

@@ -9,7 +9,7 @@ import numpy as np
 import optax
 from flax import nnx
 
-from migrate_agent.tools.programs.vendored.checkpoints import load_checkpoint, load_object_state, object_state, save_checkpoint
+from migrate_agent.tools.programs.vendored.checkpoints import load_object_state, object_state, read_checkpoint, write_checkpoint
 
 
 class Net(nnx.Module):
@@ -27,10 +27,10 @@ def test_a_checkpoint_goes_there_and_back(tmp_path: Path) -> None:
     optimizer = nnx.Optimizer(model, optax.adam(1e-3), wrt=nnx.Param)
     args = {"lr": 0.1, "input": None, "device": "cpu", "betas": (0.9, 0.95)}
     for step in (3, 4):  # the second takes the place of the first
-        save_checkpoint(
+        write_checkpoint(
             {"model": object_state(model), "optimizer": object_state(optimizer), "step": step, "args": args}, tmp_path / "last.pt"
         )
-    restored = load_checkpoint(tmp_path / "last.pt")
+    restored = read_checkpoint(tmp_path / "last.pt")
     assert (restored["step"], restored["args"]) == (4, args)
     load_object_state(other, restored["model"])
     load_object_state(optimizer, restored["optimizer"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 from typing import Any
 
@@ -52,9 +53,10 @@ def test_a_course_that_the_run_does_not_see(
                 made.step(*metric)
         rows = torch_schedules.later_rates([scheduler])
         asked = [{**row, "rates": len(row["rates"])} for row in rows]
-        monkeypatch.setattr(jax_schedules.gc, "get_objects", lambda: [made])
+        monkeypatch.setattr(gc, "get_objects", lambda: [made])
         ours = jax_schedules.later_rates([schedule] if schedule else [], asked, 3)
-    pair = Pair(*(Ran({"schedules": rows}, {}) for _ in range(2)), Ran({"schedules": ours}, {}))
+    original = Ran({"schedules": rows}, {})
+    pair = Pair(original, original, Ran({"schedules": ours}, {}))
     assert schedules(pair).status == status
 
 

@@ -52,7 +52,7 @@ def _length(scheduler: Any, count: int) -> int:
     """Twice the configured length, or 0 where the run has passed it."""
     if hasattr(scheduler, "patience"):
         # How often the metric got no better decides, and not the count.
-        return count + 2 * (scheduler.patience + scheduler.cooldown + 2)
+        return count + 2 * (int(scheduler.patience) + int(scheduler.cooldown) + 2)
     parts = getattr(scheduler, "_schedulers", ())
     milestones = getattr(scheduler, "milestones", None) or getattr(scheduler, "_milestones", None) or ()
     known = [*(getattr(scheduler, name) for name in LENGTHS if getattr(scheduler, name, None)), *milestones]

@@ -117,7 +117,7 @@ def _intermediate(module: cst.Module, text: str, observed: Mapping[Span, Observe
     steps = [plan_step(core, list(_outside(module, core, inside)), scope, kinds, others[id(core)], free) for core in cores]
     traced = traced_functions(module, cores)
     schedulers = schedulers_of(module, imports, cores)
-    optimizers = Optimizers(optimizers_of(module, imports, schedulers), schedulers, optimizer_names(module, imports))
+    optimizers = Optimizers(optimizers_of(module, imports, schedulers, _optimizers(kinds)), schedulers, optimizer_names(module, imports))
     steps = [_with_filters(core, step, optimizers) for core, step in zip(cores, steps, strict=True)]
     host = RewriteHost(
         imports,
@@ -132,9 +132,19 @@ def _intermediate(module: cst.Module, text: str, observed: Mapping[Span, Observe
     )
     new = module.visit(host)
     assert isinstance(new, cst.Module)
+    if clash := sorted(host.helpers & _own_names(text)):
+        raise NotUnderstoodError(f"{clash[0]} is a name of the script, and of a helper that the rewrite needs: rename it")
     moved = _moved(new, host.origin, positions, observed)
     losses = frozenset(step.loss_name for step in steps)
     return _Intermediate(new.code, moved, frozenset(host.helpers), Host(_seeds(module, imports), traced | losses))
+
+
+def _own_names(text: str) -> set[str]:
+    """Names that a script gives to values, parameters, functions and classes."""
+    tree = list(ast.walk(ast.parse(text)))
+    names = {node.id for node in tree if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    names |= {node.arg for node in tree if isinstance(node, ast.arg)}
+    return names | {node.name for node in tree if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
 
 
 def _with_filters(core: Core, step: Step, optimizers: Optimizers) -> Step:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import libcst as cst
 
@@ -47,6 +47,8 @@ class SchedulerCall:
     optimizer_class: str
     inner: cst.CSTNode | None = None
     parts: tuple[SchedulerCall, ...] = ()
+    late: bool = False
+    """Whether it needs names that are bound after the optimizer is constructed."""
 
 
 COMPOSED = {"torch.optim.lr_scheduler.SequentialLR": 1, "torch.optim.lr_scheduler.ChainedScheduler": 0}
@@ -79,7 +81,26 @@ def schedulers_of(module: cst.Module, imports: Imports, cores: Sequence[Core]) -
         after = after and f"{optimizer}.param_groups" not in module.code
         inner = beside[0] if after and uses == beside and not _in_headers(module, name) else None
         result[name] = SchedulerCall(dotted, call, statement, optimizer, imports.of(names[optimizer].func), inner, parts)
+        if inner is not None and _needs_later(module, names[optimizer], result[name]):
+            result[name] = replace(result[name], late=True)
     return result
+
+
+def _needs_later(module: cst.Module, construction: cst.Call, scheduler: SchedulerCall) -> bool:
+    """Whether a scheduler needs names that are bound between its optimizer and itself. Raises `NotUnderstoodError` where the optimizer is used there."""
+    block = next(block for block, _ in blocks(module) if scheduler.statement in body(block))
+    lines = list(body(block))
+    start = next((i for i, line in enumerate(lines) if call_of(line) is construction), None)
+    if start is None:
+        return False
+    own = {part.statement for part in scheduler.parts}
+    between = [line for line in lines[start + 1 : lines.index(scheduler.statement)] if line not in own]
+    made = {name for line in between for name in bound(line)}
+    if not made & {name for one in (scheduler, *scheduler.parts) for name in read(one.call)}:
+        return False
+    if any(scheduler.optimizer in read(line) for line in between):
+        raise NotUnderstoodError("an optimizer is used before the names that its schedule needs are bound", scheduler.statement)
+    return True
 
 
 def _parts(
@@ -114,15 +135,22 @@ def _in_headers(module: cst.Module, name: str) -> bool:
     return any(name in read(node) for node in [*headers, *functions] if isinstance(node, cst.CSTNode))
 
 
-def optimizers_of(module: cst.Module, imports: Imports, schedulers: Mapping[str, SchedulerCall]) -> dict[str, OptimizerCall]:
-    """Name → the optimizer that it is assigned. One of another form is left out; its construction then has no rule."""
+def optimizers_of(
+    module: cst.Module, imports: Imports, schedulers: Mapping[str, SchedulerCall], seen: Sequence[str] = ()
+) -> dict[str, OptimizerCall]:
+    """Name → the optimizer that it is assigned. One of another form is left out; its construction then has no rule.
+
+    `seen` are names that were seen to hold optimizers: of a script with one optimizer they are names of that one.
+    """
     names = optimizer_names(module, imports)
+    aliases = [name for name in seen if name not in names] if len(names) == 1 else []
     outside = {one.optimizer for one in schedulers.values() if one.inner is None}
     loops = [s for block, _ in blocks(module) for s in body(block) if isinstance(s, cst.For)]
     result: dict[str, OptimizerCall] = {}
     for name, call in names.items():
-        plain = {name: OptimizerCall("", False)}
-        inject = name in outside or f"{name}.param_groups[" in module.code or any(rate_of(loop, plain) is not None for loop in loops)
+        plain = dict.fromkeys((name, *aliases), OptimizerCall("", False))
+        indexed = any(f"{one}.param_groups[" in module.code for one in plain)
+        inject = name in outside or indexed or any(rate_of(loop, plain) is not None for loop in loops)
         argument = call.args[0].value if call.args else None
         if argument is None:
             continue
@@ -131,7 +159,7 @@ def optimizers_of(module: cst.Module, imports: Imports, schedulers: Mapping[str,
             result[name] = OptimizerCall(model, inject, trainable=trainable(part, frozen_parts(module).get(model, ())))
         elif (groups := _groups(module, argument, inject)) is not None:
             result[name] = groups
-    return result
+    return result | {alias: call for alias in aliases for call in result.values()}
 
 
 def parameter_owners(module: cst.Module, imports: Imports) -> dict[str, str]:

@@ -45,7 +45,7 @@ IDLE = frozenset(
 )
 """Calls without an effect on what is computed, and without a counterpart."""
 IDLE_PREFIX = "torch.backends."
-CHECKPOINTS = {"torch.save": "save_checkpoint", "torch.load": "load_checkpoint"}
+CHECKPOINTS = {"torch.save": "write_checkpoint", "torch.load": "read_checkpoint"}
 HELPED = ("torch.utils.data.", "torch.optim.swa_utils.", "torchvision.transforms.", "torchvision.datasets.", "torchvision.utils.")
 """Names for which helpers stand that have the same name."""
 STATES = {"state_dict": "object_state", "load_state_dict": "load_object_state"}
@@ -90,6 +90,8 @@ class RewriteHost(cst.CSTTransformer):
         self.idle = {statement for one in optimizers.calls.values() for statement in one.statements}
         self.idle |= {statement for one in inner for statement in (one.statement, one.inner) if statement is not None}
         self.idle |= {part.statement for part in parts}
+        self._late: dict[cst.CSTNode, Any] = {}
+        """Statements that stand for schedulers → the construction of their optimizer, which comes later than in the source."""
         self.evaluates: list[cst.Call] = []
         self.origin: dict[cst.CSTNode, cst.CSTNode] = {}
         self.helpers: set[str] = set()
@@ -297,6 +299,9 @@ class RewriteHost(cst.CSTTransformer):
     # -- statements ---------------------------------------------------------------------------------------------------
     def leave_SimpleStatementLine(self, original_node: cst.SimpleStatementLine, updated_node: cst.SimpleStatementLine) -> Any:
         """Seeds, settings of torch, and the construction of optimizers."""
+        if original_node in self._late:
+            # The rate that is part of the transform needs what the script computes in between.
+            return self._late[original_node]
         if original_node in self.idle:
             return cst.RemoveFromParent()
         if self.accumulates and original_node in self._standing():
@@ -311,7 +316,12 @@ class RewriteHost(cst.CSTTransformer):
         if isinstance(small, cst.Expr) and isinstance(small.value, cst.Call):
             return self._call_line(small.value, updated_node)
         if isinstance(small, cst.Assign) and isinstance(small.value, cst.Call) and is_optimizer(self.imports.of(small.value.func)):
-            return self._optimizer(code(small.targets[0].target), small.value, updated_node)
+            made = self._optimizer(code(small.targets[0].target), small.value, updated_node)
+            scheduler = next((one for one in self.optimizers.schedulers.values() if one.optimizer == code(small.targets[0].target)), None)
+            if scheduler is None or scheduler.inner is None or not scheduler.late:
+                return made
+            self._late[scheduler.statement] = made
+            return cst.RemoveFromParent()
         if isinstance(small, cst.Assign) and (scheduler := self._scheduler(original_node)) is not None:
             made = scheduler_text(scheduler, self.optimizers.constructions[scheduler.optimizer])
             self.helpers |= made.helpers
@@ -503,6 +513,9 @@ class RewriteHost(cst.CSTTransformer):
     def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.BaseExpression:
         """Draws come from a generator with torch's stream."""
         dotted = self.imports.of(original_node.func)
+        if isinstance(updated_node.func, cst.Attribute) and updated_node.func.attr.value == "detach" and not updated_node.args:
+            # Outside of the step no gradient is taken.
+            return updated_node.func.value
         self._prints -= isinstance(original_node.func, cst.Name) and original_node.func.value == "print"
         if original_node in self.forwards:
             self.evaluates.append(original_node)

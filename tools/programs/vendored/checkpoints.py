@@ -37,7 +37,7 @@ def load_object_state(item: Any, state: Any) -> None:
     nnx.update(item, current)
 
 
-def save_checkpoint(tree: Any, path: Any) -> None:
+def write_checkpoint(tree: Any, path: Any) -> None:
     """Write a tree of dictionaries, lists, arrays and plain values to the folder `path`, in place of what lies there."""
     arrays: dict[str, Any] = {}
     outline = _outline(tree, arrays)
@@ -48,8 +48,8 @@ def save_checkpoint(tree: Any, path: Any) -> None:
         checkpointer.save(epath.Path(path).absolute(), parts, force=True)
 
 
-def load_checkpoint(path: Any) -> Any:
-    """The tree that `save_checkpoint` wrote. Raises `FileNotFoundError` where there is none."""
+def read_checkpoint(path: Any) -> Any:
+    """The tree that `write_checkpoint` wrote. Raises `FileNotFoundError` where there is none."""
     with ocp.Checkpointer(ocp.CompositeCheckpointHandler()) as checkpointer:
         parts = ocp.args.Composite(arrays=ocp.args.StandardRestore(), outline=ocp.args.JsonRestore())
         restored = checkpointer.restore(epath.Path(path).absolute(), parts)

@@ -102,11 +102,16 @@ class Workspace:
     def _at_host(self, key: tuple[str, str]) -> bool:
         path, name = key
         first = name.partition(".")[0]
-        return first not in self.repo.files[path].classes and first not in self.hosts[path].traced
+        model = self.repo.files[path].classes.get(first)
+        return (model is None or not self.repo.is_module_class(model)) and first not in self.hosts[path].traced
+
+    def _runs_in_python(self, key: tuple[str, str]) -> bool:
+        """Whether a function is one of a script that is never traced, such as a method of a data set."""
+        return key[0] in self.hosts and self._at_host(key)
 
     def _trace_draws(self, facts: Mapping[str, Facts]) -> None:
         """Infer the facts of files anew where random numbers of Python and NumPy become arrays."""
-        for path, found in host_draws(self.repo, facts).items():
+        for path, found in host_draws(self.repo, facts, self._runs_in_python).items():
             known, file = facts[path], self.repo.files[path]
             for model in file.classes.values():
                 model.attributes.clear()

@@ -7,7 +7,7 @@ as a tensor from there on: its branches, conversions and indices are those of a 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from migrate_agent.tools.rewrite.analysis.facts import Facts, span_of
 from migrate_agent.tools.rewrite.analysis.host_draws.flow import DTYPES, Draws, Flow, Walk
@@ -23,13 +23,13 @@ ROUNDS = 8
 """How often results and arguments are carried from function to function; a longer chain of calls keeps Python's numbers."""
 
 
-def host_draws(repo: Repo, facts: Mapping[str, Facts]) -> dict[str, Draws]:
-    """File → its draws on the host, of the files that have some in code that a module's call reaches."""
+def host_draws(repo: Repo, facts: Mapping[str, Facts], in_python: Callable[[FunctionKey], bool] = lambda key: False) -> dict[str, Draws]:
+    """File → its draws on the host, of the files that have some in code that a module's call reaches. `in_python`: what is never traced."""
     candidates = {path for path, known in facts.items() if not HOST_DRAWS.keys().isdisjoint(known.dotted.values())}
     if not candidates:
         return {}
     graph = function_graph(repo, facts)
-    running = _reached(graph, (key for key in graph if key[1].endswith((".forward", ".__call__"))))
+    running = _reached(graph, (key for key in graph if key[1].endswith((".forward", ".__call__")) and not in_python(key)))
     building = _reached(graph, (key for key in graph if key[1].endswith(".__init__")))
     shared = building & running
     flow = Flow(repo, facts)
