@@ -36,25 +36,27 @@ class ProgramFailedError(Exception):
 
 @dataclass(frozen=True)
 class Variant:
-    """A further run of the program, in float64: with an option more (`switch`), in a folder with what a run before it left (`after`), or both sides
-    with gradients multiplied by `scale`."""
+    """A further run of the program, in float64: with an option more (`switch`), in a folder with what a run left that was ended before it (`after`),
+    ended after `steps`, or both sides with gradients multiplied by `scale`."""
 
     switch: str = ""
     after: bool = False
+    steps: int = 0
     scale: float = 1.0
 
     @property
     def name(self) -> str:
         """As people read it."""
-        return f"{self.switch}{', after a run without it' if self.after else ''}"
+        return f"{self.switch}{', after a run that was ended early' if self.after else ''}"
 
     @property
     def folder(self) -> str:
         """What its runs' folders are called after."""
-        return f"{self.switch}{'-after' if self.after else ''}{'-scaled' if self.scale != 1.0 else ''}"
+        return f"{self.switch}{'-after' if self.after else ''}{ENDED if self.steps else ''}{'-scaled' if self.scale != 1.0 else ''}"
 
 
 PLAIN = Variant()
+ENDED = "-ended"
 
 
 @dataclass(frozen=True)
@@ -124,18 +126,26 @@ class Judge:
 
     def _further(self, root: Path) -> Iterator[Further]:
         """Runs with options that guard lines which the run does not reach. What goes on from files goes on from those that a run left."""
-        text = (root / self.program.source).read_text()
-        lines = self.native.trace["unrun"]
-        for switch in guarding_switches(text, lines, self.program.command)[:MOST_SWITCHES]:
+        text, lines = (root / self.program.source).read_text(), set(self.native.trace["unrun"])
+        for switch in guarding_switches(text, sorted(lines), self.program.command)[:MOST_SWITCHES]:
             self.tell(f"running the original with {switch}")
-            # After a run first: without the files that it left, the guarded lines may do nothing.
-            tried = self._try(root, Variant(switch, after=True)) or self._try(root, Variant(switch))
-            if (
-                tried is not None
-                and tried.original.trace["steps"]
-                and set(tried.original.trace["unrun"]) < {*lines, *tried.original.trace["unrun"]}
-            ):
+            tried = self._useful(self._try(root, Variant(switch)), lines)
+            if tried is None and self._try(root, self.ended) is not None:
+                # What goes on from files needs some, and something left to do.
+                tried = self._useful(self._try(root, Variant(switch, after=True)), lines)
+            if tried is not None:
+                lines &= set(tried.original.trace["unrun"])
                 yield tried
+
+    def _useful(self, tried: Further | None, lines: set[int]) -> Further | None:
+        """A variant that trains, and that reaches some of these lines."""
+        useful = tried is not None and tried.original.trace["steps"] and not lines <= set(tried.original.trace["unrun"])
+        return tried if useful else None
+
+    @property
+    def ended(self) -> Variant:
+        """A run that ends after three quarters of its steps, as one that is killed."""
+        return Variant(steps=max(1, int(self.exact.trace["steps"]) * 3 // 4))
 
     def _clipping(self, root: Path, target: str) -> list[Verdict]:
         """What is seen where the bounds of clipping matter; nothing of a program that clips nothing."""
@@ -150,6 +160,10 @@ class Judge:
 
     def _switches(self, root: Path, target: str, runs: list[Ran]) -> list[Verdict]:
         """What is seen with further options; the candidate's runs are appended to `runs`."""
+        if any(one.variant.after for one in self.further):
+            ran, error = self._candidate(root, target, self.exact, self.ended)
+            if ran is None:
+                return [verdict("numeric", "options_fp64", "fail", f"a run of {self.ended.steps} steps: {error}")]
         for one in self.further:
             self.tell(f"running the candidate with {one.variant.name}")
             ran, error = self._candidate(root, target, one.original, one.variant)
@@ -171,7 +185,7 @@ class Judge:
             "perturb": perturb,
             "scale": variant.scale,
             "lines": not exact or bool(variant.switch),
-            "steps": self.program.steps,
+            "steps": variant.steps or self.program.steps,
             "keep": list(KEEP),
         }
         name = f"original-{'exact' if exact else 'native'}{'-moved' if perturb else ''}"
@@ -187,7 +201,7 @@ class Judge:
             "exact": exact,
             "scale": variant.scale,
             "lines": not exact or bool(variant.switch),
-            "steps": self.program.steps,
+            "steps": variant.steps or self.program.steps,
             "keep": list(KEEP),
             "generators": [row["generator"] for row in of.trace["optimizers"]],
             "draws": of.trace["draws"],
@@ -208,11 +222,11 @@ class Judge:
         return self._kept(run, name + variant.folder), ""
 
     def _after(self, root: Path, name: str) -> Path:
-        """A copy of the repository with what the plain run of this name left."""
+        """A copy of the repository with what the run of this name left that was ended early."""
         folder = self.folder / f"{name}-root"
         shutil.rmtree(folder, ignore_errors=True)
         shutil.copytree(root, folder, symlinks=True)
-        left = self.folder / name / WORK
+        left = self.folder / f"{name}{ENDED}" / WORK
         if left.is_dir():
             shutil.copytree(left, folder, dirs_exist_ok=True)
         return folder

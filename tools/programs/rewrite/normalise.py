@@ -110,7 +110,7 @@ class Normalise(cst.CSTTransformer):
         # Sizes, unless it is one sequence or array.
         first = original.args[0].value
         kinds = self._kinds(first)
-        values = bool(kinds) and all(kind in ("tensor", "array", "list", "tuple") for kind in kinds)
+        values = bool(kinds) and all(kind in ("tensor", "ndarray", "list", "tuple") for kind in kinds)
         single = len(original.args) == 1 and (values or isinstance(first, (cst.Call, cst.List, cst.Tuple, cst.ListComp)))
         if not single or code(first).endswith((".size(0)", "len()")):
             return updated.with_changes(func=cst.parse_expression(f"{torch}.zeros"))

@@ -32,6 +32,10 @@ class SpellOutGlobals(Rule):
             return self._by_kind(original, updated)
         if not isinstance(original.func, cst.Name) or original.func.value != "globals" or original.args:
             return None
+        if self.context.at_host:
+            # A script has the same names, and settings that it lets a file change.
+            self.context.drop_holes(original)
+            return None
         if not self.context.repo.names_torch or "globals" in self.context.taken or not self._is_only_read():
             return None
         file = self.context.file
