@@ -23,6 +23,18 @@ ROWS: tuple[tuple[Any, Any, Any, str], ...] = (
     (lambda o: LR.StepLR(o, 5), lambda count: 0.1 * 0.1 ** (count // 6), None, "fail"),
     (lambda o: LR.MultiStepLR(o, [4, 9]), lambda count: 0.1 * 0.1 ** ((count >= 4) + (count >= 9)), None, "pass"),
     (lambda o: LR.MultiStepLR(o, [4, 9]), lambda count: 0.1 * 0.1 ** (count >= 4), None, "fail"),
+    (
+        lambda o: LR.ChainedScheduler([LR.ExponentialLR(o, 0.9), LR.StepLR(o, 4)]),
+        lambda count: 0.1 * 0.9**count * 0.1 ** (count // 4),
+        None,
+        "pass",
+    ),
+    (
+        lambda o: LR.SequentialLR(o, [LR.ConstantLR(o, 0.5, 10), LR.ExponentialLR(o, 0.9)], [5]),
+        lambda count: 0.05 if count < 5 else 0.1 * 0.9 ** (count - 5),
+        None,
+        "pass",
+    ),
     # Past its end, torch's cosine climbs again.
     (lambda o: LR.CosineAnnealingLR(o, 6), lambda count: 0.05 * (1 + jnp.cos(jnp.pi * count / 6)), None, "pass"),
     (lambda o: LR.CosineAnnealingLR(o, 6), optax.cosine_decay_schedule(0.1, 6), None, "fail"),

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from migrate_agent.tools.programs.judge.contract import Trace
+from migrate_agent.tools.programs.judge.jax_files import jax_files
 from migrate_agent.tools.programs.judge.jax_schedules import later_rates, watch_schedules
 from migrate_agent.tools.programs.judge.paired import PairedDraws
 from migrate_agent.tools.programs.judge.reach import reached, unreached
@@ -57,9 +58,11 @@ def run_candidate(arguments: Mapping[str, Any], inputs: Mapping[str, Path], outp
         watch.keep_last()
         schedules = later_rates(functions, arguments["schedules"], trace.steps)
         unrun = unreached(script.read_text(), lines) if arguments["lines"] else []
+    files = written(work, before)
     trace.write(
         output,
-        files=written(work, before),
+        files=files,
+        contents=jax_files(work, files),
         problems=watch.problems,
         compiled=watch.compiled,
         eager=watch.eager,

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from migrate_agent.tools.programs.judge.contract import numbers, plain
+from migrate_agent.tools.programs.judge.fingerprints import is_among
 from migrate_agent.tools.programs.judge.reach import ranges
 from migrate_agent.tools.types import Outcome, Verdict
 
@@ -272,6 +273,37 @@ def reach(originals: Sequence[Ran], candidates: Sequence[Ran]) -> Verdict:
     return verdict("behavioural", "reach", "unverified" if texts else "pass", "; ".join(texts), count, 0)
 
 
+def contents(pair: Pair) -> Verdict:
+    """Whether what the original's checkpoints hold is in the rewrite's: every tensor, its axes aside, and the numbers beside them."""
+    unread = []
+    for file, theirs in pair.original.trace["contents"].items():
+        ours = [row for row in pair.candidate.trace["contents"] if any(_stem(prefix) == _stem(file) for prefix in _prefixes(row["path"]))]
+        if theirs is None:
+            unread.append(file)
+            continue
+        tensors, numbers = [t for row in ours for t in row["tensors"]], [n for row in ours for n in row["numbers"]]
+        missing = [name for name, tensor in theirs["tensors"].items() if not is_among(tensor, tensors)]
+        missing += [name for name, number in theirs["numbers"].items() if not any(math.isclose(number, n, rel_tol=1e-7) for n in numbers)]
+        if missing and not _is_steady(pair, file, missing):
+            unread.append(file)
+        elif missing:
+            return verdict("numeric", "checkpoints", "fail", f"{file}: the rewrite's has no {', '.join(missing[:3])} of these values")
+    count = len(pair.original.trace["contents"]) - len(unread)
+    text = f"{count} files compared{f'; not compared: {sorted(unread)[0]}' if unread else ''}"
+    return verdict("numeric", "checkpoints", "unverified" if unread and not count else "pass", text if count or unread else "")
+
+
+def _is_steady(pair: Pair, file: str, names: Sequence[str]) -> bool:
+    """Whether the named values of a file are the same where the weights were moved by one rounding."""
+    one, other = pair.original.trace["contents"][file], pair.moved.trace["contents"].get(file)
+    if other is None:
+        return False
+    tensors = [name for name in names if name in one["tensors"]]
+    numbers = [name for name in names if name in one["numbers"]]
+    steady = all(name in other["tensors"] and is_among(one["tensors"][name], [other["tensors"][name]]) for name in tensors)
+    return steady and all(math.isclose(one["numbers"][name], other["numbers"].get(name, math.nan), rel_tol=1e-7) for name in numbers)
+
+
 RATES = 1e-7
 """Largest relative error of a rate after the run: schedules of optax count in int32 and round once more."""
 
@@ -310,5 +342,6 @@ EXACT: tuple[Callable[[Pair], Verdict], ...] = (
     parameters,
     printed_numbers,
     schedules,
+    contents,
 )
 NATIVE_CHECKS: tuple[Callable[[Pair, Pair], Verdict], ...] = (native_losses, compiled_once)

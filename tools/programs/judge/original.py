@@ -20,6 +20,7 @@ from migrate_agent.tools.programs.judge.module_frames import drawn_by_a_module
 from migrate_agent.tools.programs.judge.paired import PairedDraws
 from migrate_agent.tools.programs.judge.reach import reached, unreached
 from migrate_agent.tools.programs.judge.running import files_in, printing, program_folder, run_script, steady_clock, written
+from migrate_agent.tools.programs.judge.torch_files import torch_files
 from migrate_agent.tools.programs.judge.torch_schedules import later_rates, watch_schedulers
 
 STRUCT_STATE = 624
@@ -68,10 +69,12 @@ def run_original(arguments: Mapping[str, Any], inputs: Mapping[str, Path], outpu
         schedules = later_rates(schedulers)
         # A second run of the same lines, which follows them, is enough.
         unrun = unreached(script.read_text(), lines) if arguments["lines"] else []
+    files = written(work, before)
     trace.write(
         output,
         unrun=unrun,
-        files=written(work, before),
+        files=files,
+        contents=torch_files(work, files),
         optimizers=watch.rows,
         draws=watch.draws,
         roots=watch.root_names,

@@ -40,7 +40,9 @@ def later_rates(schedulers: list[Any]) -> list[dict[str, Any]]:
     inner = {id(part) for one in schedulers for part in getattr(one, "_schedulers", ())}
     rows = []
     for scheduler in schedulers:
-        count = int(getattr(scheduler, "last_epoch", 0) or 0)
+        # A chain has no count of its own.
+        first = getattr(scheduler, "_schedulers", (scheduler,))[0]
+        count = int(getattr(scheduler, "last_epoch", None) or first.last_epoch)
         counts = min(_length(scheduler, count), MOST_COUNTS) - count
         if id(scheduler) not in inner and counts > 0:
             metric = (BAD_METRIC if scheduler.mode == "min" else -BAD_METRIC) if hasattr(scheduler, "patience") else None

@@ -302,7 +302,7 @@ def _needed(before: Sequence[cst.CSTNode], core: Core, choose: Callable[[cst.CST
             continue
         if binds_alone(statement):
             needed -= names
-        if choose(statement) or (chosen and _is_constant(statement)):
+        if choose(statement) or (_is_constant(statement) and names & {name for one in chosen for name in bound(one)}):
             chosen.insert(0, statement)
             needed |= set(read(statement))
     return chosen

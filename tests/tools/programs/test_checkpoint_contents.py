@@ -1,0 +1,64 @@
+"""What checkpoints of both sides hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import torch
+from safetensors.numpy import save_file
+
+from migrate_agent.tools.programs.judge.compare import Pair, Ran, contents
+from migrate_agent.tools.programs.judge.jax_files import jax_files
+from migrate_agent.tools.programs.judge.torch_files import torch_files
+from migrate_agent.tools.programs.vendored.checkpoints import write_checkpoint
+
+WEIGHT = np.arange(6.0, dtype=np.float32).reshape(2, 3)
+MOMENT = np.full((2, 3), 0.25, np.float32)
+STATE = {"model": {"fc.weight": torch.from_numpy(WEIGHT)}, "optimizer": {"state": {0: {"exp_avg": torch.from_numpy(MOMENT)}}}, "epoch": 3}
+
+
+def _files(folder: Path) -> list[str]:
+    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+
+
+def _orbax(folder: Path, tree: Any) -> None:
+    write_checkpoint(tree, folder / "ckpt.pt")
+
+
+def _safetensors(folder: Path, tree: Any) -> None:
+    save_file({key: np.asarray(value) for key, value in tree.items()}, str(folder / "ckpt.safetensors"))
+
+
+WHOLE = {"model": jnp.asarray(WEIGHT.T), "moment": jnp.asarray(MOMENT.T), "epoch": 3}
+ROWS: tuple[tuple[Callable[[Path, Any], None], dict[str, Any], str], ...] = (
+    (_orbax, WHOLE, "pass"),
+    (_orbax, WHOLE | {"epoch": 4}, "fail"),
+    (_orbax, {key: value for key, value in WHOLE.items() if key != "moment"}, "fail"),
+    (_orbax, WHOLE | {"model": jnp.asarray(WEIGHT.T) * 1.001}, "fail"),
+    (_safetensors, {"weight": WEIGHT, "moment": MOMENT, "epoch": np.array([3])}, "pass"),
+    (_safetensors, {"weight": -WEIGHT, "moment": MOMENT, "epoch": np.array([3])}, "fail"),
+)
+
+
+@pytest.mark.parametrize(("write", "tree", "status"), ROWS)
+def test_what_checkpoints_hold(tmp_path: Path, write: Callable[[Path, Any], None], tree: dict[str, Any], status: str) -> None:
+    """Whatever their format, and however axes lie."""
+    for name in ("torch", "jax"):
+        (tmp_path / name).mkdir()
+    torch.save(STATE, tmp_path / "torch" / "ckpt.pt")
+    write(tmp_path / "jax", tree)
+    theirs = Ran({"contents": torch_files(tmp_path / "torch", ["ckpt.pt"])}, {})
+    ours = Ran({"contents": jax_files(tmp_path / "jax", _files(tmp_path / "jax"))}, {})
+    assert contents(Pair(theirs, theirs, ours)).status == status
+
+
+def test_a_file_that_cannot_be_read_is_not_compared() -> None:
+    """And says so: a whole module, whose class is gone."""
+    theirs = Ran({"contents": {"model.pt": None}}, {})
+    verdict = contents(Pair(theirs, theirs, Ran({"contents": []}, {})))
+    assert (verdict.status, verdict.detail) == ("unverified", "0 files compared; not compared: model.pt")
