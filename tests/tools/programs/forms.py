@@ -728,6 +728,5 @@ FORMS = {
     "fine_tuning": FINE_TUNING,
     "gradient_penalty": example("wgan_gp"),
     "two_optimizers_on_one_loss": example("seq2seq"),
-    "averaged_model": example("augment"),
     "two_views": example("simclr"),
 }

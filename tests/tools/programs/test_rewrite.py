@@ -94,7 +94,6 @@ PARTS = {
         "alpha = default_generator.rand(real.shape[0], 1)\n        d_loss = train_critic(critic, optimizer_D, generator, z, real, alpha)",
     ),
     "two_optimizers_on_one_loss": ('static_argnames=("use_teacher_forcing",),', "    loss = 0\n    _, decoder_hidden = encoder(source)"),
-    "averaged_model": ("swa_model = AveragedModel(model)", "swa_model.update_parameters(model)"),
     "two_views": ("x1 = x + 0.1 * default_generator.randn(*x.shape)",),
     "trainer": (
         "def train_step(model, optimizer, x, y, criterion, clip):",
