@@ -15,7 +15,7 @@ import numpy as np
 
 from migrate_agent.tools.programs.judge.contract import Trace
 from migrate_agent.tools.programs.judge.jax_files import jax_files
-from migrate_agent.tools.programs.judge.jax_schedules import later_rates, watch_schedules
+from migrate_agent.tools.programs.judge.jax_schedules import keep_schedulers, later_rates, watch_schedules
 from migrate_agent.tools.programs.judge.paired import PairedDraws
 from migrate_agent.tools.programs.judge.reach import reached, unreached
 from migrate_agent.tools.programs.judge.running import files_in, printing, program_folder, run_script, steady_clock, written
@@ -56,7 +56,7 @@ def run_candidate(arguments: Mapping[str, Any], inputs: Mapping[str, Path], outp
         barrier: Any = jax.effects_barrier
         barrier()
         watch.keep_last()
-        schedules = later_rates(functions, arguments["schedules"], trace.steps)
+        schedules = later_rates(functions, watch.schedulers, arguments["schedules"], trace.steps)
         unrun = unreached(script.read_text(), lines) if arguments["lines"] else []
     files = written(work, before)
     trace.write(
@@ -101,6 +101,7 @@ class _Watch:
         """Optimizers whose modules the program has read from a file before."""
         self._initialised = False
         self.models: list[Any] = []
+        self.schedulers: list[Any] = []
         self.problems: list[str] = []
         self.compiled: list[str] = []
         self.eager = 0
@@ -206,6 +207,9 @@ class _Watch:
         def __init__(optimizer: Any, model: Any, *args: Any, **kwargs: Any) -> None:
             number = len(self.models)
             self.paired.active = True
+            if not number:
+                # The program's modules are there by now, and its schedulers are not.
+                keep_schedulers(self.schedulers, Path.cwd())
             self.models.append(model)
             self._begin(number, model)
             construct(optimizer, model, *args, **kwargs)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import gc
 import importlib
 import inspect
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 
@@ -39,10 +40,31 @@ def _noting(own: Callable[..., Any], functions: list[Callable[[Any], Any]]) -> C
     return inject_hyperparams
 
 
-def later_rates(functions: Sequence[Callable[[Any], Any]], rows: Sequence[Mapping[str, Any]], steps: int) -> list[list[list[float]]]:
+def keep_schedulers(kept: list[Any], folder: Path) -> None:
+    """Let `kept` have every object that is stepped as torch's schedulers are, of classes in modules below `folder`: a function that ends would
+    take them along."""
+    modules = [module for module in list(sys.modules.values()) if str(getattr(module, "__file__", None) or "").startswith(str(folder))]
+    for cls in {
+        id(one): one for module in modules for one in vars(module).values() if isinstance(one, type) and _is_scheduler(one)
+    }.values():
+        setattr(cls, "__init__", _keeping(vars(cls).get("__init__", cls.__init__), kept))  # noqa: B010
+
+
+def _keeping(own: Callable[..., None], kept: list[Any]) -> Callable[..., None]:
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+        own(self, *args, **kwargs)
+        if all(one is not self for one in kept):
+            kept.append(self)
+
+    return __init__
+
+
+def later_rates(
+    functions: Sequence[Callable[[Any], Any]], objects: Sequence[Any], rows: Sequence[Mapping[str, Any]], steps: int
+) -> list[list[list[float]]]:
     """Of each scheduler of the original (`rows`: its count at the end, how many rates it has from there on, its metric) the rates that the
     schedules of this program give there, one list a schedule. `steps` are the optimizer steps of the run."""
-    return [[*_of_objects(row), *_of_functions(functions, row, steps)] for row in rows]
+    return [[*_of_objects(objects, row), *_of_functions(functions, row, steps)] for row in rows]
 
 
 def _of_functions(functions: Sequence[Callable[[Any], Any]], row: Mapping[str, Any], steps: int) -> Iterator[list[float]]:
@@ -53,9 +75,9 @@ def _of_functions(functions: Sequence[Callable[[Any], Any]], row: Mapping[str, A
             yield [abs(float(function(count * stride))) for count in range(row["count"] + 1, row["count"] + row["rates"] + 1)]
 
 
-def _of_objects(row: Mapping[str, Any]) -> Iterator[list[float]]:
+def _of_objects(objects: Sequence[Any], row: Mapping[str, Any]) -> Iterator[list[float]]:
     """The rates of objects that are stepped as torch's schedulers are, from a copy of where the run left them."""
-    for one in [thing for thing in gc.get_objects() if _is_scheduler(thing) and thing.last_epoch == row["count"]]:
+    for one in [thing for thing in objects if thing.last_epoch == row["count"]]:
         takes_metric = "metrics" in inspect.signature(one.step).parameters
         if takes_metric == (row["metric"] is not None):
             before = one.state_dict()
@@ -63,11 +85,8 @@ def _of_objects(row: Mapping[str, Any]) -> Iterator[list[float]]:
             one.load_state_dict(before)
 
 
-def _is_scheduler(thing: Any) -> bool:
-    # Of the type alone: some libraries warn of any look at an attribute.
-    cls = type(thing)
-    methods = all(hasattr(cls, name) for name in ("step", "get_last_lr", "state_dict", "load_state_dict"))
-    return methods and not issubclass(cls, type) and isinstance(vars(thing).get("last_epoch"), int)
+def _is_scheduler(cls: type) -> bool:
+    return all(hasattr(cls, name) for name in ("step", "get_last_lr", "state_dict", "load_state_dict"))
 
 
 def _stepped(scheduler: Any, metric: float | None) -> float:
