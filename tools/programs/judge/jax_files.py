@@ -44,13 +44,12 @@ def _read(path: Path) -> tuple[list[Any], list[float]]:
 
 def _orbax(folder: Path) -> list[Any]:
     import jax
+    import jax.numpy as jnp
     import orbax.checkpoint as ocp
 
     with ocp.StandardCheckpointer() as checkpointer:
         tree = checkpointer.restore(folder.absolute())
-    leaves = [
-        leaf for leaf in jax.tree.leaves(tree) if hasattr(leaf, "dtype") and not jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.extended)
-    ]
+    leaves = [leaf for leaf in jax.tree.leaves(tree) if hasattr(leaf, "dtype") and not jnp.issubdtype(leaf.dtype, jax.dtypes.extended)]
     return [np.asarray(leaf) for leaf in leaves]
 
 
