@@ -44,10 +44,9 @@ def keep_schedulers(kept: list[Any], folder: Path) -> None:
     """Let `kept` have every object that is stepped as torch's schedulers are, of classes in modules below `folder`: a function that ends would
     take them along."""
     modules = [module for module in list(sys.modules.values()) if str(getattr(module, "__file__", None) or "").startswith(str(folder))]
-    for cls in {
-        id(one): one for module in modules for one in vars(module).values() if isinstance(one, type) and _is_scheduler(one)
-    }.values():
-        setattr(cls, "__init__", _keeping(vars(cls).get("__init__", cls.__init__), kept))  # noqa: B010
+    classes: list[Any] = [one for module in modules for one in vars(module).values() if isinstance(one, type) and _is_scheduler(one)]
+    for cls in {id(one): one for one in classes}.values():
+        cls.__init__ = _keeping(cls.__init__, kept)
 
 
 def _keeping(own: Callable[..., None], kept: list[Any]) -> Callable[..., None]:
