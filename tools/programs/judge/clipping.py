@@ -42,14 +42,14 @@ class Clipping:
 
 def clipping_runs(plain: Ran, run: Callable[[float], tuple[Ran, Ran] | None]) -> Clipping:
     """The runs that it takes for each bound to matter. `run` gives two runs with scaled gradients, or `None` where the program does not run so."""
-    made: list[Scaled] = []
+    runs: list[Scaled] = []
     for _ in range(MOST_RUNS):
-        scale = next(_scales([plain, *(one.original for one in made)]), None)
+        scale = next(_scales([plain, *(one.original for one in runs)]), None)
         pair = run(scale) if scale is not None else None
         if scale is None or pair is None:
             break
-        made.append(Scaled(scale, *pair))
-    return Clipping(tuple(made), tuple(idle_sites([plain, *(one.original for one in made)])))
+        runs.append(Scaled(scale, *pair))
+    return Clipping(tuple(runs), tuple(idle_sites([plain, *(one.original for one in runs)])))
 
 
 def _scales(runs: Sequence[Ran]) -> Iterator[float]:

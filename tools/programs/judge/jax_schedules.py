@@ -40,20 +40,20 @@ def _noting(own: Callable[..., Any], functions: list[Callable[[Any], Any]]) -> C
     return inject_hyperparams
 
 
-def keep_schedulers(kept: list[Any], folder: Path) -> None:
-    """Let `kept` have every object that is stepped as torch's schedulers are, of classes in modules below `folder`: a function that ends would
+def keep_schedulers(schedulers: list[Any], folder: Path) -> None:
+    """Let `schedulers` have every object that is stepped as torch's schedulers are, of classes in modules below `folder`: a function that ends would
     take them along."""
     modules = [module for module in list(sys.modules.values()) if str(getattr(module, "__file__", None) or "").startswith(str(folder))]
     classes: list[Any] = [one for module in modules for one in vars(module).values() if isinstance(one, type) and _is_scheduler(one)]
     for cls in {id(one): one for one in classes}.values():
-        cls.__init__ = _keeping(cls.__init__, kept)
+        cls.__init__ = _keeping(cls.__init__, schedulers)
 
 
-def _keeping(own: Callable[..., None], kept: list[Any]) -> Callable[..., None]:
+def _keeping(own: Callable[..., None], schedulers: list[Any]) -> Callable[..., None]:
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
         own(self, *args, **kwargs)
-        if all(one is not self for one in kept):
-            kept.append(self)
+        if all(one is not self for one in schedulers):
+            schedulers.append(self)
 
     return __init__
 

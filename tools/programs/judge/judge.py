@@ -114,8 +114,8 @@ class Judge:
     def _scaled(self, root: Path, scale: float) -> tuple[Ran, Ran] | None:
         """The original with all gradients multiplied; `None` where it does not run so."""
         self.tell(f"running the original with gradients times {scale:.3g}")
-        further = self._try(root, Variant(scale=scale))
-        return (further.original, further.moved) if further is not None else None
+        trial = self._try(root, Variant(scale=scale))
+        return (trial.original, trial.moved) if trial is not None else None
 
     def _try(self, root: Path, variant: Variant) -> Further | None:
         """A variant of the original, or `None` where it does not run so."""
@@ -129,18 +129,18 @@ class Judge:
         text, lines = (root / self.program.source).read_text(), set(self.native.trace["unrun"])
         for switch in guarding_switches(text, sorted(lines), self.program.command)[:MOST_SWITCHES]:
             self.tell(f"running the original with {switch}")
-            tried = self._useful(self._try(root, Variant(switch)), lines)
-            if tried is None and self._try(root, self.ended) is not None:
+            trial = self._useful(self._try(root, Variant(switch)), lines)
+            if trial is None and self._try(root, self.ended) is not None:
                 # What goes on from files needs some, and something left to do.
-                tried = self._useful(self._try(root, Variant(switch, after=True)), lines)
-            if tried is not None:
-                lines &= set(tried.original.trace["unrun"])
-                yield tried
+                trial = self._useful(self._try(root, Variant(switch, after=True)), lines)
+            if trial is not None:
+                lines &= set(trial.original.trace["unrun"])
+                yield trial
 
-    def _useful(self, tried: Further | None, lines: set[int]) -> Further | None:
+    def _useful(self, trial: Further | None, lines: set[int]) -> Further | None:
         """A variant that trains, and that reaches some of these lines."""
-        useful = tried is not None and tried.original.trace["steps"] and not lines <= set(tried.original.trace["unrun"])
-        return tried if useful else None
+        useful = trial is not None and trial.original.trace["steps"] and not lines <= set(trial.original.trace["unrun"])
+        return trial if useful else None
 
     @property
     def ended(self) -> Variant:

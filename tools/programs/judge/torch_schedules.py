@@ -57,11 +57,11 @@ def _length(scheduler: Any, count: int) -> int:
         return count + 2 * (int(scheduler.patience) + int(scheduler.cooldown) + 2)
     parts = getattr(scheduler, "_schedulers", ())
     milestones = getattr(scheduler, "milestones", None) or getattr(scheduler, "_milestones", None) or ()
-    known = [*(getattr(scheduler, name) for name in LENGTHS if getattr(scheduler, name, None)), *milestones]
-    known += [max(milestones, default=0) + _length(part, 0) // 2 for part in parts]
-    if not known:
+    lengths = [*(getattr(scheduler, name) for name in LENGTHS if getattr(scheduler, name, None)), *milestones]
+    lengths += [max(milestones, default=0) + _length(part, 0) // 2 for part in parts]
+    if not lengths:
         return UNKNOWN * max(count, 1) if hasattr(scheduler, "lr_lambdas") else 0
-    return 2 * int(max(known)) if count <= max(known) else 0
+    return 2 * int(max(lengths)) if count <= max(lengths) else 0
 
 
 def _rates(scheduler: Any, counts: int, metric: float | None) -> list[float]:

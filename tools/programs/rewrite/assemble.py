@@ -80,8 +80,8 @@ def rewrite_program(
 
 def _hole(module: cst.Module, source: str, error: NotUnderstoodError) -> Hole:
     positions = MetadataWrapper(module, unsafe_skip_copy=True).resolve(PositionProvider)
-    place = positions.get(error.node) if error.node is not None else None
-    span = Span(place.start.line, place.start.column, place.end.line, place.end.column) if place else Span(1, 0, 1, 0)
+    position = positions.get(error.node) if error.node is not None else None
+    span = Span(position.start.line, position.start.column, position.end.line, position.end.column) if position else Span(1, 0, 1, 0)
     return Hole(source, span, "training-step", error.reason, code(error.node).strip() if error.node is not None else "")
 
 
@@ -99,11 +99,11 @@ def _normalised(
     new = module.visit(normalise)
     assert isinstance(new, cst.Module)
     facts, plain = _moved(new, normalise.origin, positions, observed), cst.parse_module(new.code)
-    places = MetadataWrapper(plain, unsafe_skip_copy=True).resolve(PositionProvider)
+    spans = MetadataWrapper(plain, unsafe_skip_copy=True).resolve(PositionProvider)
     drawn = DrawnArguments(plain, Imports(plain.code))
     last = plain.visit(drawn)
     assert isinstance(last, cst.Module)
-    return cst.parse_module(last.code), _moved(last, drawn.origin, places, facts), list(dict.fromkeys(normalise.notes))
+    return cst.parse_module(last.code), _moved(last, drawn.origin, spans, facts), list(dict.fromkeys(normalise.notes))
 
 
 def _intermediate(module: cst.Module, text: str, observed: Mapping[Span, Observed]) -> _Intermediate:
@@ -165,18 +165,18 @@ def _optimizers(kinds: Mapping[str, frozenset[str]]) -> list[str]:
     return [name for name, some in kinds.items() if some and all(of_torch.match(kind) for kind in some)]
 
 
-def _span(place: object) -> Span:
-    start, end = place.start, place.end  # type: ignore[attr-defined]
+def _span(position: object) -> Span:
+    start, end = position.start, position.end  # type: ignore[attr-defined]
     return Span(start.line, start.column, end.line, end.column)
 
 
 def _modules(positions: Mapping[cst.CSTNode, object], observed: Mapping[Span, Observed]) -> frozenset[str]:
     """Names that were seen to hold modules, other than losses of torch, which have no parameters."""
     names = set()
-    for node, place in positions.items():
+    for node, position in positions.items():
         if not (name := name_of(node)):
             continue
-        fact = observed.get(_span(place))
+        fact = observed.get(_span(position))
         if (
             fact is not None
             and fact.kinds
@@ -189,9 +189,9 @@ def _modules(positions: Mapping[cst.CSTNode, object], observed: Mapping[Span, Ob
 def _kinds(positions: Mapping[cst.CSTNode, object], observed: Mapping[Span, Observed]) -> dict[str, frozenset[str]]:
     """Name, with attributes or without → what it was seen to hold, anywhere in the file."""
     kinds: dict[str, frozenset[str]] = {}
-    for node, place in positions.items():
+    for node, position in positions.items():
         name = chain_of(node) if isinstance(node, (cst.Name, cst.Attribute)) else ""
-        fact = observed.get(_span(place)) if name else None
+        fact = observed.get(_span(position)) if name else None
         if fact is not None:
             kinds[name] = kinds.get(name, frozenset()).union(fact.kinds)
     return kinds
@@ -199,14 +199,14 @@ def _kinds(positions: Mapping[cst.CSTNode, object], observed: Mapping[Span, Obse
 
 def _devices(positions: Mapping[cst.CSTNode, object], observed: Mapping[Span, Observed]) -> frozenset[cst.CSTNode]:
     """Names that were seen to hold devices."""
-    facts = {node: observed.get(_span(place)) for node, place in positions.items() if isinstance(node, (cst.Name, cst.Attribute))}
+    facts = {node: observed.get(_span(position)) for node, position in positions.items() if isinstance(node, (cst.Name, cst.Attribute))}
     return frozenset(node for node, fact in facts.items() if fact is not None and tuple(fact.kinds) == ("device",))
 
 
 def _holders(positions: Mapping[cst.CSTNode, object], observed: Mapping[Span, Observed]) -> frozenset[cst.CSTNode]:
     """Names that were seen to hold modules or optimizers, which have a state."""
     prefixes = ("module:", "object:torch.optim.")
-    facts = {node: observed.get(_span(place)) for node, place in positions.items() if isinstance(node, (cst.Name, cst.Attribute))}
+    facts = {node: observed.get(_span(position)) for node, position in positions.items() if isinstance(node, (cst.Name, cst.Attribute))}
     return frozenset(n for n, fact in facts.items() if fact is not None and fact.kinds and all(k.startswith(prefixes) for k in fact.kinds))
 
 
@@ -229,13 +229,13 @@ def _moved(
     new: cst.Module, origin: Mapping[cst.CSTNode, cst.CSTNode], positions: Mapping[cst.CSTNode, object], observed: Mapping[Span, Observed]
 ) -> dict[Span, Observed]:
     """What was observed, by where the expressions stand now."""
-    places = MetadataWrapper(new, unsafe_skip_copy=True).resolve(PositionProvider)
+    spans = MetadataWrapper(new, unsafe_skip_copy=True).resolve(PositionProvider)
     facts: dict[Span, Observed] = {}
     for node, old in origin.items():
-        if node in places and old in positions and isinstance(node, cst.BaseExpression):
+        if node in spans and old in positions and isinstance(node, cst.BaseExpression):
             fact = observed.get(_span(positions[old]))
             if fact is not None:
-                facts[_span(places[node])] = fact
+                facts[_span(spans[node])] = fact
     return facts
 
 

@@ -159,7 +159,7 @@ def find_cores(
         _sort(core, imports, _region(cores, number))
         _refuse_conflicts(core)
     if len(cores) > 1 or len(backwards) > 1:
-        _refuse_foreign_gradients(cores, {s: place for place, s in enumerate(_in_order(module))})
+        _refuse_foreign_gradients(cores, {s: order for order, s in enumerate(_in_order(module))})
     return cores, min((around[core.backwards[0]] for core in cores), key=len)
 
 
@@ -187,8 +187,8 @@ def _pair(module: cst.Module, backwards: list[Loops], steps: list[Loops], owners
                 pending = []
         if pending:
             raise NotUnderstoodError("no optimizer steps after this backward() in its block", pending[-1])
-    place = {statement: number for number, statement in enumerate(_in_order(module))}
-    return sorted(cores, key=lambda core: place[core.backwards[0]])
+    order = {statement: number for number, statement in enumerate(_in_order(module))}
+    return sorted(cores, key=lambda core: order[core.backwards[0]])
 
 
 def is_clip(statement: cst.CSTNode, imports: Imports) -> bool:
@@ -467,14 +467,14 @@ def _in_order(block: cst.CSTNode) -> Iterator[cst.CSTNode]:
             yield from _in_order(inner)
 
 
-def _refuse_foreign_gradients(cores: Sequence[Core], place: Mapping[cst.CSTNode, int]) -> None:
+def _refuse_foreign_gradients(cores: Sequence[Core], order: Mapping[cst.CSTNode, int]) -> None:
     """Refuse steps whose parameters may have gradients of another step's loss: torch adds them up until something sets them to zero."""
     for number, core in enumerate(cores):
-        first = place[core.backwards[0]]
+        first = order[core.backwards[0]]
         earlier = [other for other in cores[:number] if set(core.owners) & set(other.models)]
-        after = max((place[b] for other in earlier for b in other.backwards), default=-1)
+        after = max((order[b] for other in earlier for b in other.backwards), default=-1)
         for pair in zip(core.optimizers, core.owners, strict=True):
-            if not any(after < place[zero] < first and name_of(method_of(zero)[0]) in pair for zero in core.zeros):
+            if not any(after < order[zero] < first and name_of(method_of(zero)[0]) in pair for zero in core.zeros):
                 raise NotUnderstoodError(
                     "gradients are not set to zero between another loss's backward() and that of this one", core.backwards[0]
                 )

@@ -95,8 +95,8 @@ def _needs_later(module: cst.Module, construction: cst.Call, scheduler: Schedule
         return False
     own = {part.statement for part in scheduler.parts}
     between = [line for line in lines[start + 1 : lines.index(scheduler.statement)] if line not in own]
-    made = {name for line in between for name in bound(line)}
-    if not made & {name for one in (scheduler, *scheduler.parts) for name in read(one.call)}:
+    names = {name for line in between for name in bound(line)}
+    if not names & {name for one in (scheduler, *scheduler.parts) for name in read(one.call)}:
         return False
     if any(scheduler.optimizer in read(line) for line in between):
         raise NotUnderstoodError("an optimizer is used before the names that its schedule needs are bound", scheduler.statement)
@@ -104,7 +104,7 @@ def _needs_later(module: cst.Module, construction: cst.Call, scheduler: Schedule
 
 
 def _parts(
-    dotted: str, call: cst.Call, known: Mapping[str, SchedulerCall], lines: Sequence[cst.SimpleStatementLine]
+    dotted: str, call: cst.Call, schedulers: Mapping[str, SchedulerCall], lines: Sequence[cst.SimpleStatementLine]
 ) -> tuple[SchedulerCall, ...]:
     """The schedulers that a scheduler is made of, each of which the program names for that alone. Raises `NotUnderstoodError`."""
     if dotted not in COMPOSED:
@@ -113,10 +113,10 @@ def _parts(
     plain = [a.value for a in call.args if a.keyword is None]
     listed = next(iter([*named, *plain[COMPOSED[dotted] : COMPOSED[dotted] + 1]]), None)
     names = [code(e.value) for e in listed.elements] if isinstance(listed, cst.List) else []
-    alone = [name for name in names if name in known and sum(name in read(line) for line in lines) == 1]
-    if not names or alone != names or len({known[name].optimizer for name in names}) != 1:
+    alone = [name for name in names if name in schedulers and sum(name in read(line) for line in lines) == 1]
+    if not names or alone != names or len({schedulers[name].optimizer for name in names}) != 1:
         raise NotUnderstoodError("a scheduler that is made of others has no rule in this form", call)
-    return tuple(known[name] for name in names)
+    return tuple(schedulers[name] for name in names)
 
 
 def _updates(module: cst.Module, core: Core) -> tuple[cst.CSTNode, cst.CSTNode | None]:
@@ -259,13 +259,13 @@ def first_rate(node: cst.CSTNode) -> str:
 
 def _assigned(module: cst.Module, name: str) -> tuple[cst.CSTNode, cst.BaseExpression] | None:
     """The only assignment of a name, and its value."""
-    found = []
+    rows = []
     for block, _ in blocks(module):
         for statement in body(block):
             small = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) and len(statement.body) == 1 else None
             if isinstance(small, cst.Assign) and len(small.targets) == 1 and code(small.targets[0].target) == name:
-                found.append((statement, small.value))
-    return found[0] if len(found) == 1 else None
+                rows.append((statement, small.value))
+    return rows[0] if len(rows) == 1 else None
 
 
 def _groups(module: cst.Module, argument: cst.BaseExpression, inject: bool) -> OptimizerCall | None:

@@ -57,8 +57,8 @@ def inlined(call: str, receiver: str, method: str, sources: Sequence[str], recor
     named = [f"{k.arg}={_text(k.value, values)}" for k in construction.call.keywords if k.arg is not None and k.arg != "params"]
     text = f"{torch}.optim.{construction.dotted}([{', '.join(groups)}], {', '.join(named)})"
     # What the method computes by itself is not known at the call.
-    known = {receiver.partition(".")[0], torch, "p", "n", "set", *(name for value in values.values() for name in _names(value))}
-    return text if set(_names(ast.parse(text, mode="eval"))) <= known else ""
+    visible = {receiver.partition(".")[0], torch, "p", "n", "set", *(name for value in values.values() for name in _names(value))}
+    return text if set(_names(ast.parse(text, mode="eval"))) <= visible else ""
 
 
 def _constructions(text: str, method: str) -> Iterator[_Construction]:
