@@ -44,7 +44,7 @@ def test_corpus_covers_its_families(kind: corpus.Kind) -> None:
 
 
 def test_cases_are_well_formed() -> None:
-    helpers = set(vendoring.symbols())
+    helpers = {*vendoring.symbols(), *vendoring.of_programs()}
     for case in CASES.values():
         assert case.title.endswith((".", "?", "!")), case.id
         assert case.original in ORIGINALS, case.id
