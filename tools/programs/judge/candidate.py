@@ -379,6 +379,9 @@ class _Watch:
         """Keep the parameters that the run ended with."""
         from migrate_agent.tools.weights import state_dict
 
+        if self.trace.done:
+            # A step that is ended from within has given its arrays' memory over, and no new ones came of it.
+            return
         for number, model in enumerate(self.models):
             self.trace.store(f"end/{number}", state_dict(model))
         for number, arrays in self._latest.items():

@@ -238,8 +238,8 @@ class _Watch:
         trace.end_step()
 
     def keep_last(self) -> None:
-        """Keep the parameters that the run ended with."""
-        for number, root in enumerate(self.roots):
+        """Keep the parameters that the run ended with; those of the last step are kept where it was ended early."""
+        for number, root in enumerate(self.roots if not self.trace.done else ()):
             if root is not None:
                 self.trace.store(f"end/{number}", _arrays(root))
 

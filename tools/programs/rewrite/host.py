@@ -8,6 +8,7 @@ from typing import Any
 
 import libcst as cst
 
+from migrate_agent.tools.programs.rewrite.checkpoint_paths import asks_existence, checkpoint_paths
 from migrate_agent.tools.programs.rewrite.core import Core, NotUnderstoodError, body, is_optimizer
 from migrate_agent.tools.programs.rewrite.functions import (
     Step,
@@ -98,12 +99,17 @@ class RewriteHost(cst.CSTTransformer):
         self.result_of: dict[cst.CSTNode, list[cst.BaseStatement]] = {}
         self._kept = 0
         self._plain: set[str] = set()
+        self._checkpoints: frozenset[str] = frozenset()
         self._rate_targets: set[cst.CSTNode] = set()
         self._losses: dict[cst.CSTNode, cst.BaseExpression] = {}
         self._used: set[cst.CSTNode] = set()
         """Statements that stand in a function of a step."""
 
     # -- walking ------------------------------------------------------------------------------------------------------
+    def visit_Module(self, node: cst.Module) -> None:
+        """Note the paths of checkpoints."""
+        self._checkpoints = checkpoint_paths(node, self.imports)
+
     def on_visit(self, node: cst.CSTNode) -> bool:
         """Count how deep the walk is in code that is traced."""
         if self._stays(node):
@@ -524,6 +530,8 @@ class RewriteHost(cst.CSTTransformer):
             self.helpers.add(name)
             kept = [a for a in updated_node.args if a.keyword is None or a.keyword.value in ("obj", "f")]
             return updated_node.with_changes(func=cst.Name(name), args=_positional(kept))
+        if (asked := asks_existence(original_node, updated_node, dotted, self._checkpoints)) is not None:
+            return asked
         if (state := self._state(original_node, updated_node)) is not None:
             return state
         if dotted == "torch.accelerator.current_accelerator":
