@@ -59,6 +59,8 @@ def test_what_checkpoints_hold(tmp_path: Path, write: Callable[[Path, Any], None
 
 def test_a_file_that_cannot_be_read_is_not_compared() -> None:
     """And says so: a whole module, whose class is gone."""
-    theirs = Ran({"contents": {"model.pt": None}}, {})
-    verdict = contents(Pair(theirs, theirs, Ran({"contents": []}, {})))
-    assert (verdict.status, verdict.detail) == ("unverified", "0 files compared; not compared: model.pt")
+    empty: dict[str, Any] = {"tensors": {}, "numbers": {}}
+    for files, count in (({"model.pt": None}, 0), ({"model.pt": None, "state.pt": empty}, 1)):
+        theirs = Ran({"contents": files}, {})
+        verdict = contents(Pair(theirs, theirs, Ran({"contents": []}, {})))
+        assert (verdict.status, verdict.detail) == ("unverified", f"{count} files compared; not compared: model.pt")

@@ -195,8 +195,7 @@ class _Watch:
         import jax
 
         if isinstance(loss, jax.core.Tracer):
-            leaves = [(leaf.shape, str(leaf.dtype)) if hasattr(leaf, "dtype") else repr(leaf) for leaf in jax.tree.leaves(args)]
-            self.compiled.append(name + str(leaves))
+            self.compiled.append(name + str([compiled_for(leaf) for leaf in jax.tree.leaves(args)]))
         else:
             self.eager += 1
         jax.debug.callback(lambda value: self.trace.add("backward", loss=float(value)), loss, ordered=True)
@@ -409,6 +408,14 @@ def _parameter_names(model: Any) -> dict[str, tuple[str, Any]]:
     paths = {".".join(map(str, path)): variable for path, variable in nnx.iter_graph(model) if isinstance(variable, nnx.Param)}
     known = {_path(path) for path, _ in jax.tree_util.tree_leaves_with_path(nnx.state(model, nnx.Param))}
     return {path: of_variable[id(variable)] for path, variable in paths.items() if path in known and id(variable) in of_variable}
+
+
+def compiled_for(leaf: Any) -> str:
+    """What a program of its own is right for: another shape or dtype, and another switch or word. A plain number that changes with the steps is an
+    argument that should not be static."""
+    if hasattr(leaf, "dtype"):
+        return f"{leaf.dtype}{leaf.shape}"
+    return repr(leaf) if isinstance(leaf, (bool, str)) else type(leaf).__name__
 
 
 def _first_other(model: Any, state: Mapping[str, Any]) -> str:

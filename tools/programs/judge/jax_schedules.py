@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from migrate_agent.tools.programs.judge.running import noting
+
 
 def watch_schedules() -> list[Callable[[Any], Any]]:
     """A list that gets the functions of the count by which transforms of optax scale their updates, and those of injected rates."""
@@ -22,11 +24,11 @@ def watch_schedules() -> list[Callable[[Any], Any]]:
 
     transform.scale_by_schedule = scale_by_schedule
     namespace: Any = importlib.import_module("optax")
-    namespace.inject_hyperparams = _noting(namespace.inject_hyperparams, functions)
+    namespace.inject_hyperparams = _noting_rate(namespace.inject_hyperparams, functions)
     return functions
 
 
-def _noting(own: Callable[..., Any], functions: list[Callable[[Any], Any]]) -> Callable[..., Any]:
+def _noting_rate(own: Callable[..., Any], functions: list[Callable[[Any], Any]]) -> Callable[..., Any]:
     def inject_hyperparams(*args: Any, **kwargs: Any) -> Callable[..., Any]:
         construct = own(*args, **kwargs)
 
@@ -46,16 +48,7 @@ def keep_schedulers(schedulers: list[Any], folder: Path) -> None:
     modules = [module for module in list(sys.modules.values()) if str(getattr(module, "__file__", None) or "").startswith(str(folder))]
     classes: list[Any] = [one for module in modules for one in vars(module).values() if isinstance(one, type) and _is_scheduler(one)]
     for cls in {id(one): one for one in classes}.values():
-        cls.__init__ = _keeping(cls.__init__, schedulers)
-
-
-def _keeping(own: Callable[..., None], schedulers: list[Any]) -> Callable[..., None]:
-    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
-        own(self, *args, **kwargs)
-        if all(one is not self for one in schedulers):
-            schedulers.append(self)
-
-    return __init__
+        cls.__init__ = noting(cls.__init__, schedulers)
 
 
 def later_rates(

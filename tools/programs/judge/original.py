@@ -172,7 +172,8 @@ class _Watch:
             largest = max((float(p.grad.abs().max()) for p in listed if p.grad is not None and p.grad.numel()), default=0.0)
             norm = own(listed, bound, *args, **kwargs)
             size = largest if norm is None else float(norm)
-            self.trace.add("clip", site=caller(), ratio=size / float(bound) if float(bound) else None)
+            # A bound without end only asks for the norm.
+            self.trace.add("clip", site=caller(), ratio=size / float(bound) if float(bound) and np.isfinite(float(bound)) else None)
             return norm
 
         def watched(parameters: Any, *args: Any, **kwargs: Any) -> Any:

@@ -84,6 +84,17 @@ def _ticking(clock: Callable[[], float], work: str) -> Callable[[], float]:
     return look
 
 
+def noting(own: Callable[..., None], objects: list[Any]) -> Callable[..., None]:
+    """A constructor that is `own`, and appends what it constructs, once, to `objects`."""
+
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+        own(self, *args, **kwargs)
+        if all(one is not self for one in objects):
+            objects.append(self)
+
+    return __init__
+
+
 def run_script(script: Path, trace: Trace) -> None:
     """Run a script as `python FILE` does. Leaving with status 0 is an ordinary end; raises `RuntimeError` for another status."""
     try:

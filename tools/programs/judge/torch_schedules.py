@@ -6,6 +6,8 @@ import importlib
 import warnings
 from typing import Any
 
+from migrate_agent.tools.programs.judge.running import noting
+
 LENGTHS = ("total_steps", "total_size", "total_iters", "T_max", "T_0", "step_size")
 """Attributes of schedulers that say after how many counts a rate changes its course."""
 MOST_COUNTS = 5_000
@@ -19,17 +21,8 @@ def watch_schedulers() -> list[Any]:
     module: Any = importlib.import_module("torch.optim.lr_scheduler")
     schedulers: list[Any] = []
     for cls in {module.LRScheduler, module.ReduceLROnPlateau, module.SequentialLR, module.ChainedScheduler}:
-        cls.__init__ = _noting(cls.__init__, schedulers)
+        cls.__init__ = noting(cls.__init__, schedulers)
     return schedulers
-
-
-def _noting(own: Any, schedulers: list[Any]) -> Any:
-    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
-        own(self, *args, **kwargs)
-        if all(one is not self for one in schedulers):
-            schedulers.append(self)
-
-    return __init__
 
 
 def later_rates(schedulers: list[Any]) -> list[dict[str, Any]]:

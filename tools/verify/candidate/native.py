@@ -66,9 +66,9 @@ def _must(session: Session, result: dict[str, Any], constructed: Sequence[int], 
 
 def _optional(session: Session, result: dict[str, Any], counts: dict[str, int]) -> None:
     """Run the other scenarios of a large unit while the budget lasts; `result["left"]` names those that were left out."""
-    calls = _first_calls(session)
-    if calls is session.requests:
+    if not session.large:
         return
+    calls = _first_calls(session)
     deadline, result["left"] = session.deadline(NATIVE_SHARE), []
     for call in in_order([item for item in session.requests if item.native and item not in calls], ()):
         if deadline.passed:

@@ -21,19 +21,28 @@ def moves_device(node: ast.AST) -> bool:
 
 
 def asks_processes(tree: ast.Module, nodes: Sequence[ast.stmt]) -> bool:
-    """Whether statements do nothing but give the answer of torch's process group, or a number where there is none.
+    """Whether a statement does nothing but give the answer of torch's process group, or, in a function that gives it, a number where there is none.
 
-    `return dist.get_world_size()`; `return 1` below `if not dist.is_initialized():`. One program drives all devices in JAX, so that a port knows
-    the answer. What processes send each other (`dist.all_reduce(x)`) is no question.
+    `return dist.get_world_size()`, and `return 1` below `if not dist.is_initialized():` before it. One program drives all devices in JAX, so that a
+    port knows the answer. What processes send each other (`dist.all_reduce(x)`) is no question, and a number that is used elsewhere is no answer.
     """
     if len(nodes) != 1 or not isinstance(nodes[0], (ast.Return, ast.Assign)) or nodes[0].value is None:
         return False
     imported = bindings(tree)
-    if isinstance(nodes[0].value, ast.Constant):
-        return any(
-            _asks_availability(node.test, imported) for node in ast.walk(tree) if isinstance(node, ast.If) and node.body == list(nodes)
-        )
-    return isinstance(nodes[0].value, ast.Call) and _QUERY.fullmatch(_full_name(nodes[0].value, imported)) is not None
+    if isinstance(nodes[0], ast.Return) and isinstance(nodes[0].value, ast.Constant):
+        return any(_answers_instead(function, nodes, imported) for function in ast.walk(tree) if isinstance(function, ast.FunctionDef))
+    return _is_query(nodes[0].value, imported)
+
+
+def _answers_instead(function: ast.FunctionDef, nodes: Sequence[ast.stmt], imported: Mapping[str, str]) -> bool:
+    """Whether a function has these statements where there is no process group, and gives the group's answer otherwise."""
+    inside = list(ast.walk(function))
+    absent = any(isinstance(node, ast.If) and node.body == list(nodes) and _asks_availability(node.test, imported) for node in inside)
+    return absent and any(isinstance(node, ast.Return) and node.value is not None and _is_query(node.value, imported) for node in inside)
+
+
+def _is_query(value: ast.expr, imported: Mapping[str, str]) -> bool:
+    return isinstance(value, ast.Call) and _QUERY.fullmatch(_full_name(value, imported)) is not None
 
 
 def _asks_availability(test: ast.expr, imported: Mapping[str, str]) -> bool:

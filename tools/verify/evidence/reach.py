@@ -185,7 +185,8 @@ class Reaching:
         places = self._places_left
         for (path, owner), has in self._of_bases.items():
             # What no call asks for need not be there: it stands for nothing else that is left out.
-            _ = has or places.pop((targets.get(path, ""), _in_port(owner)), None)
+            if not has:
+                places.pop((targets.get(path, ""), _in_port(owner)), None)
         elsewhere: list[Missed] = []
         for (path, owner), missed in rows.items():
             key = targets.get(path, ""), _in_port(owner)
@@ -308,21 +309,23 @@ def bases(closures: Closures, sources: Mapping[str, str], name: Name) -> list[Na
     classes, waiting = [name], [name]
     while waiting:
         path, text = (one := waiting.pop(0)).path, sources.get(one.path, "")
-        near = [base for node in _definition(text, one.name).bases for base in closures.read(path, ast.unparse(node))]
+        definition = _definition(text, one.name)
+        near = [base for node in (definition.bases if definition else ()) for base in closures.read(path, ast.unparse(node))]
         waiting += [base for base in dict.fromkeys(near) if base not in classes]
         classes += [base for base in dict.fromkeys(near) if base not in classes]
     return classes[1:]
 
 
-def _definition(text: str, name: str) -> ast.ClassDef:
-    """The top-level class of this name; an empty one where there is none."""
+def _definition(text: str, name: str) -> ast.ClassDef | None:
+    """The top-level class of this name, the last one that the file defines."""
     classes = [node for node in counted_file(text).tree.body if isinstance(node, ast.ClassDef) and node.name == name]
-    return classes[-1] if classes else ast.parse("class Empty: pass").body[0]  # type: ignore[return-value]
+    return classes[-1] if classes else None
 
 
 def _methods(text: str, name: str) -> set[str]:
     """The names of a class's own methods."""
-    return {node.name for node in _definition(text, name).body if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))}
+    definition = _definition(text, name)
+    return {node.name for node in (definition.body if definition else ()) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))}
 
 
 def _by_path(digests: Mapping[str, str]) -> dict[str, set[str]]:

@@ -29,8 +29,10 @@ def test_only_a_move_of_the_same_name_has_no_counterpart(statement: str, moves: 
     [
         ("return dist.get_world_size()", True),
         ("rank = torch.distributed.get_rank(group=g)", True),
-        ("if not dist.is_available():\n    return 1", True),
-        ("if dist.is_initialized():\n    n = 4", True),
+        ("def size():\n    if not dist.is_available():\n        return 1\n    return dist.get_world_size()", True),
+        ("def size():\n    if not dist.is_available():\n        return 1\n    return 2", False),
+        ("if not dist.is_available():\n    return 1", False),
+        ("if dist.is_initialized():\n    n = 4", False),
         ("return dist.get_world_size() * 2", False),
         ("dist.all_reduce(x)", False),
         ("return dist.all_reduce(x)", False),
@@ -45,4 +47,5 @@ def test_only_a_move_of_the_same_name_has_no_counterpart(statement: str, moves: 
 def test_only_the_answer_of_the_process_group_has_no_counterpart(statement: str, asks: bool) -> None:
     tree = ast.parse(f"import torch\nfrom torch import distributed as dist\n{statement}\n")
     last = tree.body[-1]
+    last = last.body[0] if isinstance(last, ast.FunctionDef) else last
     assert asks_processes(tree, last.body if isinstance(last, ast.If) else [last]) is asks
