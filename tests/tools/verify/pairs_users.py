@@ -101,4 +101,26 @@ class M(nnx.Module):
         ),
     ),
 )
-PAIRS = (USED,)
+PADDED = Pair(
+    "padded",
+    """
+    class M(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.scale = nn.Parameter(torch.ones(4))
+
+        def forward(self, x):
+            return F.elu(x) * self.scale
+    """,
+    """
+class M(nnx.Module):
+    def __init__(self, *, rngs):
+        self.scale = nnx.Param(jnp.ones(4))
+
+    def __call__(self, x):
+        return jax.nn.elu(x) * self.scale[...]
+""",
+    # At zero torch's second derivative of `elu` is a convention.
+    call="torch.nn.functional.pad(torch.randn(5, 3), (1, 0))",
+)
+PAIRS = (PADDED, USED)

@@ -73,7 +73,7 @@ def write_scenarios(
         add_hidden_numbers(writer, inputs)
         add_widths(writer)
         add_gradient_edges(writer, gradients)
-        add_second_derivatives(writer, inputs[0])
+        add_second_derivatives(writer, inputs)
         set_later(writer)
         add_second_calls(writer, inputs, gradients)
         remark_layouts(writer)
@@ -85,7 +85,7 @@ def write_scenarios(
         # What a constructor takes of a module, each call takes of a function: another example is another configuration.
         add_edges(writer)
         extremes(writer)
-        add_second_derivatives(writer, inputs[0])
+        add_second_derivatives(writer, inputs)
     description = {**describe(writer), "casts": casts(writer)}
     if first:
         description["curves"] = train_curves(writer, [scenario for scenario in gradients if scenario.seed != STRONG], inputs)
@@ -131,7 +131,7 @@ def write_large(writer: ScenarioWriter) -> dict[str, Any]:
         ("layouts", lambda: remark_layouts(writer)),
         ("narrow inputs", lambda: add_widths(writer)),
         ("modes of parts, attributes", lambda: set_later(writer)),
-        ("second derivatives", lambda: add_second_derivatives(writer, inputs[0])),
+        ("second derivatives", lambda: add_second_derivatives(writer, inputs)),
         ("one more axis", lambda: another_rank(writer)),
         ("hidden numbers", lambda: add_hidden_numbers(writer, inputs)),
     )
@@ -270,9 +270,14 @@ def add_gradient_edges(writer: ScenarioWriter, gradients: Sequence[Scenario]) ->
     further_gradients(writer, len(gradients))
 
 
-def add_second_derivatives(writer: ScenarioWriter, values: Sequence[Array]) -> None:
+def add_second_derivatives(writer: ScenarioWriter, inputs: Mapping[int, Sequence[Array]]) -> None:
     """Add the gradients of the squared length of the gradients, where torch differentiates twice by formulas: of an `autograd.Function` the second
-    derivatives are what comes of how its first ones are written."""
+    derivatives are what comes of how its first ones are written.
+
+    At new inputs: recorded ones may hold exact zeros (padding), where a second derivative jumps and its value is a convention. Of `elu` torch's is 0
+    there, and the limit from below 1.
+    """
+    values = inputs.get(1, inputs[0])
     numbers = (*values, *writer.states[0].values())
     if source_literals.defines_gradients(writer.original.native):
         return
