@@ -15,7 +15,7 @@ from migrate_agent.tools.programs.profile import refusals
 from migrate_agent.tools.programs.program import Program, stage
 from migrate_agent.tools.programs.rewrite.assemble import rewrite_program
 from migrate_agent.tools.scan import scan
-from migrate_agent.tools.types import Draft, Evidence, Limits, Observations, Observed, Span
+from migrate_agent.tools.types import Draft, Evidence, Limits, Observations
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ def migrate_program(
     except ObservationError as error:
         return Migrated(target, Draft({}), reason=str(error))
     tell("rewriting")
-    draft = rewrite_program(inventory, merged(seen.recording.observations, known or {}), program, folder, units, seen.optimizers)
+    draft = rewrite_program(inventory, seen.recording.observations, program, folder, units, seen.optimizers, known)
     if draft.holes or not draft.files:
         holes = [f"{hole.source}:{hole.span.line}: {hole.reason}" for hole in draft.holes[:3]]
         return Migrated(target, draft, reason="; ".join(holes) or "nothing was rewritten")
@@ -73,11 +73,3 @@ def lay_out(original: Path, files: Mapping[str, str], folder: Path) -> Path:
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text(text)
     return folder
-
-
-def merged(seen: Observations, known: Observations) -> Observations:
-    """What two recordings observed; of one expression in both, what `known` says of it."""
-    result: dict[str, Mapping[Span, Observed]] = dict(seen)
-    for path, facts in known.items():
-        result[path] = {**result.get(path, {}), **facts}
-    return result

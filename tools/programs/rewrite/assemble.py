@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -21,6 +21,8 @@ from migrate_agent.tools.programs.rewrite.host import SEEDS, Optimizers, Rewrite
 from migrate_agent.tools.programs.rewrite.method_optimizers import RecordedOptimizer, inlined
 from migrate_agent.tools.programs.rewrite.names import FreeNames, Imports, chain_of, code, name_of
 from migrate_agent.tools.programs.rewrite.normalise import Normalise
+from migrate_agent.tools.rewrite.analysis.exercised import exercised
+from migrate_agent.tools.rewrite.assemble.class_stubs import stub_reasons
 from migrate_agent.tools.rewrite.assemble.compose import _Composer, _joined
 from migrate_agent.tools.rewrite.assemble.workspace import Statement, Workspace
 from migrate_agent.tools.rewrite.rules.context import Host
@@ -45,10 +47,12 @@ def rewrite_program(
     folder: Path,
     units: Sequence[str] = (),
     recorded: Sequence[RecordedOptimizer] = (),
+    known: Observations | None = None,
 ) -> Draft:
-    """The draft of a program, with these units beside it; `folder` is for intermediate files, `recorded` are the optimizers that were seen.
+    """The draft of a program, with these verified units beside it; `folder` is for intermediate files, `recorded` are the optimizers that
+    were seen, `observations` what the program's run showed, and `known` what the units' examples did.
 
-    What is not understood is a hole, and then there are no files.
+    Classes that neither are verified nor ran in the program are stubs. What is not understood is a hole, and then there are no files.
     """
     text = (inventory.root / program.source).read_text()
 
@@ -58,7 +62,8 @@ def rewrite_program(
         sources = [(inventory.root / file.path).read_text() for file in inventory.files if not file.error and not file.adopted]
         return inlined(code(call), code(call.func.value), call.func.attr.value, sources, recorded, torch)
 
-    module, observed, notes = _normalised(cst.parse_module(text), text, observations.get(program.source, {}), construction)
+    every = merged(observations, known or {})
+    module, observed, notes = _normalised(cst.parse_module(text), text, every.get(program.source, {}), construction)
     try:
         intermediate = _intermediate(module, module.code, observed)
     except NotUnderstoodError as error:
@@ -68,14 +73,24 @@ def rewrite_program(
     shutil.copytree(inventory.root, root)
     (root / program.source).write_text(intermediate.text)
     changed = replace(scan(root), style=inventory.style)
-    space = Workspace(changed, {**observations, program.source: intermediate.observed})
+    own = {**observations, program.source: intermediate.observed}
+    space = Workspace(changed, {**every, program.source: intermediate.observed})
     space.hosts[program.source] = intermediate.host
-    composer = _ProgramComposer(space, program.source, intermediate.helpers, units)
+    unjudged = stub_reasons(space.repo, own, exercised(space.repo, own), units)
+    composer = _ProgramComposer(space, program.source, intermediate.helpers, units, unjudged)
     composer.select_all()
     draft = _joined([composer.compose()], [composer.vendored()])
     target = next(file.target for file in changed.files if file.path == program.source)
     files = {**draft.files, target: without_idle_names(draft.files[target])}
     return replace(draft, files=files, notes=(*draft.notes, *(f"{program.source}: {note}" for note in notes)))
+
+
+def merged(seen: Observations, known: Observations) -> Observations:
+    """What two recordings observed; of one expression in both, what `known` says of it."""
+    result: dict[str, Mapping[Span, Observed]] = dict(seen)
+    for path, facts in known.items():
+        result[path] = {**result.get(path, {}), **facts}
+    return result
 
 
 def _hole(module: cst.Module, source: str, error: NotUnderstoodError) -> Hole:
@@ -277,8 +292,8 @@ def _seeds(module: cst.Module, imports: Imports) -> dict[str, str]:
 class _ProgramComposer(_Composer):
     """Composes a script with all its statements."""
 
-    def __init__(self, space: Workspace, path: str, names: frozenset[str], units: Sequence[str]) -> None:
-        super().__init__(space, {}, list(units), ())
+    def __init__(self, space: Workspace, path: str, names: frozenset[str], units: Sequence[str], refused: Collection[str]) -> None:
+        super().__init__(space, {}, list(units), refused)
         self._path, self._names = path, names
 
     def select_all(self) -> None:

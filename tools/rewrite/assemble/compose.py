@@ -135,6 +135,7 @@ class _Composer:
         self.example_helpers: dict[str, set[str]] = {}
         self._mirrored: dict[str, dict[str, str]] = {}
         self._stubs: dict[str, str] = {}
+        self._wholes: set[str] = set()
 
     def select(self, examples: Sequence[Example]) -> None:
         """Select all that the units and the texts of their examples need."""
@@ -387,6 +388,29 @@ class _Composer:
             self.selection(below.file.path)
             reader.loaded |= set() if defined else {below.file.target_module}
             module = below
+        self._whole(module)
+
+    def _whole(self, module: FileModel) -> None:
+        """Select all public names of a module that is looked at by strings: `getattr(layers, name)`. One with holes is left out, with a
+        note.
+        """
+        path = module.file.path
+        if path in self._wholes:
+            return
+        self._wholes.add(path)
+        for name in self._public_names(module):
+            found = self._definitions(path, name)
+            if reason := next((reason for source, _, one in found if (reason := self._open(source, one))), ""):
+                self.notes[f"{path}: {name} is not migrated: {reason}"] = None
+                continue
+            self.want(path, name)
+            if below := self.repo.modules.get(module.bindings.get(name, "")):
+                self._whole(below)
+
+    def _public_names(self, module: FileModel) -> list[str]:
+        """Names without an underscore that a module has of the repository."""
+        imported = {name for name in module.bindings if self._imported(module.file.path, name)}
+        return sorted(name for name in module.top_names | imported if not name.startswith("_"))
 
     def _size(self) -> int:
         return sum(len(s.statements) + sum(map(len, s.imports.values())) for s in self.selections.values()) + len(self.selections)

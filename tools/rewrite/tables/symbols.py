@@ -148,18 +148,20 @@ def _forward_references(node: ast.expr) -> list[str]:
 
 
 def attribute_chains(source: str, root: str) -> set[tuple[str, ...]]:
-    """What is read from a global name: `layers.conv.Block` gives `("conv", "Block")` for root
-    `layers`, and `("conv",)`.
+    """What is read from a global name: `layers.conv.Block` gives `("conv", "Block")` for root `layers`, `getattr(layers, name)` and
+    `layers.__dict__` give `()`.
     """
-    chains: set[tuple[str, ...]] = set()
-    for node in ast.walk(ast.parse(source)):
-        names: list[str] = []
-        while isinstance(node, ast.Attribute):
-            names.insert(0, node.attr)
-            node = node.value
-        if names and isinstance(node, ast.Name) and node.id == root:
-            chains.add(tuple(names))
-    return chains
+    nodes = list(ast.walk(ast.parse(source)))
+    inner = {id(node.value) for node in nodes if isinstance(node, ast.Attribute)}
+    return {chain for node in nodes if id(node) not in inner and (chain := _chain(node, root)) is not None}
+
+
+def _chain(node: ast.AST, root: str) -> tuple[str, ...] | None:
+    names: list[str] = []
+    while isinstance(node, ast.Attribute):
+        names = [] if node.attr == "__dict__" else [node.attr, *names]
+        node = node.value
+    return tuple(names) if isinstance(node, ast.Name) and node.id == root and isinstance(node.ctx, ast.Load) else None
 
 
 def import_lines(text: str, names: set[str]) -> list[str]:

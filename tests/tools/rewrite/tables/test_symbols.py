@@ -56,7 +56,8 @@ def test_registrations() -> None:
 
 
 def test_attribute_chains() -> None:
-    assert attribute_chains("layers.conv.Block(other.x)", "layers") == {("conv", "Block"), ("conv",)}
+    assert attribute_chains("layers.conv.Block(other.x)", "layers") == {("conv", "Block")}
+    assert attribute_chains("getattr(layers, name)(layers.conv.__dict__.get)", "layers") == {(), ("conv",)}
 
 
 def test_imports() -> None:

@@ -127,10 +127,14 @@ def _asks_whether_set(context: Context, node: cst.Comparison) -> bool:
 
 
 def _asks_for_fields(context: Context, call: cst.Call) -> bool:
-    """Whether this is `vars(x)` of a plain object, such as a namespace of options: what a module holds NNX keeps otherwise."""
+    """Whether this is `vars(x)` of a file of the repository or of a plain object, such as a namespace of options: what a network holds NNX
+    keeps otherwise.
+    """
     plain = context.repo.names_torch and len(call.args) == 1 and not call.args[0].star and not call.args[0].keyword
     if not plain or not isinstance(call.func, cst.Name) or call.func.value != "vars" or "vars" in context.taken:
         return False
+    if context.dotted(call.args[0].value) in context.repo.modules:
+        return True
     fact = context.observed(call.args[0].value)
     return fact is not None and all(kind.startswith("object:") and not kind.startswith("object:torch.") for kind in fact.kinds)
 

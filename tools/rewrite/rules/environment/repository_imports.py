@@ -32,10 +32,8 @@ class RenameRepositoryImports(Rule):
 
     def leave_Name(self, original: cst.Name, updated: cst.Name) -> cst.Name | None:
         """`import pkg.layers` binds `pkg`: where it is used it is the mirror's package."""
-        context = self.context
-        dotted = context.dotted(original)
-        parent = context.parent()
-        if not dotted or dotted != original.value or not isinstance(parent, cst.Attribute) or parent.value is not original:
+        dotted = self.context.dotted(original)
+        if not dotted or dotted != original.value:
             return None
         mirror = self._mirror(dotted)
         return cst.Name(mirror) if mirror and "." not in mirror else None
