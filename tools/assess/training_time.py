@@ -1,4 +1,4 @@
-"""How long a training takes on chips of which the published figures are known, whether its state fits, and what it costs at the user's price.
+"""How long a training takes on accelerators of which the published figures are known, whether its state fits, and what it costs at the user's price.
 
 The law is 6 × parameters × tokens operations for a dense transformer (Kaplan et al. 2020, https://arxiv.org/abs/2001.08361, section 2.1), over the peak in
 bfloat16 and the part of it that is reached; 30 to 50 % is the range of the migration guide.
@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from migrate_agent.tools.assess.accelerators import Accelerators
 from migrate_agent.tools.assess.calibration import Range
-from migrate_agent.tools.portable.chips import Topology
 
 OPERATIONS = 6
 """For each parameter and token: forward and backward pass."""
@@ -36,13 +36,15 @@ class TrainingTime:
         return self.state <= self.memory
 
 
-def training_time(parameters: float, tokens: float, chips: Topology, price: float | None, utilisation: Range = UTILISATION) -> TrainingTime:
-    """`price` is that of one chip for one hour."""
+def training_time(
+    parameters: float, tokens: float, on: Accelerators, price: float | None, utilisation: Range = UTILISATION
+) -> TrainingTime:
+    """`price` is that of one chip or GPU for one hour."""
     operations = OPERATIONS * parameters * tokens
-    ideal = operations / (chips.chip.bf16 * chips.chips) / 3600
+    ideal = operations / (on.bf16 * on.count) / 3600
     hours = Range(ideal / utilisation.high, ideal / utilisation.likely, ideal / utilisation.low)
-    cost = None if price is None else hours.times(price * chips.chips)
-    return TrainingTime(chips.name, chips.chips, operations, hours, cost, STATE_BYTES * parameters, chips.chip.hbm * chips.chips)
+    cost = None if price is None else hours.times(price * on.count)
+    return TrainingTime(on.name, on.count, operations, hours, cost, STATE_BYTES * parameters, on.memory * on.count)
 
 
 def training_line(time: TrainingTime) -> str:

@@ -46,6 +46,17 @@ class HardwareRule:
 
 
 @dataclass(frozen=True)
+class Gpu:
+    """Published figures of one GPU: bytes, bytes a second, and operations a second in bfloat16 (dense)."""
+
+    name: str
+    memory: float
+    bandwidth: float
+    bf16: float
+    source: str
+
+
+@dataclass(frozen=True)
 class Existing:
     """A unit that nothing constructs, of a family that exists in JAX. `by` says what it was recognised by."""
 
@@ -63,6 +74,7 @@ class Facts:
     ways: tuple[Way, ...]
     families: tuple[Family, ...]
     phases: tuple[HardwareRule, ...]
+    gpus: tuple[Gpu, ...]
 
 
 @cache
@@ -72,7 +84,7 @@ def facts() -> Facts:
     return Facts(rows["as_of"], *(tuple(kind(**_frozen(row)) for row in rows[key]) for key, kind in _KINDS.items()))
 
 
-_KINDS: dict[str, Any] = {"way": Way, "family": Family, "phase": HardwareRule}
+_KINDS: dict[str, Any] = {"way": Way, "family": Family, "phase": HardwareRule, "gpu": Gpu}
 
 
 def _frozen(row: dict[str, Any]) -> dict[str, Any]:

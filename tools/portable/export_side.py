@@ -20,7 +20,7 @@ from migrate_agent.tools.harness.common import tensor_files
 from migrate_agent.tools.harness.jax_side.errors import describe_error
 from migrate_agent.tools.harness.jax_side.interpreted import interpreted
 from migrate_agent.tools.harness.jax_side.precision import configure, lift_to_float64
-from migrate_agent.tools.portable import describe
+from migrate_agent.tools.portable import describe, jaxpr_cost
 from migrate_agent.tools.portable.abstract import AbstractUnit
 from migrate_agent.tools.portable.remat import checkpoint_blocks
 from migrate_agent.tools.portable.steps import MODES, Steps
@@ -81,6 +81,7 @@ def _export_variant(
                     "arguments": steps.rows(name),
                     "results": steps.results[name],
                     **describe.describe_program(traced.jaxpr, root),
+                    "counted": jaxpr_cost.count(traced.jaxpr, steps.rows(name), steps.results[name]),
                 }
                 blob = export.export(jitted, platforms=[arguments.get("platform", PLATFORM)])(*flat).serialize()
             (output / f"{variant['name']}-{name}.bin").write_bytes(blob)

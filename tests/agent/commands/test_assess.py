@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -89,20 +90,22 @@ def test_page_stands_alone_and_its_links_lead_somewhere(repo: Path, tmp_path: Pa
 
 
 def test_training_time_by_the_users_price(repo: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    options = ["--parameters", "7e9", "--tokens", "1e12", "--topology", "v5e:16x16", "--topology", "v6e:4x4", "--chip-price", "v5e=2"]
+    options = ["--parameters", "7e9", "--tokens", "1e12", "--topology", "v5e:16x16", "--topology", "h100:8", "--chip-price", "v5e=2"]
     files = ["--report", f"{tmp_path}/r.json", "--html", f"{tmp_path}/page.html"]
     assert guarded(["assess", "--repo", str(repo), *options, *files]) == 0
     first, second = capsys.readouterr().out.splitlines()[-2:]
     assert first.startswith("v5e:16x16: 578 hours") and "cost 296," in first and "cost" not in second
-    assert [row["topology"] for row in json.loads((tmp_path / "r.json").read_text())["training"]] == ["v5e:16x16", "v6e:4x4"]
+    assert [row["topology"] for row in json.loads((tmp_path / "r.json").read_text())["training"]] == ["v5e:16x16", "h100:8"]
     assert "v5e:16x16: 578 hours" in (tmp_path / "page.html").read_text()
 
 
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        (["--parameters", "7e9"], "needs all of"),
-        (["--parameters", "7e9", "--tokens", "1e12", "--topology", "v9:1"], "is no topology"),
+        (["--parameters", "7e9", "--topology", "v5e:2x2"], "needs both of"),
+        (["--topology", "h100:8"], "goes with --measure"),
+        (["--steps", "5"], "say what --measure"),
+        (["--parameters", "7e9", "--tokens", "1e12", "--topology", "v9:1"], "GPU:COUNT with one of a100"),
         (["--parameters", "7e9", "--tokens", "1e12", "--topology", "v5e:2x2", "--chip-price", "two"], "write CHIP=X"),
     ],
 )
@@ -116,3 +119,23 @@ def test_wrong_training_options_are_one_line(options: list[str], reason: str, re
 def test_wrong_hours_are_one_line(hours: str, repo: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert guarded(["assess", "--repo", str(repo), "--hours", hours]) == 2
     assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+@pytest.mark.ci
+def test_a_measured_step_beside_its_price(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """GPUs alone, so that no TPU compiler is asked."""
+    (tmp_path / "net.py").write_text(
+        "import torch\n\n\nclass Net(torch.nn.Module):\n    def __init__(self, width):\n        super().__init__()\n"
+        "        self.line = torch.nn.Linear(width, width)\n\n    def forward(self, x):\n        return self.line(x).relu()\n"
+    )
+    (tmp_path / "migrate.toml").write_text('[[example]]\nmodule = "net.py:Net"\ninit = "64"\ncall = "torch.randn(8, 64)"\n')
+    for command in (["init", "-q"], ["add", "."], ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "net"]):
+        subprocess.run(["git", *command], cwd=tmp_path, check=True)
+    options = ["--measure", "net.py:Net", "--steps", "1e9", "--topology", "h100:2", "--topology", "l4", "--chip-price", "l4=1"]
+    assert guarded(["assess", "--repo", str(tmp_path), *options, "--sandbox", "process", "--report", f"{tmp_path}/r.json"]) == 0
+    first, second = json.loads((tmp_path / "r.json").read_text())["measured"]
+    product = 2 * 8 * 64 * 64
+    # Forward, the gradient of the weight, and a step of AdamW; the input needs no gradient.
+    assert 2 * product <= 2 * first["flops"] <= 4 * product and first["fits"] and first["cost"] is None
+    assert second["flops"] == 2 * first["flops"] and second["cost"]["likely"] == pytest.approx(second["hours"]["likely"])
+    assert "fastest of those that fit: h100:2" in capsys.readouterr().out
