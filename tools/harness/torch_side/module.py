@@ -34,6 +34,7 @@ from migrate_agent.tools.harness.common.random_streams import USUAL, Drawing, St
 from migrate_agent.tools.harness.torch_side.filled_memory import FilledMemory
 from migrate_agent.tools.harness.torch_side.precision import PairedDraws, Widths, exact, wide_names, widened
 from migrate_agent.tools.harness.torch_side.rounding import RoundingNoise
+from migrate_agent.tools.harness.torch_side.second_derivatives import WeightNormByFormula
 from migrate_agent.tools.types import Example
 
 PLAIN = (bool, int, float, str, tuple, type(None))
@@ -348,6 +349,7 @@ class Original:
         with (
             comparable(stream, module, native=native, noise=noise, share=share),
             widths if native else nullcontext(),
+            WeightNormByFormula() if second else nullcontext(),
             watch or nullcontext(),
             torch.set_grad_enabled(targets is not None or asks_gradients(self.cls)),
         ):

@@ -5,6 +5,7 @@ each other.
 from __future__ import annotations
 
 import ast
+import builtins
 from collections.abc import Iterator, Set
 from dataclasses import dataclass, field
 from functools import cache, cached_property
@@ -15,6 +16,7 @@ from migrate_agent.tools.rewrite.analysis.plain_layers.uses import PlainLayers, 
 from migrate_agent.tools.rewrite.tables.canonical_names import TORCH
 from migrate_agent.tools.rewrite.tables.layers.lazy import LAZY
 from migrate_agent.tools.rewrite.tables.registry import layers, ops, public_name
+from migrate_agent.tools.rewrite.tables.symbols import global_names
 from migrate_agent.tools.scan.names import Imports, Resolver
 from migrate_agent.tools.scan.nodes import walk
 from migrate_agent.tools.types import Inventory, Observed, SourceFile
@@ -169,6 +171,19 @@ class Repo:
             outside = {name: dotted for name, dotted in other.bindings.items() if name in names and self.resolver.resolve(dotted) is None}
             # Explicit imports come last: they win over a star.
             model.bindings = {**{name: f"{star}.{name}" for name in names}, **outside, **model.bindings}
+            if exports.public is None:
+                model.stars += [further for further in other.stars if further not in self.modules and further not in model.stars]
+        self._bind_torch_stars(model)
+
+    def _bind_torch_stars(self, model: FileModel) -> None:
+        """Add what `from torch.nn import *` binds of the names that the file reads: those that the tables know, else those that only it can bind."""
+        stars = [star for star in reversed(model.stars) if star.partition(".")[0] in TORCH]
+        unbound = global_names(model.text) - model.top_names - model.bindings.keys() if stars else ()
+        for name in unbound:
+            known = (dotted for star in stars if known_to_torch(dotted := f"{star}.{name}") or dotted in MODULE_BASES)
+            alone = None if hasattr(builtins, name) else self.resolver.through_stars(model.file, name)
+            if home := next(known, alone):
+                model.bindings[name] = home
 
     def _load(self, source: SourceFile) -> None:
         text = (self.inventory.root / source.path).read_text(encoding="utf-8-sig")

@@ -12,6 +12,8 @@ FILES = {
     "base.py": "import torch\nfrom torch import nn as nn\nfrom torch.nn import functional as F\n\n_hidden = 1\n\ndef swish(x):\n    return x * x.sigmoid()\n",
     "middle.py": "from .base import *\n",
     "named.py": '__all__ = ["shown"]\nimport torch\n\ndef shown(x):\n    return x\n',
+    "layers.py": "from torch.nn import *\n",
+    "builder.py": "from .layers import *\nfrom torch.nn.functional import *\n\nKINDS = {'norm': LayerNorm, 'relu': relu, 'most': max}\n",
     "user.py": "from .middle import *\nfrom .named import *\n\nACTIVATIONS = {'relu': F.relu, 'swish': swish}\nDTYPE = torch.float32\n",
 }
 
@@ -26,3 +28,6 @@ def test_torchs_names_come_through_star_imports(tmp_path: Path) -> None:
     assert not space.rewritten("pkg/user.py").holes
     bindings = space.repo.files["pkg/user.py"].bindings
     assert bindings["swish"] == "pkg.middle.swish" and bindings["shown"] == "pkg.named.shown" and "_hidden" not in bindings
+    text = "".join(statement.text for statement in space.statements("pkg/builder.py"))
+    assert "'norm': LayerNorm, 'relu': jax.nn.relu, 'most': max" in text and not space.rewritten("pkg/builder.py").holes
+    assert space.repo.files["pkg/builder.py"].bindings["LayerNorm"] == "torch.nn.LayerNorm"
