@@ -13,6 +13,9 @@ NOISE_RUNS: Final = 2
 NOISE_FEW: Final = 8
 """A leaf of fewer elements is perturbed so often that there are as many changes: in a sum or two, roundings cancel by chance."""
 
+NOISE_SECONDS: Final = 60.0
+"""Runs with native rounding end after this long for one scenario, once `tolerances.NOISE_RUNS_NATIVE` of them have been."""
+
 SEARCH_STARTS: Final = 3
 SEARCH_STEPS: Final = 3
 SEARCH_SMALL: Final = 2_000_000

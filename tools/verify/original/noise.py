@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -55,7 +56,7 @@ def of_scenario(unit: Original, scenario: Scenario, folder: Path, base: int) -> 
             noisy = [_again_twice(unit, scenario, state, values, targets, 1 + base + count) for count in runs]
         else:
             noisy = [again(values, noise=1 + base + count) for count in runs]
-        rough = _rough(again, values, scenario, base)
+        rough = _rough(again, values, result, scenario, base)
     except Exception:
         return {"noise": None, "rough": None, "undecided": []}
     noise, undecided = noise_of(result, noisy), []
@@ -63,7 +64,7 @@ def of_scenario(unit: Original, scenario: Scenario, folder: Path, base: int) -> 
         undecided = kinks(unit, partial(unit.run, state, mode=scenario.mode, targets=targets), values, result, base)
     elif scenario.extreme == input_sampling.Extreme.VANISHING:
         undecided = drowned(result, noise)
-    return {"noise": noise, "rough": noise_of(result, rough), "undecided": undecided}
+    return {"noise": noise, "rough": rough, "undecided": undecided}
 
 
 def _again_twice(unit: Original, scenario: Scenario, state: Any, values: Sequence[Array], targets: Any, seed: int) -> Result:
@@ -71,15 +72,23 @@ def _again_twice(unit: Original, scenario: Scenario, state: Any, values: Sequenc
     return unit.run(*moved, scenario.mode, targets=targets, drawing=scenario.drawing, second=True)
 
 
-def _rough(again: Callable[..., Result], values: Sequence[Array], scenario: Scenario, base: int) -> list[Result]:
-    """Runs with the rounding of the dtypes of a user's run, where that is compared. Raises the errors of the original.
+def _rough(again: Callable[..., Result], values: Sequence[Array], result: Result, scenario: Scenario, base: int) -> dict[str, list[float]]:
+    """RMS and largest change by key in runs with the rounding of the dtypes of a user's run, where that is compared. Raises the errors of the original.
 
     Scaled up from one ulp of float64, noise misses the kinks (`relu` at zero, the largest of a window) that only rounding of this size crosses.
     """
     if scenario.native is None or not (scenario.gradient or scenario.role == Role.EDGE):
-        return []
-    share = tolerances.native_noise(scenario.narrow)
-    return [again(values, noise=4 + base + count, share=share) for count in range(tolerances.NOISE_RUNS_NATIVE)]
+        return {}
+    share, started = tolerances.native_noise(scenario.narrow), time.monotonic()
+    runs = tolerances.NOISE_RUNS_GRADIENT if scenario.gradient else tolerances.NOISE_RUNS_NATIVE
+    worst: dict[str, list[float]] = {}
+    for count in range(runs):
+        if count >= tolerances.NOISE_RUNS_NATIVE and time.monotonic() - started > budgets.NOISE_SECONDS:
+            break
+        # One at a time: gradients of many runs at once are more than the memory of a large unit.
+        changes = noise_of(result, [again(values, noise=4 + base + count, share=share)])
+        worst = {key: [max(pair) for pair in zip(change, worst.get(key, change), strict=True)] for key, change in changes.items()}
+    return worst
 
 
 def kinks(unit: Original, run: Any, values: Sequence[Array], result: Result, base: int) -> list[str]:
