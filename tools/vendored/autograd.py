@@ -29,13 +29,24 @@ class AutogradContext(dict[str, Any]):
 
 
 class AutogradFunction:
-    """A function whose gradient is `backward`: subclasses define static `forward(ctx, *args)` and `backward(ctx, *grads)`.
+    """A function whose gradient is `backward`: subclasses define static `forward(ctx, *args)` and `backward(ctx, *grads)`, or
+    `forward(*args)` and `setup_context(ctx, inputs, output)` in place of the first.
 
     https://docs.pytorch.org/docs/stable/autograd.html#torch.autograd.Function
     """
 
     forward: Any
     backward: Any
+    setup_context: Any = None
+
+    @classmethod
+    def output(cls, ctx: AutogradContext, args: list[Any]) -> Any:
+        """What `forward` gives, with the context filled."""
+        if cls.setup_context is None:
+            return cls.forward(ctx, *args)
+        output = cls.forward(*args)
+        cls.setup_context(ctx, tuple(args), output)
+        return output
 
     @classmethod
     def apply(cls, *args: Any) -> Any:
@@ -56,11 +67,11 @@ class AutogradFunction:
 
         @jax.custom_vjp
         def call(*values: Any) -> Any:
-            return cls.forward(context(), *merged(values))
+            return cls.output(context(), merged(values))
 
         def forward(*values: Any) -> tuple[Any, dict[str, Any]]:
             ctx = context()
-            output = cls.forward(ctx, *merged(values))
+            output = cls.output(ctx, merged(values))
             arrays = {name: value for name, value in ctx.items() if not is_static_value(value)}
             constants.update({name: value for name, value in ctx.items() if name not in arrays})
             return output, {"arrays": arrays, "values": values}

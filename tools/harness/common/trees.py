@@ -156,6 +156,8 @@ def skeleton(tree: Tree) -> Any:
             return "leaf"
         case "value":
             return "leaf" if isinstance(body, (bool, int)) else ("value", body)
+        case "device":
+            return ("value", None)  # JAX places arrays itself: a rewrite says `None` where torch names a device
         case "list" | "tuple":
             return (kind, tuple(skeleton(part) for part in body))
         case "dict":

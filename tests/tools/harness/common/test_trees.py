@@ -81,3 +81,4 @@ def test_a_device_becomes_one_of_the_other_side() -> None:
     back = codec.decode(tree, [], {})
     assert back == {"device": jax.devices()[0]}
     assert codec.encode(back, [], lambda value: False) == tree
+    assert codec.skeleton(tree) == codec.skeleton(codec.encode({"device": None}, [], lambda value: False))

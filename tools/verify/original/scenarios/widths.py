@@ -12,6 +12,7 @@ import torch
 from migrate_agent.tools.harness.common import budgets, input_sampling, tensor_files
 from migrate_agent.tools.harness.common.conditions import Conditions
 from migrate_agent.tools.harness.common.input_sampling import Array, Extreme
+from migrate_agent.tools.harness.torch_side.precision import Undetermined
 from migrate_agent.tools.verify.contract.scenario import Role
 from migrate_agent.tools.verify.original.outputs import attempt, finite_share, same
 from migrate_agent.tools.verify.original.scenarios import source_literals
@@ -20,6 +21,7 @@ from migrate_agent.tools.verify.original.scenarios.writer import NARROWED, SCALE
 CASTS = frozenset("float half bfloat16 float16 float32 double dtype type_as finfo autocast is_floating_point".split())
 """Names in code that looks at dtypes or changes them."""
 WIDTHS = ("bfloat16", "float16")
+WITHOUT_AXES = Undetermined("in torch a parameter without axes does not widen what it is added to, in JAX it does")
 SCALE = 1e-6
 """Parameters are also this many times as large: what is added to a variance or a norm is no longer small beside it."""
 
@@ -39,7 +41,9 @@ def narrow_inputs(writer: ScenarioWriter) -> None:
     values = [rounded(value) if moves else value for value, moves in zip(writer.values(0), narrow, strict=True)]
     for label, width, mixed in (*((width, width, False) for width in WIDTHS), ("mixed", "bfloat16", True)):
         dtypes = [width if moves else leaf.dtype for leaf, moves in zip(leaves, narrow, strict=True)]
-        if not mixed or writer.states[NARROWED]:
+        if mixed and any(value.ndim == 0 and value.dtype.kind in "fc" for value in writer.states[NARROWED].values()):
+            writer.skip(f"narrow-{label}", WITHOUT_AXES)
+        elif not mixed or writer.states[NARROWED]:
             conditions = Conditions() if mixed else Conditions(width, unsaved=_unsaved_floats(writer))
             how: dict[str, Any] = {"native": True, "conditions": conditions, "dtypes": dtypes, "runs": 1}
             writer.attempt(f"narrow-{label}", Role.NARROW, NARROWED, values, **how)
