@@ -2,6 +2,7 @@
 
 Names are attribute paths. NNX's standard layers have other names and axis orders for some leaves; `RULES` lists them.
 Attributes whose torch names NNX uses itself stand in the table `torch_names` of their class: `{"mask_": "mask"}`.
+A class says in `tied_names` under which further names torch has a variable: `{"head.weight": "embedding.weight"}`.
 What a container with `registered = False` holds stands under its other names alone.
 Parameters (`nnx.Param`), statistics (`nnx.BatchStat`) and plain `nnx.Variable`s belong to the dictionary; random streams, caches and
 intermediates do not. Importing this module imports no torch.
@@ -10,7 +11,7 @@ intermediates do not. Importing this module imports no torch.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import jax
@@ -157,6 +158,16 @@ def _walk(node: Any, prefix: str, above: tuple[int, ...]) -> Iterator[Leaf]:
     # Only ancestors count: a module that is shared by two parents appears under both paths.
     if id(node) in above:
         return
+    inside: dict[str, Leaf] = {}
+    for leaf in _walk_children(node, prefix, above):
+        inside[leaf.name] = leaf
+        yield leaf
+    for name, shared in _of_classes(type(node), "tied_names").items():
+        if (tied := inside.get(f"{prefix}{shared}")) is not None:
+            yield replace(tied, name=f"{prefix}{name}")
+
+
+def _walk_children(node: Any, prefix: str, above: tuple[int, ...]) -> Iterator[Leaf]:
     for attribute, name, value in _children(node):
         path = f"{prefix}{name}" if name else prefix.removesuffix(".")
         if isinstance(value, nnx.Variable):
@@ -177,13 +188,13 @@ def _children(node: Any) -> Iterator[tuple[str, str, Any]]:
     elif isinstance(node, (list, tuple)):
         yield from ((str(index), str(index), value) for index, value in enumerate(node))
     else:
-        names = _torch_names(type(node))
+        names = _of_classes(type(node), "torch_names")
         yield from ((name, names.get(name, name), value) for name, value in _attributes(node))
 
 
-def _torch_names(kind: type) -> dict[str, str]:
-    """Attributes that have other names in torch, as classes say in `torch_names`."""
-    return {name: torch for one in reversed(kind.__mro__) for name, torch in vars(one).get("torch_names", {}).items()}
+def _of_classes(kind: type, table: str) -> dict[str, str]:
+    """What a class and its bases say in a table of names, such as `torch_names`."""
+    return {name: torch for one in reversed(kind.__mro__) for name, torch in vars(one).get(table, {}).items()}
 
 
 def _attributes(node: nnx.Module) -> Iterator[tuple[str, Any]]:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from flax import nnx
 
-from migrate_agent.tools.rewrite.tables.helpers import of_programs
+from migrate_agent.tools.rewrite.tables.helpers import of_programs, symbols
 from migrate_agent.tools.rewrite.tables.registry import layers, ops
 
 HELPERS = frozenset({"nnx_layers.py", "nnx_layers_jax.py"})
@@ -91,9 +91,10 @@ def _plain_name(node: ast.Attribute) -> str:
 
 
 def _torch_layers() -> frozenset[str]:
-    """The helpers that stand for layers and functions of `torch.nn`."""
+    """The helpers that stand for layers and functions of `torch.nn`, the short ones of common uses included."""
     functions = {name.rpartition(".")[2] for name in ops() if name.startswith("torch.nn.functional.")}
-    return frozenset(row.vendored for row in layers().values()) - CONTAINERS | functions
+    short = {name for name, symbol in symbols().items() if symbol.position[0] == "plain"}
+    return frozenset(row.vendored for row in layers().values()) - CONTAINERS | functions | short
 
 
 def _is_hidden(path: Path, root: Path) -> bool:

@@ -20,6 +20,7 @@ from flax import nnx
 
 from migrate_agent.sandbox import open_sandbox
 from migrate_agent.tools.harness.common.example_text import call_arguments, construct, in_mode, load_unit, make_namespace
+from migrate_agent.tools.harness.jax_side.embeddings import follow_tables
 from migrate_agent.tools.record import record
 from migrate_agent.tools.rewrite import compose, translate
 from migrate_agent.tools.scan import scan
@@ -130,7 +131,9 @@ def _port(work: Migrated, module: str, name: str, example: Example) -> Any:
     mirror = importlib.import_module(f"{module}_jax")
     namespace = {**vars(mirror), "jax": jax, "jnp": jnp, "nnx": nnx, "rngs": nnx.Rngs(0)}
     exec(translated.setup, namespace)
-    return eval(f"_unit({translated.init})", {**namespace, "_unit": getattr(mirror, name)})
+    port = eval(f"_unit({translated.init})", {**namespace, "_unit": getattr(mirror, name)})
+    follow_tables(port)
+    return port
 
 
 def _run(port: Any, inputs: list[Any]) -> tuple[list[jax.Array], Any, dict[int, jax.Array]]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 from migrate_agent.tools.rewrite.assemble.formatting import format_python
 from migrate_agent.tools.rewrite.assemble.workspace import Workspace
@@ -16,9 +18,9 @@ def snippet_workspace(folder: Path, source: str, observations: Observations | No
     return Workspace(Inventory(folder, (file,), ()), observations or {})
 
 
-def rewrite_snippet(folder: Path, source: str) -> tuple[str, tuple[Hole, ...]]:
+def rewrite_snippet(folder: Path, source: str, style: Literal["plain", "close"] = "close") -> tuple[str, tuple[Hole, ...]]:
     """The rewritten statements (imports of torch gone, none added) and the holes."""
-    space = snippet_workspace(folder, source)
+    space = Workspace(replace(snippet_workspace(folder, source).inventory, style=style), {})
     text = "".join(statement.text for statement in space.statements("snippet.py"))
     return tidy(text), space.rewritten("snippet.py").holes
 

@@ -22,6 +22,7 @@ from migrate_agent.tools.harness.common.example_text import seed_python
 from migrate_agent.tools.harness.common.input_sampling import Array
 from migrate_agent.tools.harness.common.random_streams import NO_CUSTOMS
 from migrate_agent.tools.harness.common.xla_flags import quick
+from migrate_agent.tools.harness.jax_side.embeddings import follow_tables
 from migrate_agent.tools.harness.jax_side.errors import CONCRETISATION
 from migrate_agent.tools.harness.jax_side.function_module import function_module
 from migrate_agent.tools.harness.jax_side.precision import tracers_as_data
@@ -129,6 +130,7 @@ class Candidate:
         self.init = compile(f"_unit({texts['init']}\n)", "<init of the example>", "eval")
         self.exact = exact
         self.model = self._build()
+        follow_tables(self.model)
         self.constructed = modes(self.model)
 
     def fresh(self, rngs: nnx.Rngs) -> Any:

@@ -138,10 +138,28 @@ class Repo:
         self.units = {unit.id: unit for unit in inventory.units}
         self.adopted = frozenset(file.module.partition(".")[0] for file in inventory.files if file.adopted)
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether the mirror is to be in plain style."""
+        return self.inventory.style == "plain"
+
+    @cached_property
+    def writes_buffers(self) -> bool:
+        """Whether a function other than a constructor writes to an attribute that is the name of a buffer of some class."""
+        buffers = BUFFERS.union(*(model.buffers for file in self.files.values() for model in file.classes.values()))
+        functions = [node for file in self.files.values() for node in walk(file.tree) if isinstance(node, ast.FunctionDef)]
+        return any(not buffers.isdisjoint(_written_attributes(node)) for node in functions if node.name != "__init__")
+
+    @cached_property
+    def freezes(self) -> bool:
+        """Whether any file asks which parameters are trained, or changes that."""
+        nodes = (node for model in self.files.values() for node in walk(model.tree))
+        return any(isinstance(node, ast.Attribute) and node.attr in ("requires_grad", "requires_grad_") for node in nodes)
+
     @cached_property
     def plain(self) -> PlainLayers:
         """The layers that become Flax's own; none in a mirror that stays close to its source."""
-        return plain_layers(self.files.values()) if self.inventory.style == "plain" else PlainLayers()
+        return plain_layers(self.files.values()) if self.is_plain else PlainLayers()
 
     @cached_property
     def names_torch(self) -> bool:
@@ -341,6 +359,20 @@ class Repo:
         """Buffers of the torch layers among the bases that have the same name in NNX."""
         bases = {base for one in self.ancestors(model) for base in self.bases(one)}
         return BUFFERS if any(base.startswith(("torch.nn.BatchNorm", "torch.nn.InstanceNorm")) for base in bases) else frozenset()
+
+
+def _written_attributes(function: ast.FunctionDef) -> Iterator[str]:
+    """Attributes that a function assigns to, or to parts of, or has a method change whose name ends in an underscore."""
+    for node in walk(function):
+        target: ast.AST | None = None
+        if isinstance(node, (ast.Attribute, ast.Subscript)) and not isinstance(node.ctx, ast.Load):
+            target = node
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr.endswith("_"):
+            target = node.func.value
+        while isinstance(target, ast.Subscript):
+            target = target.value
+        if isinstance(target, ast.Attribute):
+            yield target.attr
 
 
 def unfollowed(name: str, package: str) -> str:

@@ -14,7 +14,7 @@ import libcst as cst
 from migrate_agent.tools.rewrite.analysis.randomness import functions_named
 from migrate_agent.tools.rewrite.rules.context import Context
 from migrate_agent.tools.rewrite.tables.helpers import rngs_of, symbols
-from migrate_agent.tools.rewrite.tables.registry import UNKNOWN, Layer, Op, Refuse, ops
+from migrate_agent.tools.rewrite.tables.registry import UNKNOWN, Layer, Op, Refuse, idioms, ops
 from migrate_agent.tools.rewrite.tables.signatures import DROPPED, SYNONYMS, BindError, Bound, Signature, bind, parse_signature
 from migrate_agent.tools.rewrite.tables.templates import Missing, fill
 from migrate_agent.tools.types import Observed
@@ -83,6 +83,13 @@ class SourceCall:
     def count(self, name: str) -> int:
         arguments = self.bound.variadic.get(name, ())
         return len(arguments) + sum(1 for argument in arguments if argument.star)
+
+    def parts(self) -> tuple[str, ...]:
+        assign = self.context.parent()
+        target = assign.targets[0].target if isinstance(assign, cst.Assign) and len(assign.targets) == 1 else None
+        elements = target.elements if isinstance(target, cst.Tuple) else ()
+        names = [element.value.value if isinstance(element.value, cst.Name) else "" for element in elements]
+        return () if any(isinstance(element, cst.StarredElement) for element in elements) else tuple(names)
 
 
 def apply_op(
@@ -231,6 +238,8 @@ def _widens(dtype: str, other: str) -> bool:
 
 
 def _template_for(op: Op, call: SourceCall) -> str:
+    if call.context.repo.is_plain and op.name in idioms() and (idiom := idioms()[op.name].to(call)):
+        return idiom
     if isinstance(op.to, str):
         return op.to
     try:
@@ -315,7 +324,19 @@ def _plain_construction(
     except BindError:
         return None
     template = layer.plain(SourceCall(context, signature, bound))
-    return expand(context, template, bound, layer.name, signature.defaults) if template else None
+    in_walked = context.cls is not None and context.cls.id in context.randomness.walked
+    if not template or (in_walked and not layer.plain_class):
+        return None
+    return _with_entries(expand(context, template, bound, layer.name, signature.defaults))
+
+
+def _with_entries(construction: cst.BaseExpression) -> cst.BaseExpression:
+    """`nnx.Dict(dict(a=x))` → `nnx.Dict(a=x)`."""
+    match construction:
+        case cst.Call(args=[cst.Arg(value=cst.Call(func=cst.Name("dict"), args=[*entries]), keyword=None)]) if entries:
+            if all(entry.keyword is not None for entry in entries):
+                return construction.with_changes(args=entries)
+    return construction
 
 
 def _is_shared(context: Context) -> bool:

@@ -89,6 +89,7 @@ from migrate_agent.tools.rewrite.rules.parameters.initialisers import ReplaceIni
 from migrate_agent.tools.rewrite.rules.parameters.interim_containers import BuildContainersInLocals
 from migrate_agent.tools.rewrite.rules.parameters.late_attributes import MarkLateAttributes
 from migrate_agent.tools.rewrite.rules.parameters.lists_of_arrays import WrapListsOfArrays
+from migrate_agent.tools.rewrite.rules.parameters.named_layers import ChooseLayersByName
 from migrate_agent.tools.rewrite.rules.parameters.passed_variables import PassVariables
 from migrate_agent.tools.rewrite.rules.parameters.registration import RegisterSequentialParts, ReplaceRegistrations
 from migrate_agent.tools.rewrite.rules.parameters.registries import ReplaceModuleRegistries
@@ -98,6 +99,7 @@ from migrate_agent.tools.rewrite.rules.parameters.running_statistics import Move
 from migrate_agent.tools.rewrite.rules.parameters.shared_variables import ShareVariables
 from migrate_agent.tools.rewrite.rules.parameters.taken_names import RenameTakenAttributes
 from migrate_agent.tools.rewrite.rules.parameters.tensor_marks import DropTensorMarks
+from migrate_agent.tools.rewrite.rules.parameters.tied_heads import AttendToTables
 from migrate_agent.tools.rewrite.rules.parameters.unregistered_modules import WrapUnregisteredModules
 from migrate_agent.tools.rewrite.rules.parameters.variables import MakeParameters, ReadVariables
 from migrate_agent.tools.rewrite.rules.rule import Rule
@@ -133,6 +135,8 @@ CALLS_IN_CONTEXT: tuple[type[Rule], ...] = (
     ReduceArrays,
     SelectWhileConstructing,
     ShareVariables,
+    AttendToTables,
+    ChooseLayersByName,
     KeepRangesStatic,
     ReadKnownNumbers,  # a range that Python may count is no tensor at all
     PassVariables,

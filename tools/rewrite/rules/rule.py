@@ -13,6 +13,8 @@ class Rule:
 
     KEEP: tuple[str, ...] = ()
     CHANGE: tuple[tuple[str, str], ...] = ()
+    PLAIN: tuple[tuple[str, str], ...] = ()
+    """Pairs of (before, after) in plain style, where the rule does more."""
     CHECKS: tuple[str, ...] = ()
     """Handlers that only look: they run on a call even where an earlier rule has replaced it."""
 

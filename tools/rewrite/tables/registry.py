@@ -74,6 +74,10 @@ class Call(Protocol):
         """
         ...
 
+    def parts(self) -> tuple[str, ...]:
+        """The names that the result is unpacked into (`v, _ = …`); none where it is not."""
+        ...
+
 
 UNKNOWN: Any = object()
 """`Call.literal` of an argument whose value is not written in the source."""
@@ -117,6 +121,17 @@ class Op:
     """Arguments of an operator that `draws`, and the value of each with which it draws nothing."""
     spread: str = ""
     """The template where a call spreads its last arguments (`x.uniform_(*bounds)`) and `to` is a function; it uses all arguments."""
+
+
+@dataclass(frozen=True)
+class Idiom:
+    """How a mirror in plain style writes a call of a torch function for which the table of operators has a helper.
+
+    `name` is that of the operator's row, and `to` gives the template, or "" where it declines: the result must be torch's in every case.
+    """
+
+    name: str
+    to: Callable[[Call], str]
 
 
 @dataclass(frozen=True)
@@ -194,6 +209,12 @@ def _names(op: Op) -> tuple[str, ...]:
 def ops() -> Mapping[str, Op]:
     """Dotted name → row, aliases included. Raises `ValueError` on two rows with one name."""
     return _index(_rows("migrate_agent.tools.rewrite.tables.ops", Op), _names)
+
+
+@cache
+def idioms() -> Mapping[str, Idiom]:
+    """Name of an operator's row → its idiom."""
+    return _index(_rows("migrate_agent.tools.rewrite.tables.idioms", Idiom), lambda idiom: (idiom.name,))
 
 
 @cache

@@ -30,3 +30,10 @@ def test_change(tmp_path: Path, before: str, after: str) -> None:
     text, holes = rewrite_snippet(tmp_path, before)
     assert text == tidy(after)
     assert not holes
+
+
+@pytest.mark.parametrize(("before", "after"), [pair for rule in RULES for pair in rule.PLAIN])
+def test_plain(tmp_path: Path, before: str, after: str) -> None:
+    text, holes = rewrite_snippet(tmp_path, before, "plain")
+    assert text == tidy(after)
+    assert not holes

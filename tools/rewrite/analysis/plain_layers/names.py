@@ -40,12 +40,13 @@ def kinds_by_name(files: Iterable[ParsedFile]) -> dict[str, frozenset[str]]:
     kinds: dict[str, set[str]] = {}
     for file in files:
         classes = _classes_by_name(file)
-        for name, value in _bound_values(file.tree):
+        for name, value in bound_values(file.tree):
             kinds.setdefault(name, set()).update(_made(file, value, classes))
     return {name: frozenset(each) for name, each in kinds.items()}
 
 
-def _bound_values(tree: ast.AST) -> Iterator[tuple[str, ast.expr]]:
+def bound_values(tree: ast.AST) -> Iterator[tuple[str, ast.expr]]:
+    """(name of an attribute, variable, keyword or entry, what is bound to it)."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Assign):
             yield from ((name, node.value) for target in node.targets for name in _target_names(target))
@@ -104,7 +105,7 @@ def _classes_by_name(file: ParsedFile) -> dict[str, set[str]]:
             for one in listed[: len(listed) - len(node.defaults)]:
                 # What callers of this file hand on is seen by its keyword; of others nothing is known.
                 classes.setdefault(one.arg, set()).add(UNKNOWN)
-    for name, value in _bound_values(file.tree):
+    for name, value in bound_values(file.tree):
         classes.setdefault(name, set()).update(_classes(file, value))
     return {name: _resolved(classes, name) for name in classes}
 

@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from migrate_agent.tools.rewrite.analysis.plain_layers.names import UNKNOWN, ParsedFile, dotted, kinds_by_name, last_name, parts
+from migrate_agent.tools.rewrite.analysis.plain_layers.ties import EMBEDDING, Tie, ties
 from migrate_agent.tools.rewrite.tables.registry import layers
 
 HARMLESS_UTILITIES = ("torch.nn.utils.rnn", "torch.nn.utils.clip_grad")
@@ -23,30 +24,45 @@ GRADIENTS = frozenset({"requires_grad", "requires_grad_", "grad", "register_hook
 """What is asked of a parameter, and not of its values."""
 HANDED_ON = (ast.arguments, ast.Call, ast.keyword, ast.IfExp, ast.BoolOp)
 """Where a class stands that is called elsewhere: that constructs the vendored class, which derives from Flax's."""
+CONTAINERS = frozenset({"torch.nn.ModuleDict"})
 LOOKUPS = frozenset({"getattr", "setattr", "hasattr", "delattr"})
 
 
 @dataclass(frozen=True)
 class PlainLayers:
-    """`kinds`: dotted names of the layers that may be those of Flax. `shared`: attributes that hold layers whose variable another one shares."""
+    """`kinds`: dotted names of the layers that may be those of Flax. `shared`: attributes that hold layers whose variable another one shares.
+    `ties`: heads that are the table of an embedding. `by_name`: attribute → the layers that the repository keeps under it."""
 
     kinds: frozenset[str] = frozenset()
     shared: frozenset[str] = frozenset()
+    ties: tuple[Tie, ...] = ()
+    by_name: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
 
 def plain_layers(files: Collection[ParsedFile]) -> PlainLayers:
     """The layers of a repository that are used plainly."""
+    by_name = kinds_by_name(files)
+    tied = ties(files, by_name)
+    plain = _plain_but_for(files, by_name, tied)
+    # A head can be a method of its table only where that is Flax's own.
+    return plain if not tied or EMBEDDING in plain.kinds else _plain_but_for(files, by_name, ())
+
+
+def _plain_but_for(files: Collection[ParsedFile], by_name: Mapping[str, frozenset[str]], tied: tuple[Tie, ...]) -> PlainLayers:
+    """The layers that are used plainly, where the statements of these ties are not in the mirror."""
     candidates = frozenset(name for name, row in layers().items() if row.plain)
-    search = _Search(candidates, kinds_by_name(files))
+    search = _Search(candidates, by_name, frozenset(id(tie.said) for tie in tied))
     for file in files:
         _Reader(file, search).visit(file.tree)
-    return PlainLayers(candidates - search.refused, frozenset(search.shared))
+    return PlainLayers(candidates - search.refused, frozenset(search.shared), tied, by_name)
 
 
 @dataclass
 class _Search:
     candidates: frozenset[str]
     by_name: Mapping[str, frozenset[str]]
+    gone: frozenset[int]
+    """Statements that are not in the mirror."""
     refused: set[str] = field(default_factory=set)
     shared: set[str] = field(default_factory=set)
 
@@ -77,6 +93,8 @@ class _Reader(ast.NodeVisitor):
         search.refuse(self.derived)
 
     def visit(self, node: ast.AST) -> None:
+        if id(node) in self.search.gone:
+            return
         self.parents.append(node)
         if isinstance(node, (ast.If, ast.IfExp)):
             self._branch(node)
@@ -109,6 +127,7 @@ class _Reader(ast.NodeVisitor):
             self._attribute(node)
         if isinstance(node, (ast.Name, ast.Attribute)):
             self._reference(node)
+            self._container(node)
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in LOOKUPS:
             words = {argument.value for argument in node.args if isinstance(argument, ast.Constant)}
             for word in map(str, words):
@@ -138,6 +157,14 @@ class _Reader(ast.NodeVisitor):
         asked = self._is_asked_for(node)
         if (asked and not layers()[name].plain_class) or not (called or asked or isinstance(parent, HANDED_ON)):
             self.search.refuse({name})
+
+    def _container(self, node: ast.Name | ast.Attribute) -> None:
+        """A container is only asked for what it holds: whoever goes through it, or is handed it, may see another order."""
+        holds = self.search.by_name.get(last_name(node), frozenset()) & CONTAINERS
+        parent = self._parent()
+        opened = isinstance(parent, ast.Attribute) or (isinstance(parent, ast.Subscript) and parent.value is node)
+        if holds and isinstance(node.ctx, ast.Load) and not opened:
+            self.search.refuse(holds)
 
     def _is_asked_for(self, node: ast.AST) -> bool:
         """Whether a class stands in an `isinstance` test or an annotation."""

@@ -24,6 +24,7 @@ class ReplaceModuleMethods(Rule):
     """Replace methods of `nn.Module`: `self.modules()` → `modules(self)`, `m.to(device)` → `m`, `m.train(mode)` → `m.train() if mode else m.eval()`.
 
     `self.apply(f)` → a loop, inner modules first, so that what an outer one sets in an inner one stays.
+    In plain style it is NNX's own, and parameters that are only counted come from the state.
     `copy.deepcopy(m)` → `copied(m)`, so that the copies do not all draw the same random numbers. Declines
     where the repository's class defines the method; a hole for those without a counterpart (`m.half()`).
     """
@@ -76,6 +77,8 @@ class ReplaceModuleMethods(Rule):
         # Python finds the repository's own method first.
         if self._is_defined_in_repository(func.value, name):
             return None
+        if name == "parameters" and not updated.args and self._counts_elements(original):
+            return self.context.build("jax.tree.leaves(nnx.state({module}, nnx.Param))", module=new.value)
         if name in WALKERS and not updated.args:
             return self.context.build(WALKERS[name], module=new.value)
         if name in DROPPED:
@@ -89,6 +92,20 @@ class ReplaceModuleMethods(Rule):
         if name in ("half", "float", "double", "bfloat16", "state_dict", "load_state_dict", "zero_grad", "register_forward_hook", "type"):
             self.context.hole(original, f"nn.Module.{name} has no direct counterpart in NNX", "module-method")
         return None
+
+    def _counts_elements(self, call: cst.Call) -> bool:
+        """Whether a mirror in plain style may take all parameters of a module from its state: they are all trained, and only counted."""
+        if not self.context.repo.is_plain or self.context.repo.freezes:
+            return False
+        match [self.context.parent(level) for level in range(1, 5)]:
+            case [
+                cst.CompFor(iter=iterated, target=cst.Name(value=name), ifs=[], inner_for_in=None),
+                cst.GeneratorExp(elt=cst.Call(func=cst.Attribute(value=cst.Name(value=counted), attr=cst.Name("numel")))),
+                cst.Arg(),
+                cst.Call(func=cst.Name("sum")),
+            ]:
+                return iterated is call and name == counted
+        return False
 
     def _is_loaded(self) -> bool:
         """Whether the state dictionary at hand is all that another module loads."""
@@ -147,9 +164,13 @@ class ReplaceModuleMethods(Rule):
         arguments = [cst.Arg(cst.Name("module"))]
         if self._takes_rngs(call.args[0].value) and (rngs := self.context.rngs()) is not None:
             arguments.append(keyword("rngs", rngs))
-        walk = self.context.build("vendored.inner_first({module})", module=expression.value.func.value)
         inner = cst.SimpleStatementLine([cst.Expr(cst.Call(function, tidy(arguments)))])
-        return cst.For(cst.Name("module"), walk, cst.IndentedBlock([inner]), leading_lines=updated.leading_lines)
+        # NNX goes through the modules inside first too, those of one module by their names.
+        plain, target = self.context.repo.is_plain, cst.Name("module")
+        template = "nnx.iter_modules({module})" if plain else "vendored.inner_first({module})"
+        pair = cst.Tuple([cst.Element(cst.Name("_")), cst.Element(target)], lpar=[], rpar=[])
+        walk = self.context.build(template, module=expression.value.func.value)
+        return cst.For(pair if plain else target, walk, cst.IndentedBlock([inner]), leading_lines=updated.leading_lines)
 
     def _takes_rngs(self, function: cst.BaseExpression) -> bool:
         context = self.context

@@ -26,9 +26,9 @@ AUTOCAST = frozenset({"torch.autocast", "torch.cuda.amp.autocast", "torch.amp.au
 class ReplaceGradientContexts(Rule):
     """Remove gradient contexts: `with torch.no_grad():` → its body, results under `lax.stop_gradient`; `@torch.no_grad()` → a vendored `no_grad`.
 
-    Scripting decorators are removed. So is autocast where it is switched off or is of CUDA alone: JAX computes
-    in the dtype of inputs and parameters, and whoever wants another casts these. As a value it is a
-    `nullcontext()`. Otherwise it is a hole.
+    In plain style the results of the function are under `lax.stop_gradient` instead, but for integers. Scripting decorators
+    are removed. So is autocast where it is switched off or is of CUDA alone: JAX computes in the dtype of inputs and
+    parameters, and whoever wants another casts these. As a value it is a `nullcontext()`. Otherwise it is a hole.
     """
 
     KEEP = ("def f(lock, x):\n    with lock as held:\n        return held.read(x)\n",)
@@ -59,11 +59,41 @@ class ReplaceGradientContexts(Rule):
     def leave_Decorator(self, original: cst.Decorator, updated: cst.Decorator) -> cst.Decorator | cst.RemovalSentinel | None:
         name = self._context_name(original.decorator)
         if name in NO_GRADIENT:
+            function = self.context.parent()
+            if isinstance(function, cst.FunctionDef) and self._stops_at_returns(function):
+                return cst.RemoveFromParent()
             return updated.with_changes(decorator=self.context.helper("no_grad"))
         if name in AUTOCAST and not idle(name, original.decorator):
             self.context.hole(original.decorator, "autocast: decide on a dtype policy", "autocast")
             return None
         return cst.RemoveFromParent() if name in DROPPED or name in AUTOCAST else None
+
+    def leave_Return(self, original: cst.Return, updated: cst.Return) -> cst.Return | None:
+        function = self.context.functions[-1] if self.context.functions else None
+        if function is None or original.value is None or updated.value is None or not self._stops_at_returns(function):
+            return None
+        return None if self._is_without_gradient(original.value) else updated.with_changes(value=_stop_gradient(updated.value))
+
+    def _stops_at_returns(self, function: cst.FunctionDef) -> bool:
+        """Whether a mirror in plain style says `@torch.no_grad()` of a function at its `return`s: its results are arrays or constants that it
+        returns by themselves, and no module keeps what a call computes."""
+        repo = self.context.repo
+        if (
+            not repo.is_plain
+            or repo.writes_buffers
+            or not any(self._context_name(one.decorator) in NO_GRADIENT for one in function.decorators)
+        ):
+            return False
+        returns = _Returns()
+        function.body.visit(returns)
+        facts = [self.context.observed(value) for value in returns.values]
+        return not returns.yields and all(fact is not None and {"tensor", *_PLAIN} >= set(fact.kinds) for fact in facts)
+
+    def _is_without_gradient(self, value: cst.BaseExpression) -> bool:
+        fact = self.context.observed(value)
+        return (
+            fact is not None and all(dtype.startswith(("int", "uint", "bool")) for dtype in fact.dtypes) and "parameter" not in fact.kinds
+        )
 
     def leave_Call(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression | None:
         """A context that is made in one place and entered in another."""
@@ -150,6 +180,23 @@ def idle(name: str, node: cst.BaseExpression) -> bool:
         ):
             return True
     return False
+
+
+class _Returns(cst.CSTVisitor):
+    """What a function returns, and whether it is a generator; functions inside it are others."""
+
+    def __init__(self) -> None:
+        self.values: list[cst.BaseExpression] = []
+        self.yields = False
+
+    def visit_Return(self, node: cst.Return) -> None:
+        self.values += [] if node.value is None else [node.value]
+
+    def visit_Yield(self, node: cst.Yield) -> None:
+        self.yields = True
+
+    def visit_FunctionDef(self, node: cst.FunctionDef) -> bool:
+        return False
 
 
 def _is_docstring(statement: cst.BaseStatement | cst.BaseSmallStatement) -> bool:

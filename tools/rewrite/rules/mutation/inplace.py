@@ -26,6 +26,8 @@ OPERATORS: Mapping[type[cst.BaseAugOp], Callable[[], cst.BaseBinaryOp]] = {
     cst.BitOrAssign: cst.BitOr, cst.BitXorAssign: cst.BitXor, cst.MatrixMultiplyAssign: cst.MatrixMultiply,
 }  # fmt: skip
 
+MASKED_SET = "vendored.masked_set({x}, {mask}, {value})"
+
 
 class ReplaceInplaceUpdates(_Writes):
     """Assign new values in place of updates: `x[i] = y` → `x = x.at[i].set(y)`, `x.add_(y)` → `x = x + y`.
@@ -188,23 +190,28 @@ class ReplaceInplaceUpdates(_Writes):
             if scalar(fact):
                 index = new.slice[0].slice
                 assert isinstance(index, cst.Index)
-                return self._assign(
-                    target.value,
-                    base,
-                    self.context.build("vendored.masked_set({x}, {mask}, {value})", x=base, mask=index.value, value=value),
-                )
+                template = "jnp.where({mask}, {value}, {x})" if self._is_of_elements(target, mask, fact) else MASKED_SET
+                return self._assign(target.value, base, self.context.build(template, x=base, mask=index.value, value=value))
             if (whole := self._unmasked(target, new, source, value)) is not None:
                 index = new.slice[0].slice
                 assert isinstance(index, cst.Index)
                 return self._assign(
                     target.value,
                     base,
-                    self.context.build("vendored.masked_set({x}, {mask}, {value})", x=base, mask=index.value, value=whole),
+                    self.context.build(MASKED_SET, x=base, mask=index.value, value=whole),
                 )
             if (rows := self._with_rows(target, new, base, value, fact)) is not None:
                 return self._assign(target.value, base, rows)
             raise Refuse("a boolean mask selects a number of elements that depends on the data", "dynamic-shape")
         return self._assign(target.value, base, self._at_call(base, new, "set", self._as_bool(target, value)))
+
+    def _is_of_elements(self, target: cst.Subscript, mask: Observed | None, number: Observed | None) -> bool:
+        """Whether a mirror in plain style may select by `jnp.where`: the mask has all axes, and the Python number widens nothing."""
+        whole = self.context.observed(target.value)
+        if not self.context.repo.is_plain or mask is None or whole is None or number is None:
+            return False
+        floating = all(dtype.startswith(("float", "bfloat")) for dtype in whole.dtypes) and bool(whole.dtypes)
+        return set(number.kinds) <= {"float", "int"} and floating and bool(mask.shapes) and mask.shapes == whole.shapes
 
     def _with_rows(
         self, target: cst.Subscript, new: cst.Subscript, base: cst.BaseExpression, value: cst.BaseExpression, fact: Observed | None
@@ -222,7 +229,7 @@ class ReplaceInplaceUpdates(_Writes):
             return None
         of_value, of_whole, of_mask = (one.pop() for one in ranks)
         rest = of_whole - of_mask
-        template = "vendored.set_next_rows({x}, {mask}, {value})" if of_value > rest else "vendored.masked_set({x}, {mask}, {value})"
+        template = "vendored.set_next_rows({x}, {mask}, {value})" if of_value > rest else MASKED_SET
         return self.context.build(template, x=base, mask=index.value, value=value) if of_value <= rest + 1 else None
 
     def _is_part(self, target: cst.BaseExpression) -> bool:
@@ -296,7 +303,7 @@ class ReplaceInplaceUpdates(_Writes):
         if right is None:
             raise Refuse("a boolean mask selects a number of elements that depends on the data", "dynamic-shape")
         whole = cst.BinaryOperation(base, operator, self._parenthesised(right))
-        masked = self.context.build("vendored.masked_set({x}, {mask}, {value})", x=base, mask=index.value, value=whole)
+        masked = self.context.build(MASKED_SET, x=base, mask=index.value, value=whole)
         return self._assign(target.value, base, masked)
 
     def _unmasked(

@@ -9,6 +9,7 @@ import libcst as cst
 from migrate_agent.tools.rewrite.analysis.initialising_lambdas import takes_tensor
 from migrate_agent.tools.rewrite.rules.apply_tables import expand, tidy
 from migrate_agent.tools.rewrite.rules.context import Context
+from migrate_agent.tools.rewrite.rules.parameters.plain_values import written_plainly
 from migrate_agent.tools.rewrite.rules.parameters.variables import written
 from migrate_agent.tools.rewrite.rules.rule import Rule
 from migrate_agent.tools.rewrite.tables.registry import Refuse
@@ -89,6 +90,17 @@ class ReplaceInitialisers(Rule):
             "        self.fc = nn.Linear(3, 4)\n        self.fc.bias = nn.init.zeros_(self.fc.bias)\n",
             "class M(nnx.Module):\n    def __init__(self, *, rngs: nnx.Rngs):\n        self.fc = Linear(3, 4, rngs=rngs)\n"
             "        self.fc.bias[...] = jnp.zeros_like(self.fc.bias)\n",
+        ),
+    )
+    PLAIN = (
+        (
+            "import torch\nfrom torch import nn\n\nclass M(nn.Module):\n    def __init__(self, s):\n        super().__init__()\n"
+            "        self.w = nn.Parameter(torch.empty(3, 4))\n        nn.init.normal_(self.w, std=s)\n        nn.init.uniform_(self.w, -1, 1)\n"
+            "        nn.init.normal_(self.w, mean=1.0)\n",
+            "class M(nnx.Module):\n    def __init__(self, s, *, rngs: nnx.Rngs):\n        self.w = nnx.Param(jnp.empty((3, 4)))\n"
+            "        self.w[...] = s * jax.random.normal(rngs.params(), self.w.shape, self.w.dtype)\n"
+            "        self.w[...] = jax.random.uniform(rngs.params(), self.w.shape, self.w.dtype, -1, 1)\n"
+            "        self.w[...] = init_normal(rngs.params(), self.w, mean=1.0)\n",
         ),
     )
 
@@ -174,7 +186,7 @@ class ReplaceInitialisers(Rule):
         self, original: cst.BaseSmallStatement, target: cst.BaseExpression, value: cst.BaseExpression
     ) -> cst.BaseSmallStatement | None:
         try:
-            return written(self, target, value)
+            return written_plainly(self.context, written(self, target, value))
         except Refuse as refusal:
             self.context.hole(original, refusal.reason, refusal.code)
             return None

@@ -87,9 +87,11 @@ def plain_read(rule: Rule, node: cst.BaseExpression, owner: cst.BaseExpression) 
     """How an attribute of one of Flax's own layers is read, in torch's layout: `m.weight` → `m.kernel[...].T`. None for any other attribute."""
     if not isinstance(node, cst.Attribute) or rule.context.is_self(node.value):
         return None
-    fact = rule.context.observed(node.value)
-    kinds = {kind.removeprefix("module:") for kind in fact.kinds} if fact else set()
-    if not kinds or not kinds <= rule.context.repo.plain.kinds:
+    fact, plain = rule.context.observed(node.value), rule.context.repo.plain
+    # In code that did not run, the name tells what the analysis has taken it for.
+    name = node.value.attr.value if isinstance(node.value, cst.Attribute) else ""
+    kinds = {kind.removeprefix("module:") for kind in fact.kinds} if fact else plain.by_name.get(name, frozenset())
+    if not kinds or not kinds <= plain.kinds:
         return None
     templates = {layers()[kind].plain_reads.get(node.attr.value, "") for kind in kinds}
     template = templates.pop() if len(templates) == 1 else ""

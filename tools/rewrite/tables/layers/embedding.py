@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
-from migrate_agent.tools.rewrite.tables.registry import Layer
+from migrate_agent.tools.rewrite.tables.registry import Call, Layer
 
 TABLE = {"weight": "{self}.embedding"}
-# No plain form: `nnx.Embed` keeps the dtype that its table had when it was made, and casts to it whatever is loaded later.
+OPTIONS = ("padding_idx", "max_norm", "_weight", "dtype")
+
+
+def plain_embedding(call: Call) -> str:
+    """`nnx.Embed` with torch's initial values; "" where some of its rows are special, or it is to have a dtype."""
+    plain = all(not call.given(option) or call.literal(option) is None for option in OPTIONS)
+    plain = plain and all(call.literal(option) is False for option in ("scale_grad_by_freq", "_freeze"))
+    options = "embedding_init=nnx.initializers.normal(1.0), rngs={rngs}"
+    return f"nnx.Embed({{num_embeddings}}, {{embedding_dim}}, {options})" if plain else ""
+
 
 ROWS = (
     Layer(
@@ -15,6 +24,10 @@ ROWS = (
         "Embedding",
         params=TABLE,
         samples=("7, 4",),
+        plain=plain_embedding,
+        plain_class="nnx.Embed",
+        plain_reads={"weight": "{self}.embedding[...]", "embedding_dim": "{self}.features"},
+        not_plain=("padding_idx", "max_norm", "norm_type", "scale_grad_by_freq", "sparse", "reset_parameters"),
     ),
     Layer(
         "torch.nn.EmbeddingBag",

@@ -16,7 +16,8 @@ NET = (
     "class Net(nn.Module):\n    def __init__(self, d):\n        super().__init__()\n        self.fc = nn.Linear(d, 3)\n"
     "        self.tok = nn.Embedding(9, d)\n        self.norm = nn.LayerNorm(8)\n"
 )
-ALL = {"Linear", "LayerNorm"}
+ALL = {"Linear", "LayerNorm", "Embedding", "ModuleDict", "GELU"}
+WEIGHTED = {"Linear", "LayerNorm", "Embedding"}
 
 USES = [
     ("", set()),
@@ -30,7 +31,7 @@ USES = [
     ("        if isinstance(d, self.kinds):\n            pass\n", ALL),
     ("        if type(d) is nn.Linear:\n            pass\n", ALL),
     ("        self.fc.weight = self.tok.weight\n", {"Linear"}),
-    ("        self.tok.weight = self.fc.weight\n", set()),
+    ("        self.tok.weight = self.fc.weight\n", {"Embedding"}),
     ("        self.fc.weight = nn.Parameter(torch.ones(3, d))\n", {"Linear"}),
     ("        self.kept = self.fc.weight\n", {"Linear"}),
     ("        self.fc.weight.requires_grad = False\n", {"Linear"}),
@@ -38,19 +39,25 @@ USES = [
     ("        self.fc.weight.data[0] = 1.0\n", {"Linear"}),
     ("        self.make = dict(norm=nn.LayerNorm)\n", set()),
     ("        self.make = {nn.Linear: 1}\n", {"Linear"}),
-    ("        self.other = d.head.weight\n", ALL),
+    ("        self.other = d.head.weight\n", WEIGHTED),
     ("        self.bn = self.norm_layer(d)\n        self.norm_layer = nn.BatchNorm2d\n        self.bn.weight.data.zero_()\n", set()),
-    ("        self.bn = self.norm_layer(d)\n        self.norm_layer = d\n        self.bn.weight.data.zero_()\n", ALL),
+    ("        self.bn = self.norm_layer(d)\n        self.norm_layer = d\n        self.bn.weight.data.zero_()\n", WEIGHTED),
     (
         "        self.bn = make(d)\n        make = self._make\n        self._make = nn.BatchNorm2d\n        self.bn.weight.data.zero_()\n",
         set(),
     ),
-    ("        self.other = getattr(d, 'weight')\n", ALL),
+    ("        self.other = getattr(d, 'weight')\n", WEIGHTED),
     ("        self.size = self.norm.normalized_shape\n", {"LayerNorm"}),
     ("        self.fc.reset_parameters()\n", {"Linear"}),
     ("        self.fc = nn.utils.weight_norm(self.fc)\n", ALL),
     ("        nn.utils.clip_grad_norm_(self.parameters(), 1.0)\n", set()),
     ("\n\nclass Own(nn.Linear):\n    pass\n", {"Linear"}),
+    ("        self.rows = self.tok.padding_idx\n", {"Embedding"}),
+    ("        self.act = nn.GELU()\n        self.how = self.act.approximate\n", {"GELU"}),
+    ("        if isinstance(d, nn.GELU):\n            pass\n", {"GELU"}),
+    ("        self.of = nn.ModuleDict()\n        self.of['a'] = self.of.a\n", set()),
+    ("        self.of = nn.ModuleDict()\n        for name in self.of:\n            pass\n", {"ModuleDict"}),
+    ("        for name, value in d.items():\n            pass\n", {"ModuleDict"}),
 ]
 """(what stands at the end of a class's constructor, which of its layers are then not plain)."""
 
@@ -67,7 +74,15 @@ SPELLED = [
     ("nn.Linear(d, 3, True, dtype=torch.float16)", "Linear(d, 3, True, dtype=jnp.float16, rngs=rngs)"),
     ("nn.Linear(size(d), 3)", "Linear(size(d), 3, rngs=rngs)"),
     ("nn.Linear(*d)", "Linear(*d, rngs=rngs)"),
-    ("nn.Embedding(9, d)", "Embedding(9, d, rngs=rngs)"),
+    ("nn.Embedding(9, d)", "nnx.Embed(9, d, embedding_init=nnx.initializers.normal(1.0), rngs=rngs)"),
+    ("nn.Embedding(9, d, padding_idx=0)", "Embedding(9, d, padding_idx=0, rngs=rngs)"),
+    ("nn.GELU()", "partial(jax.nn.gelu, approximate=False)"),
+    ("nn.GELU(d)", "GELU(d)"),
+    ("nn.Softmax(-1)", "partial(jax.nn.softmax, axis=-1)"),
+    ("nn.Softmax()", "Softmax()"),
+    ("nn.LeakyReLU(0.2)", "partial(leaky_relu, negative_slope=0.2)"),
+    ("nn.ELU()", "jax.nn.elu"),
+    ("nn.ModuleDict(dict(a=nn.ReLU()))", "nnx.Dict(a=jax.nn.relu)"),
     ("nn.LayerNorm(8, eps=1e-6)", "nnx.LayerNorm(8, epsilon=1e-6, use_fast_variance=False, rngs=rngs)"),
     ("nn.LayerNorm(8, bias=False)", "nnx.LayerNorm(8, epsilon=1e-05, use_bias=False, use_fast_variance=False, rngs=rngs)"),
     ("nn.LayerNorm((4, 8))", "LayerNorm((4, 8), rngs=rngs)"),
@@ -88,7 +103,7 @@ def test_a_plain_layer_is_flaxs_own(tmp_path: Path, layer: str, flax: str) -> No
 
 
 WRITTEN = [
-    ("nn.init.normal_(self.fc.weight, std=0.02)", "self.fc.kernel[...] = init_normal(rngs.params(), self.fc.kernel, std=0.02)"),
+    ("nn.init.normal_(self.fc.weight, std=0.02)", "self.fc.kernel[...] = 0.02 * jax.random.normal("),
     ("nn.init.xavier_uniform_(self.fc.weight)", "self.fc.kernel[...] = init_xavier_uniform(rngs.params(), self.fc.kernel[...].T).T"),
     ("self.fc.weight.data.fill_(0.5)", "self.fc.kernel[...] = jnp.full_like(self.fc.kernel, 0.5)"),
     ("self.fc.weight.data = torch.eye(3)", "self.fc.kernel[...] = jnp.eye(3).T"),

@@ -15,6 +15,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import torch
 from flax import nnx
 from jax import lax
@@ -45,7 +46,16 @@ def namespace() -> Mapping[str, Any]:
     for package in (vendored, kernels):
         for info in pkgutil.iter_modules(package.__path__):
             helpers |= vars(importlib.import_module(f"{package.__name__}.{info.name}"))
-    return {"jnp": jnp, "jax": jax, "lax": lax, "np": np, "math": math, "nnx": nnx, "vendored": types.SimpleNamespace(**helpers)}
+    return {
+        "jnp": jnp,
+        "optax": optax,
+        "jax": jax,
+        "lax": lax,
+        "np": np,
+        "math": math,
+        "nnx": nnx,
+        "vendored": types.SimpleNamespace(**helpers),
+    }
 
 
 class Source:

@@ -8,13 +8,13 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 
 from migrate_agent.tools.record.observe import is_whole
-from migrate_agent.tools.rewrite.tables.registry import UNKNOWN, Op, methods, ops
+from migrate_agent.tools.rewrite.tables.registry import UNKNOWN, Op, idioms, methods, ops
 from migrate_agent.tools.types import Observed
 
 PLACEHOLDER = re.compile(r"\{(\*?)(\w+)(?:=([^{}]*))?\}")
@@ -51,6 +51,7 @@ class Bound:
     values: Mapping[str, ast.expr | list[ast.expr]]
     defaults: Mapping[str, ast.expr]
     env: Mapping[str, Any]
+    names: tuple[str, ...] = ()
 
     def given(self, name: str) -> bool:
         return bool(self.values.get(name))
@@ -100,6 +101,9 @@ class Bound:
     def count(self, name: str) -> int:
         value = self.values.get(name, [])
         return len(value) if isinstance(value, list) else 1
+
+    def parts(self) -> tuple[str, ...]:
+        return self.names
 
 
 def bind(row: Op, call: ast.Call, receiver: ast.expr | None, env: Mapping[str, Any]) -> Bound:
@@ -171,8 +175,11 @@ class _Fill(ast.NodeTransformer):
         return node
 
 
-def expand(source: str, env: Mapping[str, Any]) -> str:
-    """The JAX text for one torch call. `env` gives the values of the names in it. Raises `KeyError` (no row), `Refuse`, `TypeError`."""
+def expand(source: str, env: Mapping[str, Any], parts: tuple[str, ...] | None = None) -> str:
+    """The JAX text for one torch call. `env` gives the values of the names in it. Raises `KeyError` (no row), `Refuse`, `TypeError`.
+
+    With `parts`, the names that the result is unpacked into, it is the row's idiom, or "" where that declines.
+    """
     call = ast.parse(source, mode="eval").body
     if isinstance(call, ast.Attribute):
         call = ast.Call(func=call, args=[], keywords=[])
@@ -181,10 +188,19 @@ def expand(source: str, env: Mapping[str, Any]) -> str:
     is_method = not dotted.startswith("torch.")
     row = methods()[call.func.attr] if is_method else ops()[dotted]
     bound = bind(row, call, call.func.value if is_method else None, env)
-    template = row.to if isinstance(row.to, str) else row.to(bound)
+    if parts is not None:
+        template = idioms()[row.name].to(replace(bound, names=parts))
+        if not template:
+            return ""
+    else:
+        template = row.to if isinstance(row.to, str) else row.to(bound)
+    return _filled(template, bound)
+
+
+def _filled(template: str, bound: Bound) -> str:
     parts: dict[str, Any] = {}
 
-    def replace(match: re.Match[str]) -> str:
+    def placeholder(match: re.Match[str]) -> str:
         star, name, default = match.groups()
         key = f"_part{len(parts)}"
         if name in RANDOMNESS:
@@ -197,5 +213,5 @@ def expand(source: str, env: Mapping[str, Any]) -> str:
             parts[key] = MISSING if default is None else ast.parse(default, mode="eval").body
         return key
 
-    tree = ast.parse(PLACEHOLDER.sub(replace, template).strip(), mode="eval")
+    tree = ast.parse(PLACEHOLDER.sub(placeholder, template).strip(), mode="eval")
     return ast.unparse(_Fill(parts).visit(tree))

@@ -1,0 +1,41 @@
+"""Losses as JAX code says them (https://optax.readthedocs.io/en/latest/api/losses.html).
+
+Optax's own cross entropies and its losses of logits give infinities where torch's give NaN, so that they are no idioms here.
+"""
+
+from __future__ import annotations
+
+from migrate_agent.tools.rewrite.tables.ops.calls import is_integral, ndim
+from migrate_agent.tools.rewrite.tables.ops.functional import F
+from migrate_agent.tools.rewrite.tables.registry import Call, Idiom
+
+REDUCED = {"mean": ".mean()", "sum": ".sum()", "none": ""}
+LEGACY = ("size_average", "reduce")
+
+
+def is_wide(call: Call, name: str) -> bool:
+    """Whether a tensor was seen in float32 or wider alone: torch computes losses of narrower ones in float32."""
+    fact = call.observed(name)
+    return fact is not None and bool(fact.dtypes) and set(fact.dtypes) <= {"float32", "float64"}
+
+
+def _cross_entropy(call: Call) -> str:
+    """Of rows of logits and one label each; classes with weights, smoothed labels and other reductions keep the whole helper."""
+    of_labels = ndim(call, "input") == 2 and ndim(call, "target") == 1 and is_integral(call, "target") and is_wide(call, "input")
+    as_usual = call.literal("reduction") == "mean" and call.literal("label_smoothing") == 0.0 and call.literal("weight") is None
+    if not of_labels or not as_usual or any(map(call.given, LEGACY)):
+        return ""
+    return "vendored.label_cross_entropy({input}, {target}, ignore_index={ignore_index})"
+
+
+def _mse_loss(call: Call) -> str:
+    """Where both have one shape: Optax refuses to broadcast."""
+    shapes = [fact.shapes if (fact := call.observed(name)) else () for name in ("input", "target")]
+    equal = bool(shapes[0]) and shapes[0] == shapes[1]
+    reduction = REDUCED.get(str(call.literal("reduction")))
+    if not equal or reduction is None or call.literal("weight") is not None or any(map(call.given, LEGACY)):
+        return ""
+    return f"optax.squared_error({{input}}, {{target}}){reduction}"
+
+
+ROWS = (Idiom(f"{F}cross_entropy", _cross_entropy), Idiom(f"{F}mse_loss", _mse_loss))

@@ -1,0 +1,21 @@
+"""Layers' functions in the few lines that common uses need."""
+
+import jax
+import jax.numpy as jnp
+
+
+def label_cross_entropy(logits: jax.Array, labels: jax.Array, ignore_index: int = -100) -> jax.Array:
+    """The mean cross entropy of `logits` (n, classes) and `labels` (n,), over the labels that are not `ignore_index`.
+
+    https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.cross_entropy.html
+    """
+    log_probabilities = jax.nn.log_softmax(logits)
+    losses = -jnp.take_along_axis(log_probabilities, labels[:, None], axis=-1)[:, 0]
+    return losses.mean(where=labels != ignore_index)
+
+
+def normalise_last(x: jax.Array, scale: jax.Array | None, bias: jax.Array | None, epsilon: float) -> jax.Array:
+    """Layer normalisation over the last axis of `x` (…, d), with `scale` and `bias` (d,) where there are any."""
+    x = jax.nn.standardize(x, variance=x.var(-1, keepdims=True), epsilon=epsilon)
+    x = x if scale is None else x * scale
+    return x if bias is None else x + bias
