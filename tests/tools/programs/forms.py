@@ -729,4 +729,5 @@ FORMS = {
     "gradient_penalty": example("wgan_gp"),
     "two_optimizers_on_one_loss": example("seq2seq"),
     "two_views": example("simclr"),
+    "two_training_functions": example("distill"),
 }

@@ -95,6 +95,11 @@ PARTS = {
     ),
     "two_optimizers_on_one_loss": ('static_argnames=("use_teacher_forcing",),', "    loss = 0\n    _, decoder_hidden = encoder(source)"),
     "two_views": ("x1 = x + 0.1 * default_generator.randn(*x.shape)",),
+    "two_training_functions": (
+        "loss = update_teacher(teacher, optimizer, xb, yb)",
+        "    def student_loss(student, teacher, xb, yb):",
+        "loss = update_student(student, optimizer, teacher, xb, yb)",
+    ),
     "trainer": (
         "def train_step(model, optimizer, x, y, criterion, clip):",
         "loss = train_step(self.model, self.optimizer, x, y, self.criterion, self.args.clip)",

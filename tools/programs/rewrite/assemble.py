@@ -17,10 +17,11 @@ from migrate_agent.tools.programs.rewrite.core import Core, NotUnderstoodError, 
 from migrate_agent.tools.programs.rewrite.drawn_arguments import DrawnArguments
 from migrate_agent.tools.programs.rewrite.functions import Step, plan_step, scope_of
 from migrate_agent.tools.programs.rewrite.groups import optimizers_of, parameter_owners, schedulers_of
-from migrate_agent.tools.programs.rewrite.host import SEEDS, Optimizers, RewriteHost, traced_functions
+from migrate_agent.tools.programs.rewrite.host import SEEDS, Optimizers, RewriteHost, Training, traced_functions
 from migrate_agent.tools.programs.rewrite.method_optimizers import RecordedOptimizer, inlined
 from migrate_agent.tools.programs.rewrite.names import FreeNames, Imports, chain_of, code, name_of
 from migrate_agent.tools.programs.rewrite.normalise import Normalise
+from migrate_agent.tools.programs.rewrite.views import View, views
 from migrate_agent.tools.rewrite.analysis.exercised import exercised
 from migrate_agent.tools.rewrite.assemble.class_stubs import stub_reasons
 from migrate_agent.tools.rewrite.assemble.compose import _Composer, _joined
@@ -125,33 +126,54 @@ def _intermediate(module: cst.Module, text: str, observed: Mapping[Span, Observe
     positions = MetadataWrapper(module, unsafe_skip_copy=True).resolve(PositionProvider)
     imports = Imports(text)
     kinds = _kinds(positions, observed)
-    owners = {**dict.fromkeys(_optimizers(kinds), ""), **parameter_owners(module, imports)}
-    cores, inside = find_cores(module, imports, _modules(positions, observed), owners)
-    scope, free = scope_of(module, inside), FreeNames(text)
-    others = {id(core): [other for other in cores if other is not core] for core in cores}
-    steps = [plan_step(core, list(_outside(module, core, inside)), scope, kinds, others[id(core)], free) for core in cores]
-    traced = traced_functions(module, cores)
-    schedulers = schedulers_of(module, imports, cores)
-    optimizers = Optimizers(optimizers_of(module, imports, schedulers, _optimizers(kinds)), schedulers, optimizer_names(module, imports))
-    steps = [_with_filters(core, step, optimizers) for core, step in zip(cores, steps, strict=True)]
+    free, seen = FreeNames(text), _optimizers(kinds)
+    modules, parts = _modules(positions, observed), []
+    for view in views(module):
+        owners = {**dict.fromkeys(seen, ""), **parameter_owners(view.module, imports)}
+        cores, inside = find_cores(view.module, imports, modules, owners)
+        parts.append((view, cores, tuple(view.origins.get(statement, statement) for statement in inside)))
+    _refuse_shared_optimizers(imports, parts)
+    alone = sum(len(cores) for _, cores, _ in parts) == 1
+    trainings = []
+    for view, cores, inside in parts:
+        scope = scope_of(module, inside)
+        others = {id(core): [other for other in cores if other is not core] for core in cores}
+        steps = [plan_step(core, list(_outside(module, core, inside)), scope, kinds, others[id(core)], free, alone) for core in cores]
+        schedulers = schedulers_of(view.module, imports, cores)
+        calls = optimizers_of(view.module, imports, schedulers, seen)
+        optimizers = Optimizers(calls, schedulers, optimizer_names(view.module, imports))
+        steps = [_with_filters(core, step, optimizers) for core, step in zip(cores, steps, strict=True)]
+        trainings.append(Training(view.function, cores, steps, optimizers))
+    traced = traced_functions(module, [core for one in trainings for core in one.cores])
     host = RewriteHost(
         imports,
-        cores,
-        steps,
+        trainings,
         traced,
         free.pick("eval_step", "predict", "forward_step"),
         _called_modules(positions, observed),
         _devices(positions, observed),
         _holders(positions, observed),
-        optimizers,
     )
     new = module.visit(host)
     assert isinstance(new, cst.Module)
     if clash := sorted(host.helpers & _own_names(text)):
         raise NotUnderstoodError(f"{clash[0]} is a name of the script, and of a helper that the rewrite needs: rename it")
     moved = _moved(new, host.origin, positions, observed)
-    losses = frozenset(step.loss_name for step in steps)
+    losses = frozenset(step.loss_name for step in host.steps)
     return _Intermediate(new.code, moved, frozenset(host.helpers), Host(_seeds(module, imports), traced | losses))
+
+
+def _refuse_shared_optimizers(imports: Imports, parts: Sequence[tuple[View, Sequence[Core], object]]) -> None:
+    """Refuse an optimizer that several functions step: whether a schedule goes with each of its updates is not seen from one of them."""
+    names = [name for view, cores, _ in parts for name in {n for core in cores for n in core.optimizers} - _constructed(view, imports)]
+    if shared := sorted({name for name in names if names.count(name) > 1}):
+        raise NotUnderstoodError(f"{shared[0]} steps in several functions")
+
+
+def _constructed(view: View, imports: Imports) -> set[str]:
+    """The optimizers that a training function constructs itself."""
+    function = cst.Module([view.function]) if isinstance(view.function, cst.FunctionDef) else cst.Module([])
+    return set(optimizer_names(function, imports))
 
 
 def _own_names(text: str) -> set[str]:

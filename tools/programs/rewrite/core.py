@@ -137,7 +137,7 @@ def find_cores(
         raise NotUnderstoodError("no statement calls backward() in this file")
     inside = backwards[0][1]
     if other := [s for _, i, s in backwards if function_of(i) is not function_of(inside)]:
-        raise NotUnderstoodError("backward() is called in several functions", other[0])
+        raise NotUnderstoodError("backward() is called in several functions, one in the other", other[0])
     steps = [(b, i, s) for b, i in blocks(module) for s in body(b) if method_of(s)[1] == "step" and name_of(method_of(s)[0]) in owners]
     if not steps or any(function_of(i) is not function_of(inside) for _, i, _ in steps):
         raise NotUnderstoodError("the optimizer's step does not stand in the function of backward()", backwards[0][2])
@@ -159,7 +159,7 @@ def find_cores(
         _sort(core, imports, _region(cores, number))
         _refuse_conflicts(core)
     if len(cores) > 1 or len(backwards) > 1:
-        _refuse_foreign_gradients(cores, {s: order for order, s in enumerate(_in_order(module))})
+        _refuse_foreign_gradients(cores, {s: order for order, s in enumerate(in_order(module))})
     return cores, min((around[core.backwards[0]] for core in cores), key=len)
 
 
@@ -187,7 +187,7 @@ def _pair(module: cst.Module, backwards: list[Loops], steps: list[Loops], owners
                 pending = []
         if pending:
             raise NotUnderstoodError("no optimizer steps after this backward() in its block", pending[-1])
-    order = {statement: number for number, statement in enumerate(_in_order(module))}
+    order = {statement: number for number, statement in enumerate(in_order(module))}
     return sorted(cores, key=lambda core: order[core.backwards[0]])
 
 
@@ -460,11 +460,12 @@ def _refuse_conflicts(core: Core) -> None:
             )
 
 
-def _in_order(block: cst.CSTNode) -> Iterator[cst.CSTNode]:
+def in_order(block: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    """All statements of a block, in the order of the text."""
     for statement in body(block):
         yield statement
         for inner in _inner_blocks(statement):
-            yield from _in_order(inner)
+            yield from in_order(inner)
 
 
 def _refuse_foreign_gradients(cores: Sequence[Core], order: Mapping[cst.CSTNode, int]) -> None:

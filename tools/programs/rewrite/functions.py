@@ -48,6 +48,7 @@ class Step:
     loss_name: str = "loss_fn"
     name: str = "train_step"
     accumulate: str = "accumulate"
+    apply: str = "apply_gradients"
     trainable: tuple[str, ...] = ()
     """The filter of the parameters of each module that are updated; "" for all."""
 
@@ -158,10 +159,10 @@ def plan_step(
     kinds: Mapping[str, frozenset[str]],
     others_of: Sequence[Core] = (),
     free: FreeNames | None = None,
+    alone: bool = True,
 ) -> Step:
-    """The names of the step. `outside` are the statements of the program around it, `kinds` what names were seen to hold.
-
-    With `others_of`, further steps of the program, their functions have names of their own.
+    """The names of the step. `outside` are the statements of the program around it, `kinds` what names were seen to hold, `others_of` further steps
+    of its function. Where it is not `alone` in the program, its functions are named after its modules.
     """
     fetched = [name for statement in core.fetched for name in bound(statement)]
     made = dict.fromkeys([*(name for statement in core.slice for name in (*bound(statement), *changed(statement))), *fetched])
@@ -201,17 +202,24 @@ def plan_step(
         static,
         frozenset(name for name in inputs if not any(chains(node, name) for node in (*core.slice, *core.losses))),
         names,
-        *_function_names(suffix if others_of else "", free or FreeNames("")),
+        *_function_names("" if alone else suffix, free or FreeNames("")),
     )
 
 
-def _function_names(suffix: str, free: FreeNames) -> tuple[str, str, str]:
+def _function_names(suffix: str, free: FreeNames) -> tuple[str, str, str, str]:
+    """Names of the loss, of the step, of what adds gradients up, and of what applies them."""
     if suffix:
-        return free.pick(f"{suffix}_loss", f"compute_{suffix}_loss"), free.pick(f"train_{suffix}", f"update_{suffix}"), ""
+        return (
+            free.pick(f"{suffix}_loss", f"compute_{suffix}_loss"),
+            free.pick(f"train_{suffix}", f"update_{suffix}"),
+            free.pick(f"accumulate_{suffix}"),
+            free.pick(f"apply_{suffix}_gradients"),
+        )
     return (
         free.pick("loss_fn", "compute_loss", "batch_loss"),
         free.pick("train_step", "update_step", "compiled_step"),
         free.pick("accumulate", "add_gradients"),
+        free.pick("apply_gradients", "update_with_gradients"),
     )
 
 
@@ -350,7 +358,7 @@ def apply_function(core: Core, step: Step) -> cst.BaseStatement:
     lines = [*_clips(core.clips, step), *step.updates]
     lines += [f"return {', '.join(step.inner(step.norms))}"] if step.norms else []
     model, optimizer = (*step.inner(step.models), *step.inner(step.optimizers))
-    head = f'@nnx.jit(donate_argnames=("{model}", "{optimizer}"))\ndef apply_gradients({model}, {optimizer}, grads):\n'
+    head = f'@nnx.jit(donate_argnames=("{model}", "{optimizer}"))\ndef {step.apply}({model}, {optimizer}, grads):\n'
     return cst.parse_statement(head + "".join(f"    {line}\n" for line in lines))
 
 
@@ -360,7 +368,7 @@ def accumulated_calls(step: Step) -> tuple[str, str, str]:
     results = step.results[: len(step.results) - len(step.norms)]
     add = f"{', '.join(('grads', *results))} = {step.accumulate}({', '.join((model, 'grads', *step.inputs))})"
     update = f"{', '.join(step.norms)} = " if step.norms else ""
-    return add, f"{update}apply_gradients({model}, {optimizer}, grads)", f"grads = zero_gradients({model})"
+    return add, f"{update}{step.apply}({model}, {optimizer}, grads)", f"grads = zero_gradients({model})"
 
 
 def _clips(statements: Sequence[cst.CSTNode], step: Step) -> list[str]:

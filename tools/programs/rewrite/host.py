@@ -63,6 +63,16 @@ class Optimizers:
     constructions: Mapping[str, cst.Call]
 
 
+@dataclass(frozen=True)
+class Training:
+    """A training function (`None`: the statements of the file): its steps, and the optimizers that it sees."""
+
+    function: cst.CSTNode | None
+    cores: Sequence[Core]
+    steps: Sequence[Step]
+    optimizers: Optimizers
+
+
 class RewriteHost(cst.CSTTransformer):
     """One pass over a script. `origin` says of each new node that stands for an old one which that was.
 
@@ -72,23 +82,24 @@ class RewriteHost(cst.CSTTransformer):
     def __init__(
         self,
         imports: Imports,
-        cores: Sequence[Core],
-        steps: Sequence[Step],
+        trainings: Sequence[Training],
         traced: frozenset[str],
         eval_name: str,
         forwards: frozenset[cst.CSTNode],
         devices: frozenset[cst.CSTNode],
         holders: frozenset[cst.CSTNode],
-        optimizers: Optimizers,
     ) -> None:
         super().__init__()
-        self.imports, self.cores, self.steps, self.traced = imports, cores, steps, traced
-        self.accumulates, self.eval_name = cores[0].accumulates, eval_name
-        self.forwards, self.devices, self.holders, self.optimizers = forwards, devices, holders, optimizers
+        self.imports, self.trainings, self.traced, self.eval_name = imports, trainings, traced, eval_name
+        self.cores = [core for one in trainings for core in one.cores]
+        self.steps = [step for one in trainings for step in one.steps]
+        self.accumulating = [(core, step) for core, step in zip(self.cores, self.steps, strict=True) if core.accumulates]
+        self.forwards, self.devices, self.holders, self.optimizers = forwards, devices, holders, _common(trainings)
         self._prints = 0
-        inner = [one for one in optimizers.schedulers.values() if one.inner is not None]
-        parts = [part for one in optimizers.schedulers.values() for part in one.parts]
-        self.idle = {statement for one in optimizers.calls.values() for statement in one.statements}
+        schedulers = [one for training in trainings for one in training.optimizers.schedulers.values()]
+        inner = [one for one in schedulers if one.inner is not None]
+        parts = [part for one in schedulers for part in one.parts]
+        self.idle = {s for training in trainings for one in training.optimizers.calls.values() for s in one.statements}
         self.idle |= {statement for one in inner for statement in (one.statement, one.inner) if statement is not None}
         self.idle |= {part.statement for part in parts}
         self._late: dict[cst.CSTNode, Any] = {}
@@ -114,6 +125,7 @@ class RewriteHost(cst.CSTTransformer):
         """Count how deep the walk is in code that is traced."""
         if self._stays(node):
             self._kept += 1
+        self.optimizers = next((one.optimizers for one in self.trainings if one.function is node), self.optimizers)
         return super().on_visit(node) and not isinstance(node, (cst.Import, cst.ImportFrom))
 
     def _stays(self, node: cst.CSTNode) -> bool:
@@ -137,6 +149,8 @@ class RewriteHost(cst.CSTTransformer):
         if self._stays(original_node):
             self._kept -= 1
         result = updated_node if kept else super().on_leave(original_node, updated_node)
+        if any(one.function is original_node for one in self.trainings):
+            self.optimizers = _common(self.trainings)
         if isinstance(result, cst.CSTNode) and not self._is_helper(original_node):
             self.origin[result] = original_node
         if isinstance(original_node, cst.BaseStatement):
@@ -156,8 +170,9 @@ class RewriteHost(cst.CSTTransformer):
             updated = updated.with_changes(body=self._new_body(original))
         if any(statement is step.anchor for statement in original.body for step in self.steps):
             updated = updated.with_changes(body=self._with_functions(original))
-        if self.accumulates and any(statement is self.steps[0].loop for statement in original.body):
-            updated = updated.with_changes(body=self._with_zeros(list(updated.body)))
+        for core, step in self.accumulating:
+            if any(statement is step.loop for statement in original.body):
+                updated = updated.with_changes(body=self._with_zeros(core, step, list(updated.body)))
         if isinstance(original, cst.Module) and self.evaluates:
             updated = updated.with_changes(body=self._with_evaluation(list(updated.body)))
         return updated
@@ -204,8 +219,7 @@ class RewriteHost(cst.CSTTransformer):
 
     def _standing(self) -> set[cst.CSTNode]:
         """The statements that stay in the loop although they are named by a core: what accumulates is updated where it was."""
-        core = self.cores[0]
-        return {*core.steps, *core.clips, *core.zeros} if core.accumulates else set()
+        return {s for core, _ in self.accumulating for s in (*core.steps, *core.clips, *core.zeros)}
 
     def _inner(self) -> set[cst.CSTNode]:
         return {s for core in self.cores for s in (*core.slice, *core.after, *core.before, *core.fetched)}
@@ -269,18 +283,17 @@ class RewriteHost(cst.CSTTransformer):
             lines += self.result_of[statement]
         return lines
 
-    def _with_zeros(self, lines: list[Any]) -> list[Any]:
+    def _with_zeros(self, core: Core, step: Step, lines: list[Any]) -> list[Any]:
         """Gradients begin as zeros before the loop, where no statement there says so."""
-        place = next((i for i, line in enumerate(lines) if self.origin.get(line) is self.steps[0].loop), None)
-        zero = accumulated_calls(self.steps[0])[2]
-        if place is None or any(code(line).strip() == zero for line in lines[:place]) or self._begins_with_zeros():
+        place = next((i for i, line in enumerate(lines) if self.origin.get(line) is step.loop), None)
+        zero = accumulated_calls(step)[2]
+        if place is None or any(code(line).strip() == zero for line in lines[:place]) or self._begins_with_zeros(core, step.loop):
             return lines
         self.helpers.add("zero_gradients")
         return [*lines[:place], cst.parse_statement(zero), *lines[place:]]
 
-    def _begins_with_zeros(self) -> bool:
+    def _begins_with_zeros(self, core: Core, loop: cst.CSTNode | None) -> bool:
         """Whether the outermost loop sets gradients to zero before the first `backward()`."""
-        core, loop = self.cores[0], self.steps[0].loop
         lines = list(body(loop.body)) if isinstance(loop, (cst.For, cst.While)) else []
         first = next((i for i, line in enumerate(lines) if line in core.backwards or not isinstance(line, cst.SimpleStatementLine)), 0)
         return any(line in core.zeros for line in lines[:first])
@@ -310,7 +323,7 @@ class RewriteHost(cst.CSTTransformer):
             return self._late[original_node]
         if original_node in self.idle:
             return cst.RemoveFromParent()
-        if self.accumulates and original_node in self._standing():
+        if original_node in self._standing():
             return self._accumulated(original_node, updated_node)
         if any(original_node in core.zeros for core in self.cores):
             return cst.RemoveFromParent()
@@ -376,10 +389,10 @@ class RewriteHost(cst.CSTTransformer):
 
     def _accumulated(self, original: cst.CSTNode, updated: cst.SimpleStatementLine) -> Any:
         """The update, and gradients set to zero, where gradients add up."""
-        core = self.cores[0]
+        core, step = next((c, s) for c, s in self.accumulating if original in (*c.clips, *c.steps, *c.zeros))
         if original in core.clips:
             return cst.RemoveFromParent()
-        _, update, zero = accumulated_calls(self.steps[0])
+        _, update, zero = accumulated_calls(step)
         self.helpers |= set() if original in core.steps else {"zero_gradients"}
         line: Any = cst.parse_statement(update if original in core.steps else zero)
         return line.with_changes(leading_lines=updated.leading_lines)
@@ -447,7 +460,7 @@ class RewriteHost(cst.CSTTransformer):
 
     def leave_If(self, original_node: cst.If, updated_node: cst.If) -> Any:
         """A condition on clipping is part of the update."""
-        gone = self.accumulates and original_node in self.cores[0].clips
+        gone = any(original_node in core.clips for core, _ in self.accumulating)
         return cst.RemoveFromParent() if gone else updated_node
 
     def leave_With(self, original_node: cst.With, updated_node: cst.With) -> Any:
@@ -575,6 +588,16 @@ class RewriteHost(cst.CSTTransformer):
         self.helpers.add(GENERATOR)
         shape = cst.Attribute(updated.args[0].value, cst.Name("shape"))
         return cst.Call(cst.Attribute(cst.Name(GENERATOR), cst.Name(method)), [cst.Arg(shape, star="*")])
+
+
+def _common(trainings: Sequence[Training]) -> Optimizers:
+    """What all other functions see: the optimizers of every training function, by name."""
+    every = [one.optimizers for one in reversed(trainings)]
+    return Optimizers(
+        {name: call for one in every for name, call in one.calls.items()},
+        {name: scheduler for one in every for name, scheduler in one.schedulers.items()},
+        {name: call for one in every for name, call in one.constructions.items()},
+    )
 
 
 def without_imports(module: cst.Module, imports: Imports) -> cst.Module:

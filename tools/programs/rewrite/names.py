@@ -161,9 +161,11 @@ class FreeNames:
         self.taken |= {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
 
     def pick(self, *wished: str) -> str:
-        """The first of some names that is free, or the last one with a number."""
+        """The first of some names that is free, or the last one with a number; it is taken from then on."""
         numbered = (f"{wished[-1]}_{number}" for number in range(2, 1_000))
-        return next(name for name in (*wished, *numbered) if name not in self.taken)
+        name = next(name for name in (*wished, *numbered) if name not in self.taken)
+        self.taken.add(name)
+        return name
 
 
 class Imports:
