@@ -6,7 +6,7 @@ JOBS   ?= 2
 EXTRAS ?= dev
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: help demo test test-ci test-all test-docker test-forges test-tpu check docs format clean
+.PHONY: help demo test test-ci test-all test-docker test-forges test-torchax test-tpu check docs format clean
 
 help:
 	@echo 'make demo    install, and migrate a copy of examples/gpt (verified, no model called)'
@@ -43,11 +43,12 @@ test-all: $(VENV)/.installed-dev
 	$(BIN)/pytest -n $(JOBS)
 
 # Lanes: folders whose tests need an engine, a forge's description or a compiler, the slow ones included. `.ci/run` brings what each needs.
-test-docker test-forges test-tpu: test-%: $(VENV)/.installed-dev
+test-docker test-forges test-torchax test-tpu: test-%: $(VENV)/.installed-dev
 	$(BIN)/pytest -n $(JOBS) $(LANE_$*)
 
 LANE_docker := tests/sandbox tests/agent/test_end_to_end.py tests/agent/test_faults.py
 LANE_forges := tests/agent/forge tests/agent/pr
+LANE_torchax := tests/tools/torchax
 LANE_tpu    := tests/tools/portable tests/tools/kernels
 
 check: $(VENV)/.installed-dev

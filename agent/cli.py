@@ -44,6 +44,12 @@ class DeviceKind(StrEnum):
     gpu = "gpu"
 
 
+class Fallback(StrEnum):
+    """What becomes of modules that cannot be rewritten."""
+
+    torchax = "torchax"
+
+
 def _show_version(requested: bool) -> None:
     if requested:
         print(f"migrate-agent {version_of('migrate-agent')}")
@@ -125,6 +131,10 @@ def run(
     explore: Annotated[
         bool, typer.Option("--explore", help="First run the repository's tests and scripts in the sandbox, for examples. It says which.")
     ] = False,
+    fallback: Annotated[
+        Fallback | None,
+        typer.Option("--fallback", help="What becomes of modules that cannot be rewritten. torchax runs the original inside JAX."),
+    ] = None,
     pr: Annotated[bool, typer.Option("--pr", help="Then open pull requests, as `migrate-agent pr` does.")] = False,
     debug: Debug = False,
 ) -> None:
@@ -147,6 +157,7 @@ def run(
         replay=replay,
         ensemble=ensemble,
         explore=explore,
+        fallback=fallback.value if fallback else "",
         max_attempts=max_attempts,
         max_cost=max_cost,
         max_tokens=max_tokens,

@@ -65,7 +65,7 @@ def _confine(spec: Mapping[str, Any], result: int, log: int) -> int:
     os.environ.update(environment)
     os.chdir(spec["folders"]["scratch"])
     linux.drop_privileges()
-    seccomp.apply(spec["protected"], sockets=spec["side"] != "candidate")
+    seccomp.apply(spec["protected"], sockets=spec["side"] == "original")
     _python(spec)
     return result
 

@@ -221,7 +221,7 @@ class ProcessSandbox:
             yield Key(job.side)
             return
         location = job.root.resolve()
-        copied = job.side == "candidate" and not self._base.path.is_relative_to(location) and small(location)
+        copied = job.side != "original" and not self._base.path.is_relative_to(location) and small(location)
         root = None if copied else str(location)
         if job.side == "original":  # one code base: its jobs trust each other
             yield Key(job.side, root)

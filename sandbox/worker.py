@@ -39,10 +39,13 @@ PRELOAD: dict[str, tuple[str, ...]] = {
         "migrate_agent.tools.verify.original.adversarial_search",
     ),
     "candidate": ("numpy", "jax", "jax.numpy", "flax.nnx", "optax", "safetensors.numpy", "einops"),
+    # torchax itself takes its dtypes from jax when it is imported, and a job may have other ones
+    "torchax": ("numpy", "torch", "jax", "jax.numpy", "flax.nnx", "optax", "safetensors.numpy", "einops"),
 }
 REFUSED: dict[str, frozenset[str]] = {
     "original": frozenset(),
     "candidate": frozenset({"torch", "torchvision", "torchaudio", "torchax", "torchgen", "functorch"}),
+    "torchax": frozenset(),
 }
 
 

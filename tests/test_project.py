@@ -43,6 +43,8 @@ MAY_IMPORT = {
 
 VENDORED_MAY_IMPORT = {"numpy", "jax", "flax", "einops", *sys.stdlib_module_names}
 """Vendored files are copied to users, who have these: einops where their source used its layers."""
+TORCHAX_MAY_IMPORT = VENDORED_MAY_IMPORT | {"torch", "torchax"}
+"""What runs originals has torch."""
 PROGRAMS_MAY_IMPORT = VENDORED_MAY_IMPORT | {"optax", "etils", "orbax", "PIL"}
 """Those of training scripts have more; `etils` comes with orbax, and who read images by torchvision has Pillow."""
 
@@ -117,7 +119,12 @@ def test_forbidden_imports_are_seen(path: str, text: str, names: list[str]) -> N
 
 
 def test_vendored_files_need_only_what_users_have() -> None:
-    for folder, allowed in (("tools/vendored/", VENDORED_MAY_IMPORT), ("tools/programs/vendored/", PROGRAMS_MAY_IMPORT)):
+    allowances = (
+        ("tools/vendored/", VENDORED_MAY_IMPORT),
+        ("tools/torchax/", TORCHAX_MAY_IMPORT),
+        ("tools/programs/vendored/", PROGRAMS_MAY_IMPORT),
+    )
+    for folder, allowed in allowances:
         needs = {name.split(".")[0] for path in sources(folder) for name in imported((ROOT / path).read_text(encoding="utf-8"))}
         assert needs - {"migrate_agent"} <= allowed
 

@@ -12,6 +12,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "docker": ("docker",),
     "forges": ("github", "gitlab"),
     "model": ("openai", "tenacity"),
+    "torchax": ("torchax",),
     "tpu": ("libtpu",),
     # `opentelemetry` itself is a namespace that other packages bring, too
     "trace": ("opentelemetry.sdk.trace", "opentelemetry.exporter.otlp.proto.http"),

@@ -13,8 +13,10 @@ from typing import Any, Literal, NamedTuple
 
 Status = Literal["verified", "failed", "unverified", "skipped"]
 Outcome = Literal["pass", "fail", "unverified"]
-Strategy = Literal["rewrite", "substitute", "redesign", "keep"]
-Side = Literal["original", "candidate"]
+Strategy = Literal["rewrite", "torchax", "substitute", "redesign", "keep"]
+"""`torchax`: the original itself, run inside JAX; chosen by the user, and never by the scan."""
+Side = Literal["original", "candidate", "torchax"]
+"""`torchax`: a candidate some of whose units run the original through torchax, so that it has torch too."""
 Kind = Literal["module", "function", "program"]
 CALLING = frozenset({"torch.utils.checkpoint.checkpoint"})
 """Functions of torch that call their first argument with the others: a `partial` of one has the kind of that argument."""
@@ -239,7 +241,7 @@ class Job:
 
     `entry` is `package.module:function`; it is called as `function(arguments, inputs, output)` where `inputs` maps names to read-only
     paths and `output` is the one folder it may write to. What it returns (JSON) becomes `Run.result`.
-    `root` is the folder of user code that goes first on `sys.path`. Side `candidate` cannot import torch.
+    `root` is the folder of user code that goes first on `sys.path`. Side `candidate` cannot import torch; side `torchax` is one that can.
     """
 
     side: Side
@@ -350,6 +352,8 @@ class Evidence:
     """The weight map, as the port tells it of its first example; empty for a port that is no module of Flax NNX."""
     reach: Reach | None = None
     """How much of the port ran; None where no call of it did."""
+    torchax: tuple[str, ...] = ()
+    """Ids of the units, of those that the port is made of, that are no rewrite but run their original through torchax."""
 
     @property
     def status(self) -> Status:
@@ -429,6 +433,8 @@ class UnitReport:
     kind: Kind = "module"
     reach: Mapping[str, int] = field(default_factory=dict)
     """`lines` of the port's functions, those that were `reached` in compared calls, `stubs` in place of others, and those `kept` unreached."""
+    strategy: Strategy = "rewrite"
+    """`torchax` where the mirror holds no rewrite, but the original run through torchax."""
 
     @property
     def id(self) -> str:

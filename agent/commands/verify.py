@@ -25,6 +25,7 @@ from migrate_agent.agent.loop.report import VERSION, totals, verdict_row
 from migrate_agent.agent.loop.rerun import candidate_beside, replay_command
 from migrate_agent.agent.loop.scope import find_unit
 from migrate_agent.agent.loop.services import Services
+from migrate_agent.agent.loop.torchax import require_torchax
 from migrate_agent.agent.repository.git import open_repository
 from migrate_agent.agent.runs.class_text import example_table
 from migrate_agent.agent.runs.folder import home_of
@@ -39,6 +40,7 @@ from migrate_agent.tools.verify import Options, Performance, Portable
 from migrate_agent.tools.verify import verify as run_verifier
 from migrate_agent.tools.verify.contract.scenario import OriginalFailed
 from migrate_agent.tools.verify.evidence import recorded_kernels
+from migrate_agent.tools.verify.evidence.torchax import wrapped_units
 from migrate_agent.tools.verify.report.replay import NAME, NoReplay, replay
 from migrate_agent.tools.verify.verifier import DETAILS
 
@@ -107,6 +109,8 @@ def verify_files(
     """Run the verifier on these files as a tree of their own. Raises `UsageError` on an example that has no translation."""
     services, inventory, config = exercise.services, exercise.inventory, exercise.config
     candidate = lay_out(exercise.folder / "candidate", files)
+    if wrapped_units(unit, inventory, candidate).needed:
+        require_torchax(f"verifying {unit.id}")
     examples = examples_of(recording, unit.id)
     try:
         translated = list(examples) if port else [services.translate(inventory, recording.observations, example) for example in examples]
@@ -167,7 +171,8 @@ def _print_evidence(evidence: Evidence, unit: Unit, folder: Path, options: Verif
 def report(evidence: Evidence, unit: Unit, root: Path) -> dict[str, Any]:
     """The report, version 1, with this one unit."""
     measured = {"seconds": evidence.seconds, "verdicts": evidence.verdicts, "notes": evidence.notes, "figures": evidence.figures}
-    row = UnitReport(unit.source, unit.name, unit.target, evidence.status, "human", 1, **measured)  # type: ignore[arg-type]
+    strategy = "torchax" if unit.id in evidence.torchax else "rewrite"
+    row = UnitReport(unit.source, unit.name, unit.target, evidence.status, "human", 1, **measured, strategy=strategy)  # type: ignore[arg-type]
     unit_row = {**plain(row), "verdicts": [verdict_row(v) for v in evidence.verdicts]}
     return {"version": VERSION, "repo": str(root.resolve()), "base": "", "branch": "", "totals": totals([row]), "units": [unit_row]}
 

@@ -119,6 +119,14 @@ def _inside(path: str) -> str:
 Paths = Annotated[tuple[Annotated[str, AfterValidator(_inside)], ...], Field(strict=False)]
 
 
+class UnitTable(_Table):
+    """`[[unit]]`: what becomes of one module."""
+
+    module: Annotated[str, AfterValidator(_unit_id)]
+    strategy: Literal["rewrite", "torchax"] = "rewrite"
+    """`torchax`: the mirror runs the original through torchax, and holds no rewrite of it."""
+
+
 class ProgramTable(_Table):
     """`[[program]]`: a short run of a training script, by which its rewrite is judged."""
 
@@ -141,6 +149,8 @@ class RunTable(_Table):
     branch: str = Field(default="", pattern=r"^[^\s~^:?*\[\\]*$")
     exclude: Annotated[tuple[str, ...], Field(strict=False)] = ()
     """Globs over POSIX paths relative to the repository."""
+    fallback: Literal["", "torchax"] = ""
+    """What becomes of modules that cannot be rewritten; "" leaves them out."""
     keep_unreached: bool = False
     """Keep lines of a port that no example reaches, below a comment, where stubs would take their place."""
 
@@ -265,6 +275,7 @@ class Config(_Table):
 
     example: Annotated[tuple[ExampleTable, ...], Field(strict=False)] = ()
     program: Annotated[tuple[ProgramTable, ...], Field(strict=False)] = ()
+    unit: Annotated[tuple[UnitTable, ...], Field(strict=False)] = ()
     run: RunTable = RunTable()
     rewrite: RewriteTable = RewriteTable()
     limits: LimitsTable = LimitsTable()

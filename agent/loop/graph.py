@@ -14,6 +14,7 @@ from migrate_agent.agent.loop.context import Context
 from migrate_agent.agent.loop.nodes.advance import advance
 from migrate_agent.agent.loop.nodes.commit import commit
 from migrate_agent.agent.loop.nodes.common import Node
+from migrate_agent.agent.loop.nodes.fallback import fallback
 from migrate_agent.agent.loop.nodes.fill import fill
 from migrate_agent.agent.loop.nodes.plan import plan
 from migrate_agent.agent.loop.nodes.programs import programs
@@ -27,7 +28,7 @@ from migrate_agent.agent.loop.nodes.verify import verify
 from migrate_agent.agent.runs.state import RunState
 from migrate_agent.agent.runs.trace import span
 
-NODES = (scan, plan, record, advance, rewrite, fill, verify, repair, review, undo, commit, programs, report)
+NODES = (scan, plan, record, advance, rewrite, fill, verify, repair, fallback, review, undo, commit, programs, report)
 
 ROUTES: dict[str, dict[str, str]] = {
     "scan": {"scanned": "plan"},
@@ -35,9 +36,10 @@ ROUTES: dict[str, dict[str, str]] = {
     "record": {"recorded": "advance"},
     "advance": {"more": "rewrite", "done": "programs"},
     "rewrite": {"ready": "verify", "holes": "fill", "settled": "review"},
-    "fill": {"proposed": "rewrite", "refused": "fill", "settled": "review"},
-    "verify": {"passed": "review", "failed": "repair", "settled": "review"},
-    "repair": {"proposed": "rewrite", "refused": "repair", "settled": "review"},
+    "fill": {"proposed": "rewrite", "refused": "fill", "settled": "fallback"},
+    "verify": {"passed": "review", "failed": "repair", "settled": "fallback"},
+    "repair": {"proposed": "rewrite", "refused": "repair", "settled": "fallback"},
+    "fallback": {"proposed": "rewrite", "settled": "review"},
     "review": {
         "accepted": "commit",
         "settled": "advance",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from migrate_agent.agent.loop.context import Context
-from migrate_agent.agent.loop.report import problems, totals
+from migrate_agent.agent.loop.report import problems, totals_line
 from migrate_agent.agent.runs.commit_message import table
 from migrate_agent.agent.runs.tables import lines_reached
 from migrate_agent.tools.types import Finding, UnitReport
@@ -16,17 +16,25 @@ PATH = ".migrate/report.md"
 def markdown(context: Context, units: Sequence[UnitReport]) -> str:
     """The whole report."""
     settings = context.settings
-    counts = ", ".join(f"{count} {status}" for status, count in totals(units).items() if count)
+    counts = totals_line(units)
     parts = [
         "# Migration to JAX",
         f"Base `{settings.base[:12]}`, branch `{settings.branch}`: {counts}.",
         "Only units that the verifier found equivalent to the original are on this branch.",
+        _torchax(units),
         _overview(units),
         *(_details(unit) for unit in units if unit.status != "skipped"),
         _findings(context.inventory.findings),
         _problems(context),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _torchax(units: Sequence[UnitReport]) -> str:
+    names = [f"`{unit.id}`" for unit in units if unit.status == "verified" and unit.strategy == "torchax"]
+    if not names:
+        return ""
+    return f"Not rewritten, but run through torchax: {', '.join(names)}. What uses these needs the original, torch and torchax at run time."
 
 
 def _overview(units: Sequence[UnitReport]) -> str:

@@ -46,8 +46,17 @@ def report_json(context: Context, units: Sequence[UnitReport]) -> dict[str, Any]
 
 
 def totals(units: Sequence[UnitReport]) -> dict[str, int]:
-    """How many units ended in each status."""
-    return {status: sum(unit.status == status for unit in units) for status in STATUSES}
+    """How many units ended in each status; those that are verified but run their original through torchax are counted apart, as `torchax`."""
+    apart = [unit for unit in units if unit.status == "verified" and unit.strategy == "torchax"]
+    counts = {status: sum(unit.status == status for unit in units) for status in STATUSES}
+    return {**counts, "verified": counts["verified"] - len(apart), "torchax": len(apart)}
+
+
+def totals_line(units: Sequence[UnitReport]) -> str:
+    """`2 verified, 1 through torchax, 3 skipped`."""
+    counts = totals(units)
+    words = {"verified": "verified", "torchax": "through torchax", "failed": "failed", "unverified": "unverified", "skipped": "skipped"}
+    return ", ".join(f"{counts[key]} {word}" for key, word in words.items() if counts[key])
 
 
 def problems(inventory: Inventory) -> list[dict[str, str]]:

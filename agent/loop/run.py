@@ -9,7 +9,7 @@ import sqlite3
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, Literal, NamedTuple, cast
 
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.types import Command
@@ -22,6 +22,7 @@ from migrate_agent.agent.loop.graph import Graph, build
 from migrate_agent.agent.loop.report import exit_status, report_rows, write_partial
 from migrate_agent.agent.loop.services import Services
 from migrate_agent.agent.loop.speculation import Speculation
+from migrate_agent.agent.loop.torchax import require_torchax
 from migrate_agent.agent.model.interface import Model
 from migrate_agent.agent.repository.git import Repository, open_repository
 from migrate_agent.agent.runs.folder import RunFolder, clear_old, home_of, locked, new_run, runs
@@ -63,6 +64,7 @@ class Options:
     replay: Path | None = None
     ensemble: bool = False
     explore: bool = False
+    fallback: Literal["", "torchax"] = ""
     max_attempts: int | None = None
     max_cost: float | None = None
     max_tokens: int | None = None
@@ -124,6 +126,9 @@ def settings_of(repository: Repository, config: Config, options: Options) -> Set
     """What a run with these options is started with, but for its id. Raises `UsageError` for what cannot be."""
     base = repository.base()
     name, email = repository.identity()
+    wanted = next((table.module for table in config.unit if table.strategy == "torchax"), "")
+    if options.fallback or config.run.fallback or wanted:
+        require_torchax("--fallback torchax" if options.fallback else "fallback in [run]" if config.run.fallback else f"[[unit]] {wanted}")
     branch = repository.free_branch(options.branch or config.run.branch, f"migrate-agent/{base.sha[:7]}")
     return Settings(
         id="",
@@ -146,6 +151,7 @@ def settings_of(repository: Repository, config: Config, options: Options) -> Set
         replay=str(options.replay.resolve()) if options.replay else "",
         ensemble=options.ensemble or config.model.ensemble,
         explore=options.explore,
+        fallback=options.fallback or config.run.fallback,
         max_attempts=options.max_attempts,
         max_cost=options.max_cost,
         max_tokens=options.max_tokens,

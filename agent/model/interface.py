@@ -8,8 +8,8 @@ from typing import Literal, Protocol
 
 from migrate_agent.tools.types import Draft, Evidence, Example, Inventory, Observed, Span, Unit, Usage
 
-Proposer = Literal["rules", "repair", "llm", "human"]
-"""Who wrote a proposal; `repair` is a deterministic one."""
+Proposer = Literal["rules", "repair", "llm", "human", "torchax"]
+"""Who wrote a proposal; `repair` is a deterministic one, and `torchax` is no rewrite but the original behind torchax."""
 
 
 @dataclass(frozen=True)

@@ -117,6 +117,8 @@ def origin_line(sheet: Sheet) -> str:
     match sheet.proposer:
         case "rules":
             return "Written by deterministic rules alone; no model took part."
+        case "torchax":
+            return "Not rewritten: the original runs through torchax, and it, torch and torchax are needed at run time."
         case "llm":
             tries = f" in {sheet.attempts} attempts" if sheet.attempts > 1 else ""
             return f"Written by rules and the model {sheet.model or '(unnamed)'}{tries}; judged by the same fixed verifier."

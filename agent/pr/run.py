@@ -151,7 +151,7 @@ def _sheet(base: str, original: Path, unit: Unit, report: UnitReport, work: Unit
         name=unit.name,
         target=unit.target,
         base=base,
-        proposer=report.proposer,
+        proposer="torchax" if report.strategy == "torchax" else report.proposer,
         original=digest(class_text(source, unit.name)),
         port=digest(class_text(draft.files[unit.target], unit.name)),
         needs=unit.needs,

@@ -33,7 +33,9 @@ class Exercise:
 
 @dataclass(frozen=True)
 class Sheet:
-    """One verified unit. `original` and `port` are SHA-256 of the class's text before and after; `files` of each file on the branch."""
+    """One verified unit, written by `rules`, `llm` or `human`; `torchax` is no rewrite.
+
+    `original` and `port` are SHA-256 of the class's text before and after; `files` of each file on the branch."""
 
     unit: str
     source: str

@@ -62,7 +62,8 @@ def _wanted(bench: Bench, forge: Forge, built: Built, target: str, remote: str, 
 def title(sheets: Sequence[Sheet]) -> str:
     """`Migrate model.py:GPT to JAX`, shorter where that is too long."""
     names = (", ".join(sheet.unit for sheet in sheets), ", ".join(sheet.name for sheet in sheets), f"{len(sheets)} units")
-    spelt = [f"Migrate {name} to JAX" for name in names]
+    text = "Run {} through torchax" if all(sheet.proposer == "torchax" for sheet in sheets) else "Migrate {} to JAX"
+    spelt = [text.format(name) for name in names]
     return next((text for text in spelt if len(text) <= WIDTH), f"{spelt[1][: WIDTH - 1]}…" if len(sheets) == 1 else spelt[-1])
 
 

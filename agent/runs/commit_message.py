@@ -15,8 +15,9 @@ def unit_message(unit: Unit, evidence: Evidence, base: str) -> str:
     passed = sum(verdict.status == "pass" for verdict in evidence.verdicts)
     return "\n".join(
         (
-            subject(unit),
+            subject(unit, "Run {} through torchax" if unit.id in evidence.torchax else "Migrate {} to JAX"),
             "",
+            *_torchax(evidence),
             f"Target: {unit.target}",
             f"{passed} of {len(evidence.verdicts)} checks passed{f', reach: {evidence.reach}' if evidence.reach else ''}:",
             "",
@@ -34,11 +35,19 @@ def report_message(base: str, branch: str) -> str:
     return f"Report the migration\n\nWhat was migrated on {branch}, what was not, and why.\n\n{TRAILER}: {base}\n"
 
 
-def subject(unit: Unit) -> str:
+def subject(unit: Unit, text: str = "Migrate {} to JAX") -> str:
     """`Migrate model.py:GPT to JAX`, by the class alone where that is too long."""
-    full = f"Migrate {unit.id} to JAX"
-    short = full if len(full) <= WIDTH else f"Migrate {unit.name} to JAX"
+    full = text.format(unit.id)
+    short = full if len(full) <= WIDTH else text.format(unit.name)
     return short if len(short) <= WIDTH else f"{short[: WIDTH - 1]}…"
+
+
+def _torchax(evidence: Evidence) -> list[str]:
+    """What is no rewrite, and what it needs."""
+    names = ", ".join(evidence.torchax)
+    return (
+        [f"Not rewritten: {names}. It runs through torchax,", "and needs the original, torch and torchax at run time.", ""] if names else []
+    )
 
 
 def table(verdicts: tuple[Verdict, ...]) -> list[str]:

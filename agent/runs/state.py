@@ -98,6 +98,8 @@ class Settings:
     replay: str = ""
     """A saved trajectory that answers in the model's place."""
     ensemble: bool = False
+    fallback: Literal["", "torchax"] = ""
+    """What becomes of units that cannot be rewritten."""
     explore: bool = False
     """Whether the repository's tests and scripts are run for examples."""
     max_attempts: int | None = None

@@ -36,7 +36,9 @@ def unit_table(units: Sequence[UnitReport]) -> RenderableType:
         checks = f"{passed}/{len(unit.verdicts)}" if unit.verdicts else ""
         seconds = f"{unit.seconds:.1f}" if unit.seconds else ""
         table.add_row(escape(unit.id), coloured(unit.status), checks, lines_reached(unit.reach), seconds, escape(unit.reason))
+    apart = sum(unit.status == "verified" and unit.strategy == "torchax" for unit in units)
     counts = {status: sum(unit.status == status for unit in units) for status in ("verified", "failed", "unverified", "skipped")}
+    counts |= {"verified": counts["verified"] - apart, **({"through torchax": apart} if apart else {})}
     total = Text(", ".join(f"{count} {status}" for status, count in counts.items()))
     snippets = [Text(unit.example) for unit in units if unit.example]
     advice = (

@@ -111,7 +111,7 @@ def test_report_follows_the_contract(tmp_path: Path, capfd: pytest.CaptureFixtur
     base = git(root, "rev-parse", "HEAD")
     branch = f"migrate-agent/{base[:7]}"
     assert (document["version"], document["repo"], document["base"], document["branch"]) == (1, str(root), base, branch)
-    assert document["totals"] == {"verified": 2, "failed": 0, "unverified": 0, "skipped": 0}
+    assert document["totals"] == {"verified": 2, "failed": 0, "unverified": 0, "skipped": 0, "torchax": 0}
     unit = document["units"][0]
     assert {key: unit[key] for key in ("source", "name", "target", "status", "proposer", "attempts", "llm")} == {
         "source": "a.py",

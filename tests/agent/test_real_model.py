@@ -48,7 +48,7 @@ def test_every_call_is_counted_and_garbage_is_refused(tmp_path: Path) -> None:
         done = migrate("run", "--yes", "--sandbox", "process", *model, "--repo", str(root), "--report", str(report), timeout=900)
     assert done.returncode == 1, done.stderr
     document = json.loads(report.read_text())
-    assert document["totals"] == {"verified": 0, "failed": 3, "unverified": 0, "skipped": 0}, done.stderr
+    assert document["totals"] == {"verified": 0, "failed": 3, "unverified": 0, "skipped": 0, "torchax": 0}, done.stderr
     (saved,) = root.glob(f".git/migrate-agent/runs/*/{TRAJECTORY}")
     calls = read(saved)
     for unit in document["units"]:

@@ -18,7 +18,7 @@ from migrate_agent.tools.portable.chips import Topology
 from migrate_agent.tools.portable.cost import Cost
 from migrate_agent.tools.portable.refusal import Refusal, classify
 from migrate_agent.tools.scan.visible import visible_from
-from migrate_agent.tools.types import Example, Inventory, Job, Limits, Run, Unit
+from migrate_agent.tools.types import Example, Inventory, Job, Limits, Run, Side, Unit
 
 PACKAGE = "migrate_agent.tools.portable"
 EXTRA = "install migrate-agent[tpu]"
@@ -77,6 +77,7 @@ class Ahead:
     sandbox: Sandbox
     limits: Limits = Limits()
     original: Path | None = None
+    side: Side = "candidate"
     _folder: Path | None = field(default=None, repr=False)
     _facts: dict[Variant, dict[str, Any]] = field(default_factory=dict, repr=False)
 
@@ -172,7 +173,7 @@ class Ahead:
             **options,
         }
         inputs = {"tensors": self.translated.tensors} if self.translated.tensors is not None else {}
-        return Job("candidate", f"{PACKAGE}.export_side:run", self.candidate / self.file.import_root, arguments, inputs, self.limits)
+        return Job(self.side, f"{PACKAGE}.export_side:run", self.candidate / self.file.import_root, arguments, inputs, self.limits)
 
     def costs(self, variant: Variant, targets: Sequence[Target], programs: Sequence[str] = PROGRAMS, specs: Any = None) -> list[Cost]:
         """Compile the variant's programs for the targets. `specs` gives the shardings of a program's arguments, by its rows and the target.

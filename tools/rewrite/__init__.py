@@ -7,6 +7,7 @@ The rooms import one way: `tables` (what torch's names become) ← `analysis` (w
 from __future__ import annotations
 
 from migrate_agent.tools.rewrite.assemble.compose import compose, mentions
+from migrate_agent.tools.rewrite.assemble.torchax_wrapper import Unwrappable, wrapped, wrapper
 from migrate_agent.tools.rewrite.assemble.translate import Untranslatable, translate
 
-__all__ = ["Untranslatable", "compose", "mentions", "translate"]
+__all__ = ["Untranslatable", "Unwrappable", "compose", "mentions", "translate", "wrapped", "wrapper"]

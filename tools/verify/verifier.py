@@ -25,6 +25,7 @@ from migrate_agent.tools.verify.evidence.cache import kept, key_of
 from migrate_agent.tools.verify.evidence.candidate import CandidateRun, Results
 from migrate_agent.tools.verify.evidence.original import expectations
 from migrate_agent.tools.verify.evidence.own_code import compared_sizes
+from migrate_agent.tools.verify.evidence.torchax import lay_originals, wrapped_units
 from migrate_agent.tools.verify.report.details import details
 from migrate_agent.tools.verify.report.figures import figures, weight_map
 from migrate_agent.tools.verify.report.localise import first_divergence, how_to_capture
@@ -83,6 +84,8 @@ def verify(
     started = time.monotonic()
     inventory = visible_from(inventory, unit.source)
     folder.mkdir(parents=True, exist_ok=True)
+    wrapped = wrapped_units(unit, inventory, candidate)
+    lay_originals(wrapped.needed, inventory, original, candidate)
     unit_examples, translated = _in_order(examples, translated)
     first_attempt = False
 
@@ -91,7 +94,7 @@ def verify(
         first_attempt = True
         threading.Thread(target=prepare, daemon=True).start()
         if (warm := getattr(sandbox, "warm", None)) is not None:
-            warm("candidate")  # whose worker starts while the original runs
+            warm("torchax" if wrapped.needed else "candidate")  # whose worker starts while the original runs
         progress("original")
         return expectations(
             unit, unit_examples, original, inventory, sandbox, given_folder, options.limits, options.seed, sizes, options.seconds
@@ -116,6 +119,7 @@ def verify(
         "performance": options.performance,
         "portable": options.portable,
         "port": options.port,
+        "wrapped": wrapped,
         "unreached": options.unreached,
         "reached_before": options.reached_before,
         "budget": options.seconds,
@@ -127,7 +131,14 @@ def verify(
             (folder / DETAILS).write_text(json.dumps(details(results)), encoding="utf-8")
         seconds = time.monotonic() - started
         return Evidence(
-            unit.id, verdicts, seconds, notes(results, unrun=options.unrun), figures(results), weight_map(results), results.reach
+            unit.id,
+            verdicts,
+            seconds,
+            notes(results, unrun=options.unrun),
+            figures(results),
+            weight_map(results),
+            results.reach,
+            tuple(one.id for one in wrapped.needed),
         )
 
 

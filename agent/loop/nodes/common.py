@@ -66,11 +66,17 @@ def settle(
     unit = context.unit(state)
     evidence = _evidence(state, work, status)
     reach = figures(evidence.reach if evidence else None, keep=context.config.run.keep_unreached)
-    if status == "verified" and "kept" in reach:
+    through_torchax = state.get("proposer") == "torchax" or (evidence is not None and unit.id in evidence.torchax)
+    if status == "verified" and through_torchax:
+        reason = "not rewritten: the original runs through torchax"
+    elif status == "verified" and "kept" in reach:
         reason = f"but for {reach['kept']} places that no example reaches, kept as [run] keep_unreached asks"
     again = replay_note(context.settings.root, unit, work.folder, evidence) if evidence else ""
     if again:
         context.progress.note(again)
+    if through_torchax and status != "verified" and work.result is not None:
+        cause, holes = work.result.cause, work.result.holes
+        reason = f"{work.result.reason}; through torchax: {reason}"
     example_error = context.plan.failed_examples.get(unit.id)
     result = UnitReport(
         source=unit.source,
@@ -96,6 +102,7 @@ def settle(
         figures=evidence.figures if evidence else {},
         kind=unit.kind,
         reach=reach,
+        strategy="torchax" if through_torchax else "rewrite",
     )
     return Step({"outcome": "settled"}, replace(work, result=result))
 

@@ -17,7 +17,7 @@ from migrate_agent.tools.types import Cause, Hole
 def fill(context: Context, state: RunState, work: UnitWork) -> Step:
     """Take up the model's texts, or settle the unit with its holes. A unit that needs one that failed costs no call."""
     holes = work.drafted().holes
-    if state.get("proposer") == "human":
+    if state.get("proposer") in ("human", "torchax"):
         return settle(context, state, work, "unverified", Cause.HOLE, describe(holes), holes=holes)
     if context.model is None:
         return settle(context, state, work, "unverified", Cause.HOLE, f"{describe(holes)}; a language model could fill them", holes=holes)

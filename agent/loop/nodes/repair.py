@@ -27,7 +27,7 @@ def repair(context: Context, state: RunState, work: UnitWork) -> Step:
     blocked = blocking(context, state["position"], work.drafted(), work.evidence)
     if blocked:
         return settle(context, state, work, "unverified", Cause.DEPENDENCY, f"{blocked}; {reason}")
-    if state.get("proposer") == "human" and work.evidence and work.evidence.status == "failed":
+    if state.get("proposer") in ("human", "torchax") and work.evidence and work.evidence.status == "failed":
         return settle(context, state, work, "failed", Cause.DIFFERS, reason)  # whoever wrote it decides what comes next
     # A retry in a session asks for the model, so known repairs are left out then.
     step = None if state.get("granted", 0) else _known_repair(context, work, context.unit(state))

@@ -10,6 +10,7 @@ from migrate_agent.agent.loop.context import Context
 from migrate_agent.agent.loop.drafts import draft_unit
 from migrate_agent.agent.loop.kernel_tests import with_tests
 from migrate_agent.agent.loop.nodes.common import Step, isolated, on_unit, settle, timed
+from migrate_agent.agent.loop.torchax import asked_for, wrapper_texts
 from migrate_agent.agent.loop.unit_work import UnitWork
 from migrate_agent.agent.model.interface import Attempt, Proposer
 from migrate_agent.agent.runs.class_text import example_table, is_called
@@ -27,7 +28,7 @@ def rewrite(context: Context, state: RunState, work: UnitWork) -> Step:
     context.progress.stage(unit.id, "rewriting")
     if not examples_of(context.recording, unit.id):
         return _settle_unexercised(context, state, work)
-    state = {**state, "attempts": state.get("attempts", 0) + 1}
+    state, work = _behind_torchax(context, {**state, "attempts": state.get("attempts", 0) + 1}, work)
     draft = _draft(context, state, work)
     work = _with_draft(state, work, draft)
     conflicts = context.repository.conflicts(context.original, draft.files)
@@ -35,7 +36,16 @@ def rewrite(context: Context, state: RunState, work: UnitWork) -> Step:
         reason = f"{conflicts[0]} exists already and is not as migrate-agent wrote it: move it away or rename it; it was left as it is"
         update, settled = settle(context, state, work, "failed", Cause.FILE_TAKEN, reason)
         return Step({**update, "attempts": state["attempts"]}, settled)
-    return Step({"outcome": "holes" if draft.holes else "ready", "attempts": state["attempts"]}, work)
+    outcome = "holes" if draft.holes else "ready"
+    return Step({"outcome": outcome, "attempts": state["attempts"], "proposer": _proposer(state)}, work)
+
+
+def _behind_torchax(context: Context, state: RunState, work: UnitWork) -> tuple[RunState, UnitWork]:
+    """The state and work with the wrapper as the first proposal, of a unit that the configuration wants run through torchax."""
+    unit = context.unit(state)
+    if _proposer(state) != "rules" or not asked_for(context.config, unit.id):
+        return state, work
+    return {**state, "proposer": "torchax"}, replace(work, texts=wrapper_texts(context, unit))
 
 
 def _draft(context: Context, state: RunState, work: UnitWork) -> Draft:

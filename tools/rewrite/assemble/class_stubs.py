@@ -49,10 +49,10 @@ def stub(text: str, reason: str) -> str:
     # A call such as `@REGISTRY.register("x")` enters the class in a table, which must find it
     # there.
     decorators = [f"@{ast.unparse(decorator)}\n" for decorator in node.decorator_list if isinstance(decorator, ast.Call)]
-    constants = [f"    {ast.unparse(statement)}\n" for statement in node.body if _is_constant(statement)]
+    lines = [f"    {line}\n" for line in constants(node)]
     message = f"{node.name} is not migrated: {reason}"
     body = f"    def __init__(self, *args, **kwargs):\n        raise NotImplementedError({message!r})\n"
-    return "\n\n" + "".join([*decorators, f"class {node.name}(nnx.Module):\n", *constants, "\n" if constants else "", body])
+    return "\n\n" + "".join([*decorators, f"class {node.name}(nnx.Module):\n", *lines, "\n" if lines else "", body])
 
 
 def _top_classes(repo: Repo) -> Iterator[ClassModel]:
@@ -79,6 +79,11 @@ def _was_exercised(model: ClassModel, observations: Observations, uses: Exercise
     methods = [method for one in inner for method in one.methods.values()]
     # From the first line of the body on: the `def` line runs whenever the file is imported.
     return any(method.body[0].lineno <= line <= (method.end_lineno or 0) for method in methods for line in lines)
+
+
+def constants(node: ast.ClassDef) -> list[str]:
+    """The statements of a class's body that give a name a plain value, one line each."""
+    return [ast.unparse(statement) for statement in node.body if _is_constant(statement)]
 
 
 def _is_constant(node: ast.stmt) -> bool:

@@ -12,6 +12,7 @@ from migrate_agent.tools.rewrite.analysis.repo import FileModel, unfollowed
 from migrate_agent.tools.rewrite.assemble.class_stubs import stub, stub_reasons
 from migrate_agent.tools.rewrite.assemble.formatting import format_python
 from migrate_agent.tools.rewrite.assemble.heading import heading
+from migrate_agent.tools.rewrite.assemble.torchax_wrapper import HELPERS
 from migrate_agent.tools.rewrite.assemble.translate import Translation, translation
 from migrate_agent.tools.rewrite.assemble.workspace import Statement, Workspace, workspace
 from migrate_agent.tools.rewrite.specialise import render_specialised
@@ -280,6 +281,9 @@ class _Composer:
 
     def _needs(self, path: str, text: str, statement: Statement) -> None:
         needs = statement.needs if text is statement.text else global_names(text)
+        if text is not statement.text:  # what runs through torchax is proposed as a text of its own
+            self.selection(path).vendored |= needs & HELPERS
+            needs -= HELPERS
         for name in sorted(needs):
             self.need(path, name, statement)
 

@@ -1,4 +1,4 @@
-"""The helpers of `tools/vendored/`, `tools/kernels/` and `tools/programs/vendored/`: what each
+"""The helpers of `tools/vendored/`, `tools/kernels/`, `tools/torchax/` and `tools/programs/vendored/`: what each
 needs, and the text of a selection of them as one file.
 """
 
@@ -20,6 +20,7 @@ HEADER = '''"""Layers and functions with PyTorch's semantics in Flax NNX and JAX
 Copied by migrate-agent (Apache-2.0); they need jax and flax only.
 """
 '''
+TORCHAX_HEADER = HEADER.replace("jax and flax only.", "jax and flax, and `TorchaxModule` needs torch and torchax.")
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,12 @@ class Symbol:
     position: tuple[str, int]
 
 
-FOLDERS = ("migrate_agent.tools.vendored", "migrate_agent.tools.kernels", "migrate_agent.tools.programs.vendored")
+FOLDERS = (
+    "migrate_agent.tools.vendored",
+    "migrate_agent.tools.kernels",
+    "migrate_agent.tools.torchax",
+    "migrate_agent.tools.programs.vendored",
+)
 CATALOGUE = ("catalogue", "SHAPES", "KERNEL")
 """A file and two names of the kernel library that only its checks use."""
 
@@ -98,8 +104,17 @@ def symbols() -> Mapping[str, Symbol]:
 @cache
 def of_programs() -> frozenset[str]:
     """The symbols that only training scripts use."""
-    folder = importlib.import_module(FOLDERS[-1])
-    files = {info.name for info in pkgutil.iter_modules(folder.__path__)}
+    return _of_folder("migrate_agent.tools.programs.vendored")
+
+
+@cache
+def of_torchax() -> frozenset[str]:
+    """The symbols that run modules of torch through torchax."""
+    return _of_folder("migrate_agent.tools.torchax")
+
+
+def _of_folder(name: str) -> frozenset[str]:
+    files = {info.name for info in pkgutil.iter_modules(importlib.import_module(name).__path__)}
     return frozenset(name for name, symbol in symbols().items() if symbol.position[0] in files)
 
 
@@ -224,7 +239,8 @@ def file_text(chosen: Sequence[Symbol]) -> str:
     used = {name for symbol in chosen for name in symbol.needs}
     lines = [imports()[name] for name in sorted(used) if name in imports()]
     texts = list(dict.fromkeys(symbol.text.rstrip() for symbol in chosen))
-    return "\n".join([HEADER, "from __future__ import annotations", "", *dict.fromkeys(lines)]) + "\n\n\n" + "\n\n\n".join(texts) + "\n"
+    header = TORCHAX_HEADER if any(symbol.name in of_torchax() for symbol in chosen) else HEADER
+    return "\n".join([header, "from __future__ import annotations", "", *dict.fromkeys(lines)]) + "\n\n\n" + "\n\n\n".join(texts) + "\n"
 
 
 def module_of(file: SourceFile) -> tuple[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
@@ -15,7 +15,7 @@ from migrate_agent.tools.harness.common import tensor_files
 from migrate_agent.tools.harness.common.argument_changes import words
 from migrate_agent.tools.harness.common.input_sampling import Array, Extreme
 from migrate_agent.tools.harness.common.sketches import sketched
-from migrate_agent.tools.types import Example, Inventory, Job, Limits, Reach, Run, SourceFile, Unit
+from migrate_agent.tools.types import Example, Inventory, Job, Limits, Reach, Run, Side, SourceFile, Unit
 from migrate_agent.tools.verify.compare.pairs import doubtful
 from migrate_agent.tools.verify.contract import jobs
 from migrate_agent.tools.verify.contract.jobs import discard, source_file, tensor_inputs, texts
@@ -36,6 +36,7 @@ from migrate_agent.tools.verify.contract.schedule import EXACT_SHARE, MAX_ERRORS
 from migrate_agent.tools.verify.contract.settings import NOT_COMPILED, NOT_TIMED, Performance, Portable, Unreached
 from migrate_agent.tools.verify.evidence.own_code import looks_at_dtypes, shapes_gradients
 from migrate_agent.tools.verify.evidence.parsed_source import Source, closure, uses
+from migrate_agent.tools.verify.evidence.torchax import NO_WRAPPERS, Wrapped
 
 if TYPE_CHECKING:
     from migrate_agent.tools.portable.cost import Cost
@@ -87,6 +88,8 @@ class Results:
     portable: Portable = NOT_COMPILED
     port: Mapping[str, Any] | None = None
     """What a file says about a port that need not be a mirror (empty where there is none); None for a mirror."""
+    wrapped: Wrapped = NO_WRAPPERS
+    """The units of the candidate that run their original through torchax."""
     budget: float = 0.0
     """Seconds for what is optional of a large unit; 0 leaves nothing out."""
     obtain: Callable[[Results, str], None] = lambda results, kind: results.run(kind)
@@ -127,8 +130,16 @@ class Results:
 
     @cached_property
     def sources(self) -> tuple[Source, ...]:
-        """The candidate's file and all files of its tree that it imports."""
-        return closure(self.candidate_root, self.unit.target, self.import_roots)
+        """The candidate's file and all files of its tree that it imports, but for the originals that it runs through torchax."""
+        originals = (
+            {file.path for file in self.inventory.files if file.uses_torch and file.path != file.target} if self.wrapped.units else ()
+        )
+        return closure(self.candidate_root, self.unit.target, self.import_roots, originals)
+
+    @property
+    def side(self) -> Side:
+        """The side of the sandbox that the candidate runs on."""
+        return "torchax" if self.wrapped.needed else "candidate"
 
     @cached_property
     def importing(self) -> Mapping[str, Any]:
@@ -302,7 +313,8 @@ class Results:
             **more_arguments,
         }
         inputs = {"given": self.expected.given, **tensor_inputs(translated)}
-        return jobs.candidate_job(FUNCTIONS[kind], self.unit, self.file, self.candidate_root, self.limits, arguments, inputs)
+        job = jobs.candidate_job(FUNCTIONS[kind], self.unit, self.file, self.candidate_root, self.limits, arguments, inputs)
+        return replace(job, side=self.side)
 
     def original_job(
         self, function: str, scenario: Scenario, arguments: Mapping[str, Any], inputs: Mapping[str, Path] = MappingProxyType({})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import io
 import tokenize
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, update_wrapper
 from pathlib import Path, PurePosixPath
@@ -62,16 +62,16 @@ def once(find: Callable[Concatenate[Source, P], Iterable[Found]]) -> Callable[Co
     return cast("Callable[Concatenate[Source, P], tuple[Found, ...]]", update_wrapper(cached, find))
 
 
-def closure(root: Path, target: str, import_roots: Sequence[str]) -> tuple[Source, ...]:
+def closure(root: Path, target: str, import_roots: Sequence[str], without: Collection[str] = ()) -> tuple[Source, ...]:
     """The target file and every file of the tree that it imports, directly or not (packages' `__init__.py` included).
 
-    Files are imported from these folders of the tree; the first is the target's own.
+    Files are imported from these folders of the tree; the first is the target's own. Those `without` are not followed.
     """
     sources: dict[str, Source] = {}
     waiting = [target, *_packages(root, target, import_roots)]
     while waiting:
         path = waiting.pop(0)
-        if path in sources:
+        if path in sources or path in without:
             continue
         sources[path] = parse(root, path)
         for module in _imported(sources[path], module_name(path, root_of(path, import_roots))):

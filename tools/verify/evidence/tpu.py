@@ -25,6 +25,7 @@ def compile_programs(results: Results) -> Sequence[Cost]:
         results.sandbox,
         results.job_limits,
         results.original_root,
+        results.side,
     )
     with ahead:
         # One batch for all topologies, which each of them can share among its devices.

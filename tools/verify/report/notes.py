@@ -26,6 +26,7 @@ def notes(results: Results, *, unrun: bool = False) -> tuple[str, ...]:
         texts += example.get("remarks", [])
         texts += left_out(example.get("skipped", ()))
     texts += [original.unrun] if unrun and original.unrun else []
+    texts += through_torchax(results)
     texts += spent(results)
     # Without an exact run there is no candidate to speak of.
     return (*texts, *([*constructed(results), *trained(results), *elsewhere(results), *absent(results)] if "exact" in results.runs else ()))
@@ -37,6 +38,12 @@ def left_out(skipped: Iterable[Mapping[str, Any]]) -> list[str]:
     for row in skipped:
         names.setdefault(row["reason"] or NOT_TAKEN, []).append(row["name"])
     return [f"not compared, since {reason}: {', '.join(scenarios)}" for reason, scenarios in names.items()]
+
+
+def through_torchax(results: Results) -> list[str]:
+    """What of the port is no rewrite, and what it needs where it runs."""
+    names = ", ".join(unit.id for unit in results.wrapped.needed)
+    return [f"{names} is not rewritten, and runs through torchax: it needs the original, torch and torchax at run time"] if names else []
 
 
 def spent(results: Results) -> list[str]:

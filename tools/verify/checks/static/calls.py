@@ -136,7 +136,7 @@ def _lines(node: ast.stmt) -> range:
 @once
 def find(source: Source) -> Iterator[tuple[int, str]]:
     """(line, message) of each forbidden use in a file. Helpers of training scripts, which read data, may stand beside those of models."""
-    theirs = list(_lines_of_programs(source))
+    theirs = [*_lines_of_programs(source), *_lines_of_torchax(source)]
     yield from (row for row in _uses(source) if not any(row[0] in lines for lines in theirs))
 
 
@@ -152,6 +152,14 @@ def _lines_of_programs(source: Source) -> Iterator[range]:
         # An import for nobody else is theirs too.
         imported = {alias.asname or alias.name.partition(".")[0] for alias in getattr(node, "names", ()) if isinstance(alias, ast.alias)}
         if node in theirs or (theirs and imported and not imported & others):
+            yield _lines(node)
+
+
+def _lines_of_torchax(source: Source) -> Iterator[range]:
+    """The lines of the project's own helpers of what runs through torchax, which call torch for initial values."""
+    for node in source.tree.body:
+        name = getattr(node, "name", "")
+        if name in helpers.of_torchax() and is_copied(name, source.text):
             yield _lines(node)
 
 

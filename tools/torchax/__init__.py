@@ -1,0 +1,1 @@
+"""Helpers of mirrors that run originals through torchax (docs/torchax.md)."""
