@@ -53,7 +53,8 @@ class FreezeParameters(Rule):
             "            q.requires_grad = False\n",
             "class M(nnx.Module):\n    def __init__(self, d, learned=True, *, rngs: nnx.Rngs):\n        self.a = Linear(d, d, rngs=rngs)\n"
             "        self.b = Linear(d, d, rngs=rngs)\n        self.a.kernel = frozen(self.a.kernel, unless=learned)\n"
-            "        freeze(self, where=lambda name, p: 'bias' not in name)\n"
+            "        freeze(self, where=lambda name, p: 'bias' not in name)\n        freeze(self.b, where=lambda _, p: learned)\n"
+            "        freeze(self.b, where=lambda _, p: not learned)\n"
             "        freeze(self.a, where=lambda name, p: not name.startswith('b') and p.ndim > 1)\n"
             "        for p, q in zip(parameters(self.a), parameters(self.b)):\n            q[...] = jnp.broadcast_to(p[...], q[...].shape).astype(q[...].dtype)\n"
             "        freeze(self.b)\n",
@@ -135,11 +136,13 @@ class FreezeParameters(Rule):
             return None
         if not self.context.is_module(func.value) or not original.args:
             return None
-        if not _is_name(original.args[0].value, "False"):
-            if not _is_name(original.args[0].value, "True"):
-                self.context.hole(original, "whether a module is trained depends on a value", "frozen")
+        trained = original.args[0].value
+        if _is_name(trained, "True"):
             return None
-        return self.context.build("vendored.freeze({module})", module=new.value)
+        if _is_name(trained, "False"):
+            return self.context.build("vendored.freeze({module})", module=new.value)
+        text = "vendored.freeze({module}, where=lambda _, p: {frozen})"
+        return self.context.build(text, module=new.value, frozen=_negation(updated.args[0].value))
 
     def _freeze_variable(self, statement: cst.BaseSmallStatement, node: cst.BaseExpression, value: cst.BaseExpression) -> cst.Assign | None:
         """One parameter that is frozen."""
@@ -236,7 +239,7 @@ def _frozen_where(old: cst.CSTNode, new: cst.CSTNode, parameter: str) -> cst.Bas
     if setting is not None and _is_name(setting.target, parameter):
         # `p.requires_grad_(False)` alone is nothing any more.
         literal = _is_name(setting.value, "True") or _is_name(setting.value, "False")
-        return _negation(setting.value) if literal else _negation(made.value) if made else None
+        return _negation(setting.value if literal or made is None else made.value)
     if not isinstance(old, cst.If) or not isinstance(new, cst.If):
         return None
     arms = [(old.body, new.body)]
