@@ -295,8 +295,9 @@ class Repo:
         return frozenset(returned - elsewhere)
 
     def bases(self, model: ClassModel) -> list[str]:
-        """Dotted names of the direct bases, as far as they are plain names."""
-        return [public_name(name) for base in model.node.bases if (name := dotted_name(base, model.file))]
+        """Dotted names of the direct bases, as far as they are plain names; of `Base[T]` that of `Base`."""
+        plain = (base.value if isinstance(base, ast.Subscript) else base for base in model.node.bases)
+        return [public_name(name) for base in plain if (name := dotted_name(base, model.file))]
 
     def ancestors(self, model: ClassModel) -> Iterator[ClassModel]:
         """The class and its bases within the repository, nearest first."""

@@ -185,6 +185,26 @@ def properties(name: str) -> frozenset[str]:
     return frozenset(own).union(*(properties(base.id) for base in node.bases if isinstance(base, ast.Name)))
 
 
+MODES = ("deterministic", "use_running_average")
+"""Attributes by which NNX tells training from evaluation."""
+
+
+@cache
+def has_modes(name: str) -> bool:
+    """Whether a vendored class, or one that it derives from, does something else in evaluation mode; true of classes that are not vendored."""
+    if name == "nnx.Module":
+        return False
+    symbol = symbols().get(name)
+    node = ast.parse(symbol.text).body[-1] if symbol else None
+    if symbol is None or not isinstance(node, ast.ClassDef) or any(mode in symbol.text for mode in MODES):
+        return name not in WITHOUT_MODES
+    return any(has_modes(ast.unparse(base)) for base in node.bases)
+
+
+WITHOUT_MODES = frozenset({"nnx.Linear", "nnx.Conv", "nnx.ConvTranspose", "nnx.Embed", "nnx.LayerNorm", "nnx.RMSNorm", "nnx.GroupNorm"})
+"""Layers of NNX that do the same in both modes."""
+
+
 def closure(names: Iterable[str]) -> list[Symbol]:
     """The symbols and all that they need, in an order in which they can be defined."""
     chosen: dict[str, Symbol] = {}

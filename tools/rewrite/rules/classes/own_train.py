@@ -12,7 +12,7 @@ class DeriveFromOwnTrain(Rule):
     """Call a `train(mode)` of the class's own: `class M(nn.Module)` → `class M(OwnTrain)`.
 
     NNX sets flags where it changes modes, and calls no method. Declines where `train` takes something else
-    than a mode, as a training loop does, and for classes that derive from layers.
+    than a mode, as a training loop does, and for classes that derive from layers with modes of their own.
     """
 
     KEEP = ("class Plain:\n    def train(self, mode=True):\n        return self\n",)
@@ -29,6 +29,14 @@ class DeriveFromOwnTrain(Rule):
             "class M(OwnTrain):\n    def __init__(self, *, rngs: nnx.Rngs):\n        self.norm = BatchNorm1d(4, rngs=rngs)\n\n"
             "    def train(self, mode=True):\n        super().train(mode)\n        self.norm.eval()\n        return self\n\n"
             "    def __call__(self, x):\n        return self.norm(x) if not self.deterministic else x\n",
+        ),
+        (
+            "from torch import nn\n\nclass Merged(nn.Linear):\n    def train(self, mode=True):\n        super().train(mode)\n"
+            "        self.merged = not mode\n        return self\n\nclass Norm(nn.BatchNorm1d):\n    def train(self, mode=True):\n"
+            "        return super().train(False)\n",
+            "class Merged(OwnTrain, Linear):\n    def train(self, mode=True):\n        super().train(mode)\n"
+            "        self.merged = not mode\n        return self\n\n\nclass Norm(BatchNorm1d):\n    def train(self, mode=True):\n"
+            "        return super().eval()\n",
         ),
     )
 

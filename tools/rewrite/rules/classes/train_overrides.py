@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from migrate_agent.tools.rewrite.analysis.repo import ClassModel, Repo
+from migrate_agent.tools.rewrite.tables.helpers import has_modes
 from migrate_agent.tools.rewrite.tables.registry import layers
 
 
@@ -12,11 +13,10 @@ def train_override(repo: Repo, model: ClassModel) -> ClassModel | None:
     """The topmost class among a class and its bases that overrides `train(mode)`; `None` where none
     does.
 
-    Also `None` where one derives from a torch layer, since the layers of NNX have modes of their
-    own.
+    Also `None` where one derives from a torch layer that has modes of its own.
     """
     line = list(repo.ancestors(model))
-    if any(base in layers() for member in line for base in repo.bases(member)):
+    if any(base in layers() and has_modes(layers()[base].vendored) for member in line for base in repo.bases(member)):
         return None
     overriding = [member for member in line if "train" in member.methods and takes_mode(member.methods["train"])]
     return overriding[-1] if overriding else None

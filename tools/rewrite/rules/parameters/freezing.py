@@ -9,7 +9,7 @@ import libcst as cst
 
 from migrate_agent.tools.rewrite.analysis.facts import span_of
 from migrate_agent.tools.rewrite.analysis.parameter_writes import argument_names
-from migrate_agent.tools.rewrite.rules.parameters.variables import PARAMETERS, variable
+from migrate_agent.tools.rewrite.rules.parameters.variables import PARAMETERS, own_layer, variable
 from migrate_agent.tools.rewrite.rules.rule import Rule
 from migrate_agent.tools.rewrite.tables.registry import layers
 from migrate_agent.tools.rewrite.tables.templates import fill, wrap
@@ -32,6 +32,12 @@ class FreezeParameters(Rule):
             "class M(nnx.Module):\n    def __init__(self, d, *, rngs: nnx.Rngs):\n        self.a = Linear(d, d, rngs=rngs)\n        freeze(self.a)\n"
             "        self.b = Linear(d, d, rngs=rngs)\n        freeze(self.b)\n        self.c = Linear(d, d, rngs=rngs)\n"
             "        self.c.kernel = frozen(self.c.kernel)\n",
+        ),
+        (
+            "from torch import nn\n\nclass Lora(nn.Linear):\n    def __init__(self, d):\n        super().__init__(d, d)\n"
+            "        self.weight.requires_grad = False\n",
+            "class Lora(Linear):\n    def __init__(self, d, *, rngs: nnx.Rngs):\n        super().__init__(d, d, rngs=rngs)\n"
+            "        self.kernel = frozen(self.kernel)\n",
         ),
         (
             "import torch\nfrom torch import nn\n\ndef table(d):\n    w = nn.Parameter(torch.ones(d))\n    w.requires_grad = False\n    return w\n",
@@ -311,7 +317,8 @@ def variable_behind(rule: Rule, node: cst.BaseExpression) -> cst.Attribute | Non
     if variable(rule, node):
         return node
     fact = rule.context.observed(node.value)
-    templates = {layers()[k].params.get(node.attr.value, "") for kind in fact.kinds if (k := kind[7:]) in layers()} if fact else set()
+    kinds = own_layer(rule) if rule.context.is_self(node.value) else [kind[7:] for kind in fact.kinds] if fact else []
+    templates = {layers()[kind].params.get(node.attr.value, "") for kind in kinds if kind in layers()}
     template = templates.pop() if len(templates) == 1 else ""
     attribute = fill(template, {"self": node.value}) if template else None
     return attribute if isinstance(attribute, cst.Attribute) else None

@@ -42,6 +42,14 @@ class ReplaceModuleRegistries(Rule):
             "        self.b = nnx.Variable(jnp.ones(3))\n\n    def __call__(self, x):\n        for name in self.names:\n"
             "            x = getattr(self, name)(x)\n        return x * self.w[...] + self.b[...]\n",
         ),
+        (
+            "from torch import nn\n\nclass M(nn.Module):\n    def __init__(self, net):\n        super().__init__()\n        self.net = net\n\n"
+            "    def __getattr__(self, name):\n        try:\n            return super().__getattr__(name)\n        except AttributeError:\n"
+            "            return getattr(super().__getattr__('net'), name)\n",
+            "class M(nnx.Module):\n    def __init__(self, net, *, rngs: nnx.Rngs):\n        self.net = net\n\n"
+            "    def __getattr__(self, name):\n        try:\n            return object.__getattribute__(self, name)\n        except AttributeError:\n"
+            "            return getattr(object.__getattribute__(self, 'net'), name)\n",
+        ),
     )
 
     def leave_Attribute(self, original: cst.Attribute, updated: cst.Attribute) -> cst.BaseExpression | None:
@@ -86,13 +94,22 @@ class ReplaceModuleRegistries(Rule):
         return cst.Expr(cst.Call(cst.Name("setattr"), tidy([cst.Arg(owner), cst.Arg(key), cst.Arg(value)])))
 
     def leave_Call(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression | None:
-        """`self.__getattr__(name)` is what `getattr` calls."""
+        """`self.__getattr__(name)` is what `getattr` calls; that of `nn.Module` finds what Python finds by itself here."""
         func, new = original.func, updated.func
         if not (isinstance(func, cst.Attribute) and func.attr.value in ACCESSORS and isinstance(new, cst.Attribute)):
             return None
+        if func.attr.value == "__getattr__" and self._is_torchs_super(func.value):
+            return self.context.build(f"object.__getattribute__({self.context.self_name()}, {{name}})", name=updated.args[0].value)
         if not self._is_module(func.value) or self._defines(func.value, func.attr.value):
             return None
         return cst.Call(cst.Name(ACCESSORS[func.attr.value]), tidy([cst.Arg(new.value), *updated.args]))
+
+    def _is_torchs_super(self, node: cst.BaseExpression) -> bool:
+        """Whether this is `super()` in a module class of which no base in the repository has a `__getattr__`."""
+        cls, repo = self.context.cls, self.context.repo
+        if cls is None or not (isinstance(node, cst.Call) and isinstance(node.func, cst.Name) and node.func.value == "super"):
+            return False
+        return repo.is_module_class(cls) and not any("__getattr__" in one.methods for one in repo.ancestors(cls) if one is not cls)
 
     def _defines(self, node: cst.BaseExpression, method: str) -> bool:
         """Whether the class at hand, or that of the module, has an attribute access of its own."""
