@@ -8,10 +8,10 @@ from migrate_agent.tools.types import Inventory, Unit
 
 
 def top_level(inventory: Inventory) -> frozenset[str]:
-    """The ids of the units that no other unit constructs, itself or through a helper. A class that others only inherit from counts too."""
+    """The ids of the classes that no other unit constructs, itself or through a helper. A class that others only inherit from counts too."""
     units = {unit.id: unit for unit in inventory.units}
     built = {need for unit in units.values() for need in unit.needs if need in units and not _only_inherits(inventory, unit, units[need])}
-    return frozenset(units.keys() - built)
+    return frozenset(unit.id for unit in inventory.units if unit.kind == "module") - built
 
 
 def _only_inherits(inventory: Inventory, unit: Unit, parent: Unit) -> bool:

@@ -37,6 +37,9 @@ class Net(Base):
 
 def build():
     return Part()
+
+def loss(x):
+    return nn.functional.relu(x).mean()
 """
 
 

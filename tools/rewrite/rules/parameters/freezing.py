@@ -53,6 +53,7 @@ class FreezeParameters(Rule):
             "from torch import nn\n\nclass M(nn.Module):\n    def __init__(self, d, learned=True):\n        super().__init__()\n"
             "        self.a = nn.Linear(d, d)\n        self.b = nn.Linear(d, d)\n        self.a.weight.requires_grad = learned\n"
             "        for name, p in self.named_parameters():\n            p.requires_grad = 'bias' in name\n"
+            "        for p in self.b.parameters():\n            p.requires_grad_(not learned)\n        self.b.requires_grad_(learned)\n"
             "        for name, p in self.a.named_parameters():\n            if not name.startswith('b') and p.dim() > 1:\n"
             "                p.requires_grad_(False)\n"
             "        for p, q in zip(self.a.parameters(), self.b.parameters()):\n            q.data.copy_(p.data)\n"
