@@ -72,7 +72,6 @@ class TorchaxModule(TorchaxPart):
         from torch.utils._pytree import tree_map_only
 
         environment = torchax_environment()
-        environment.draw_key = self.rngs.dropout
         variables = {name: self.member(name) for name in torch_tensors(self.original)}
         tensors = {id(variable): environment.tensor(variable.get_value()) for variable in variables.values()}
         state = {name: tensors[id(variable)] for name, variable in variables.items()}
@@ -95,7 +94,7 @@ class TorchaxModule(TorchaxPart):
 
     @contextmanager
     def in_use(self, environment: Any) -> Iterator[None]:
-        """The original in the modes of this module's parts, with the tensors among its attributes as torchax has them.
+        """The original in the modes of this module's parts, with the tensors among its attributes as torchax has them, and keys from `rngs`.
 
         Raises `NotImplementedError` where an attribute of it is another afterwards.
         """
@@ -111,6 +110,7 @@ class TorchaxModule(TorchaxPart):
             }
             module.__dict__.update(constants, training=not self.member(name).deterministic)
         during = {name: dict(vars(module)) for name, module in modules.items()}
+        environment.draw_key = self.rngs.dropout
         try:
             yield
             for name, module in modules.items():
@@ -120,6 +120,7 @@ class TorchaxModule(TorchaxPart):
                             f"{type(module).__name__} sets its attribute {key} in a call, which does not go through torchax"
                         )
         finally:
+            environment.draw_key = None  # else it would hold tracers beyond their trace
             for name, module in modules.items():
                 module.__dict__.clear()
                 module.__dict__.update(before[name])
@@ -193,15 +194,21 @@ def mend_operators(environment: Any) -> None:
 
     normalise = environment._ops[torch.ops.aten.native_batch_norm].func
 
-    def bernoulli(values: Any, p: float = 0.5, *, generator: Any = None) -> Any:
-        return environment.tensor(jax.random.bernoulli(environment.draw_key(), p, values.shape).astype(values.jax().dtype))
+    def drawn(values: Any, p: Any) -> jax.Array:
+        return jax.random.bernoulli(environment.draw_key(), p, values.shape)
+
+    def bernoulli(values: Any, p: float | None = None, *, generator: Any = None) -> Any:
+        return environment.tensor(drawn(values, values.jax() if p is None else p).astype(values.jax().dtype))
+
+    def bernoulli_(values: Any, p: float = 0.5, *, generator: Any = None) -> Any:
+        return values.apply_jax_(lambda old: drawn(values, p).astype(old.dtype))
 
     def native_dropout(values: Any, p: float, train: bool | None) -> Any:
         if train is False or p == 0.0:
             return values, environment.tensor(jnp.ones(values.shape, bool))
         if p == 1.0:
             return environment.tensor(jnp.zeros_like(values.jax())), environment.tensor(jnp.zeros(values.shape, bool))
-        mask = jax.random.bernoulli(environment.draw_key(), 1 - p, values.shape)
+        mask = drawn(values, 1 - p)
         return environment.tensor(jnp.where(mask, values.jax() / (1 - p), 0)), environment.tensor(mask)
 
     def native_batch_norm(input: Any, weight: Any, bias: Any, mean: Any, var: Any, training: bool, momentum: float, eps: float) -> Any:
@@ -212,6 +219,12 @@ def mend_operators(environment: Any) -> None:
             var.apply_jax_(lambda old: (1 - momentum) * old + momentum * x.var(axes, ddof=1))
         return tree_map_only(jax.Array, environment.tensor, normalise(*arrays, training, momentum, eps))
 
-    environment.override_op_definition(torch.ops.aten.bernoulli.p, bernoulli)
-    environment.override_op_definition(torch.ops.aten.native_dropout, native_dropout)
-    environment.override_op_definition(torch.ops.aten.native_batch_norm, native_batch_norm)
+    mended = {
+        torch.ops.aten.bernoulli.default: bernoulli,
+        torch.ops.aten.bernoulli.p: bernoulli,
+        torch.ops.aten.bernoulli_.float: bernoulli_,
+        torch.ops.aten.native_dropout.default: native_dropout,
+        torch.ops.aten.native_batch_norm: native_batch_norm,
+    }
+    for operator, function in mended.items():
+        environment.override_op_definition(operator, function)

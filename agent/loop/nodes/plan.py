@@ -5,12 +5,14 @@ from __future__ import annotations
 from migrate_agent.agent.config.json_files import write
 from migrate_agent.agent.loop.context import Context
 from migrate_agent.agent.loop.programs import configured_programs
-from migrate_agent.agent.loop.scope import plan_scope
+from migrate_agent.agent.loop.scope import find_unit, plan_scope
 from migrate_agent.agent.runs.state import RunState
 
 
 def plan(context: Context, state: RunState) -> RunState:
-    """Write `scope.json`."""
+    """Write `scope.json`. Raises `UsageError` where `--module` or a `[[unit]]` names what is not there."""
+    for table in context.config.unit:
+        find_unit(context.inventory, table.module)
     programs = [program.source for program in configured_programs(context.config, context.original)]
     decided = plan_scope(context.inventory, context.settings.modules, context.config.run.exclude, programs)
     write(context.folder / "scope.json", decided)

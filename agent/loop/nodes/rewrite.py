@@ -16,6 +16,7 @@ from migrate_agent.agent.model.interface import Attempt, Proposer
 from migrate_agent.agent.runs.class_text import example_table, is_called
 from migrate_agent.agent.runs.recordings import examples_of
 from migrate_agent.agent.runs.state import RunState
+from migrate_agent.tools.rewrite import Unwrappable
 from migrate_agent.tools.types import Cause, Draft, Hole, Span, Unit
 
 
@@ -28,7 +29,11 @@ def rewrite(context: Context, state: RunState, work: UnitWork) -> Step:
     context.progress.stage(unit.id, "rewriting")
     if not examples_of(context.recording, unit.id):
         return _settle_unexercised(context, state, work)
-    state, work = _behind_torchax(context, {**state, "attempts": state.get("attempts", 0) + 1}, work)
+    state = {**state, "attempts": state.get("attempts", 0) + 1}
+    try:
+        state, work = _behind_torchax(context, state, work)
+    except Unwrappable as error:
+        return settle(context, state, work, "unverified", Cause.HOLE, f"it cannot run through torchax: {error}")
     draft = _draft(context, state, work)
     work = _with_draft(state, work, draft)
     conflicts = context.repository.conflicts(context.original, draft.files)
@@ -41,7 +46,10 @@ def rewrite(context: Context, state: RunState, work: UnitWork) -> Step:
 
 
 def _behind_torchax(context: Context, state: RunState, work: UnitWork) -> tuple[RunState, UnitWork]:
-    """The state and work with the wrapper as the first proposal, of a unit that the configuration wants run through torchax."""
+    """The state and work with the wrapper as the first proposal, of a unit that the configuration wants run through torchax.
+
+    Raises `Unwrappable`.
+    """
     unit = context.unit(state)
     if _proposer(state) != "rules" or not asked_for(context.config, unit.id):
         return state, work

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from migrate_agent.agent.config.errors import MissingError
+from migrate_agent.agent.config.errors import MissingError, UsageError
 from migrate_agent.agent.loop import run, torchax
 from migrate_agent.agent.loop.report import totals_line
 from migrate_agent.agent.runs.progress import Progress
@@ -79,3 +79,18 @@ def test_units_that_are_not_rewritten_are_counted_apart(
     assert ([unit.strategy for unit in result.units], totals_line(result.units)) == (strategies, line)
     if script == "fail":
         assert "; through torchax: " in result.units[0].reason
+
+
+def test_unit_that_has_no_wrapper_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "require_torchax", lambda purpose: None)
+    root = repository(tmp_path / "repo", {"a.py": module("A").replace("x, *, scale", "x, /"), "migrate.toml": ASKED})
+    result = run.start(root, run.Options(llm=False), scripted.services(), Progress(Console(quiet=True)), lambda context, state: "accept")
+    (unit,) = result.units
+    assert (unit.status, unit.reason) == ("unverified", "it cannot run through torchax: the parameters of A.forward cannot be passed on")
+
+
+def test_unit_of_the_configuration_must_be_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "require_torchax", lambda purpose: None)
+    root = repository(tmp_path / "repo", {"a.py": module("A"), "migrate.toml": ASKED.replace(":A", ":Other")})
+    with pytest.raises(UsageError, match=r"did you mean a\.py:A"):
+        run.start(root, run.Options(llm=False), scripted.services(), Progress(Console(quiet=True)), lambda context, state: "accept")
