@@ -3,10 +3,12 @@ Train a character-level GPT on a tiny text and print a sample.
 
     python train.py --steps 200
     python train.py --input my.txt --device cuda
+    python train.py --steps 200 --stop 100 && python train.py --steps 200 --resume
 """
 
 import argparse
 import math
+import os
 import time
 
 import torch
@@ -70,6 +72,9 @@ def main():
     parser.add_argument("--sample", type=int, default=100, help="characters to print at the end")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--seed", type=int, default=1337)
+    parser.add_argument("--checkpoint", default="last.pt", help="what is written at the end, and read with --resume")
+    parser.add_argument("--resume", action="store_true", help="go on from the checkpoint, if it is there")
+    parser.add_argument("--stop", type=int, default=10**9, help="end before this step of --steps")
     args = parser.parse_args()
 
     torch.manual_seed(args.seed)
@@ -97,9 +102,18 @@ def main():
     groups = [{"params": decay, "weight_decay": args.weight_decay}, {"params": no_decay, "weight_decay": 0.0}]
     optimizer = torch.optim.AdamW(groups, lr=args.lr, betas=(0.9, 0.95))
 
+    start_step = 0
+    if args.resume and os.path.exists(args.checkpoint):
+        state = torch.load(args.checkpoint)
+        model.load_state_dict(state["model"])
+        optimizer.load_state_dict(state["optimizer"])
+        torch.set_rng_state(state["rng"])
+        start_step = state["step"]
+        print(f"resumed at step {start_step}")
+
     model.train()
     t0 = time.time()
-    for step in range(args.steps):
+    for step in range(start_step, min(args.steps, args.stop)):
         lr = get_lr(step, args)
         for group in optimizer.param_groups:
             group["lr"] = lr
@@ -113,6 +127,9 @@ def main():
         if step % args.eval_every == 0 or step == args.steps - 1:
             val_loss = estimate_loss(model, val_data, args)
             print(f"step {step}: loss {loss.item():.4f}, val {val_loss:.4f}, lr {lr:.2e} ({time.time() - t0:.1f}s)")
+
+    state = {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "rng": torch.get_rng_state()}
+    torch.save({**state, "step": min(args.steps, args.stop)}, args.checkpoint)
 
     model.eval()
     start = torch.zeros((1, 1), dtype=torch.long, device=args.device)

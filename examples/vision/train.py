@@ -3,9 +3,11 @@ Train one of the models to tell apart ten kinds of synthetic images (a coloured 
 
     python train.py --model resnet10 --steps 100
     python train.py --model vit_micro --drop-path 0.1
+    python train.py --steps 100 --stop 50 && python train.py --steps 100 --resume
 """
 
 import argparse
+import os
 
 import torch
 import torch.nn.functional as F
@@ -33,6 +35,9 @@ def main():
     parser.add_argument("--lr", type=float, default=1e-3)
     parser.add_argument("--drop-path", type=float, default=0.0, help="for the ViT")
     parser.add_argument("--device", default="cpu")
+    parser.add_argument("--checkpoint", default="last.pt", help="what is written at the end, and read with --resume")
+    parser.add_argument("--resume", action="store_true", help="go on from the checkpoint, if it is there")
+    parser.add_argument("--stop", type=int, default=10**9, help="end before this step of --steps")
     args = parser.parse_args()
 
     torch.manual_seed(0)
@@ -42,8 +47,18 @@ def main():
     optimizer = torch.optim.AdamW(model.parameters(), lr=args.lr, weight_decay=0.05)
     scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=max(args.steps, 1))
 
+    start = 0
+    if args.resume and os.path.exists(args.checkpoint):
+        state = torch.load(args.checkpoint)
+        model.load_state_dict(state["model"])
+        optimizer.load_state_dict(state["optimizer"])
+        scheduler.load_state_dict(state["scheduler"])
+        generator.set_state(state["generator"])
+        start = state["step"]
+        print(f"resumed at step {start}")
+
     model.train()
-    for step in range(args.steps):
+    for step in range(start, min(args.steps, args.stop)):
         images, labels = make_batch(args.batch_size, 32, generator)
         images, labels = images.to(args.device), labels.to(args.device)
         loss = F.cross_entropy(model(images), labels, label_smoothing=0.1)
@@ -53,6 +68,9 @@ def main():
         scheduler.step()
         if step % 20 == 0 or step == args.steps - 1:
             print(f"step {step:4d}  loss {loss.item():.4f}")
+
+    state = {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "scheduler": scheduler.state_dict()}
+    torch.save({**state, "generator": generator.get_state(), "step": min(args.steps, args.stop)}, args.checkpoint)
 
     model.eval()
     with torch.no_grad():

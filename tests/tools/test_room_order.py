@@ -25,7 +25,7 @@ MAY_IMPORT = {
     "portable": "types extras scan harness rewrite",
     "assess": "types portable",
     "verify": "types discovery leftovers scan harness rewrite closure import_closure portable",
-    "programs": "types discovery weights scan harness rewrite record checkpoint vendored",
+    "programs": "types discovery weights scan harness rewrite record checkpoint verify vendored",
 }
 """Room (a folder or file of `tools`) → the others that it may import, inside functions too. Rooms stand below those that they import."""
 COPIED = ("vendored", "kernels")

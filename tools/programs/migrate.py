@@ -14,8 +14,11 @@ from migrate_agent.tools.programs.observe import ObservationError, observe
 from migrate_agent.tools.programs.profile import refusals
 from migrate_agent.tools.programs.program import Program, stage
 from migrate_agent.tools.programs.rewrite.assemble import rewrite_program
+from migrate_agent.tools.programs.rewrite.unreached import as_reached
+from migrate_agent.tools.rewrite.assemble.formatting import format_python
 from migrate_agent.tools.scan import scan
 from migrate_agent.tools.types import Draft, Evidence, Limits, Observations
+from migrate_agent.tools.verify.evidence.stubs import without_idle_imports
 
 
 @dataclass(frozen=True)
@@ -38,9 +41,10 @@ def migrate_program(
     units: Sequence[str] = (),
     known: Observations | None = None,
     style: Literal["plain", "close"] = "close",
+    keep: bool = False,
 ) -> Migrated:
     """Observe, rewrite and judge a program. `units` are ids of modules that the mirror holds already, `known` what they were observed with, and
-    `style` is the mirror's.
+    `style` is the mirror's. What no run reaches becomes an error; with `keep` it stays.
     """
     original = stage(root, program, folder / "original")
     inventory = replace(scan(original), style=style)
@@ -59,10 +63,33 @@ def migrate_program(
         return Migrated(target, draft, reason="; ".join(holes) or "nothing was rewritten")
     candidate = lay_out(original, draft.files, folder / "candidate")
     try:
-        evidence = Judge(program, original, sandbox, folder / "runs", limits, tell).judge(candidate, target)
+        judge = Judge(program, original, sandbox, folder / "runs", limits, tell)
+        evidence = judge.judge(candidate, target)
     except ProgramFailedError as error:
         return Migrated(target, draft, reason=str(error))
+    if [verdict.check for verdict in evidence.verdicts if verdict.status != "pass"] == ["reach"]:
+        text = (original / program.source).read_text()
+        return _reached(Migrated(target, draft, evidence), text, judge.missed, keep)
     return Migrated(target, draft, evidence)
+
+
+def _reached(migrated: Migrated, original: str, missed: tuple[list[int], list[int]], keep: bool) -> Migrated:
+    """The same with errors in the places that no run reached: the other verdicts hold for it too, since none of these places ran."""
+    draft, evidence, target = migrated.draft, migrated.evidence, migrated.target
+    assert evidence is not None
+    result = as_reached(original, draft.files[target], missed, keep)
+    if result is None:
+        return migrated
+    text, chosen = result
+    state = "kept, as [run] keep_unreached asks" if keep else "not migrated, an error once it runs"
+    notes = [f"{target}:{region.lines[0]}: no run of [[program]] comes here{region.reason}: {state}" for region in chosen]
+    passed = replace(evidence.verdicts[-1], status="pass", detail=f"{len(chosen)} places that no run reaches are {state}")
+    files = format_python({target: text if keep else without_idle_imports(draft.files[target], text)})
+    return Migrated(
+        target,
+        replace(draft, files={**draft.files, **files}, notes=(*draft.notes, *notes)),
+        replace(evidence, verdicts=(*evidence.verdicts[:-1], passed)),
+    )
 
 
 def lay_out(original: Path, files: Mapping[str, str], folder: Path) -> Path:

@@ -42,8 +42,10 @@ class TorchGenerator:
         """Where the stream stands, for `set_state`."""
         return {"seed": self._seed, "spare": self._spare, "bits": self._bits.state}
 
-    def set_state(self, state: dict[str, Any]) -> TorchGenerator:
-        """Go on where `get_state` was asked; gives the generator."""
+    def set_state(self, state: Any) -> TorchGenerator:
+        """Go on where `get_state` was asked, or torch's `get_rng_state()`; gives the generator."""
+        if not isinstance(state, dict):
+            return self.set_torch_state(state)
         self._seed, self._spare, self._bits.state = state["seed"], state["spare"], state["bits"]
         return self
 

@@ -48,6 +48,7 @@ def _migrate(context: Context, state: RunState, program: Program, folder: Path) 
         verified,
         context.recording.observations,
         context.inventory.style,
+        context.config.run.keep_unreached,
     )
     return _row(program, migrated, time.monotonic() - began), migrated.draft
 

@@ -56,6 +56,18 @@ def test_what_is_not_understood_is_a_hole(tmp_path: Path, change: tuple[str, str
     assert reason in " ".join(hole.reason for hole in draft.holes)
 
 
+@pytest.mark.ci
+def test_holes_where_no_run_came_become_errors(tmp_path: Path) -> None:
+    """They hold nothing up, and `torch.compile` goes."""
+    more = "import os\nif 'RANK' in os.environ:\n    torch.distributed.init_process_group()\n"
+    more += "if 'FAST' in os.environ:\n    model = torch.compile(model)\n"
+    draft = rewritten(TRAIN.replace("\nfor step", more + "\nfor step", 1), tmp_path)
+    assert not draft.holes
+    assert "raise NotImplementedError(\"not migrated, since no run came here: 'RANK' in os.environ\")" in body_of(draft)
+    assert "compile" not in body_of(draft).replace("nnx.jit", "")
+    assert any("no run of [[program]] comes here" in note for note in draft.notes)
+
+
 def test_gradients_add_up_where_nothing_sets_them_to_zero(tmp_path: Path) -> None:
     """As they do in torch: the update has its own function then."""
     body = body_of(rewritten(TRAIN.replace("    optimizer.zero_grad()\n", ""), tmp_path))

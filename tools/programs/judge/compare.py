@@ -267,10 +267,15 @@ def reach(originals: Sequence[Ran], candidates: Sequence[Ran]) -> Verdict:
     """Whether the runs of each side reach every line of its script: what did not run was not compared."""
     texts, count = [], 0
     for side, runs in (("the original", originals), ("the rewrite", candidates)):
-        lines = sorted(set.intersection(*(set(run.trace["unrun"]) for run in runs)))
+        lines = missed(runs)
         count += len(lines)
         texts += [f"lines of {side} that no run reaches, so that nothing says whether they are right: {ranges(lines)}"] if lines else []
     return verdict("behavioural", "reach", "unverified" if texts else "pass", "; ".join(texts), count, 0)
+
+
+def missed(runs: Sequence[Ran]) -> list[int]:
+    """The lines of a script that none of these runs reaches."""
+    return sorted(set.intersection(*(set(run.trace["unrun"]) for run in runs)))
 
 
 def contents(pair: Pair) -> Verdict:

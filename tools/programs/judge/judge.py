@@ -15,7 +15,7 @@ from safetensors.numpy import load_file
 
 from migrate_agent.sandbox.base import Sandbox
 from migrate_agent.tools.programs.judge.clipping import clipping_runs, clipping_verdict
-from migrate_agent.tools.programs.judge.compare import EXACT, NATIVE_CHECKS, Pair, Ran, reach, verdict
+from migrate_agent.tools.programs.judge.compare import EXACT, NATIVE_CHECKS, Pair, Ran, missed, reach, verdict
 from migrate_agent.tools.programs.judge.contract import TENSORS, TRACE
 from migrate_agent.tools.programs.judge.options import guarding_switches
 from migrate_agent.tools.programs.judge.running import WORK
@@ -83,6 +83,8 @@ class Judge:
         self.moved = self._original(root, exact=True, perturb=ROUNDING)
         tell("running the original in its own precision")
         self.native = self._original(root, exact=False)
+        self.missed: tuple[list[int], list[int]] = [], []
+        """The lines of the original and of the last candidate that no run reaches, once one was judged to the end."""
         self.clipping = clipping_runs(self.exact, lambda scale: self._scaled(root, scale))
         self.further = tuple(self._further(root))
 
@@ -108,7 +110,9 @@ class Judge:
             return self._evidence(target, [*verdicts, verdict("behavioural", "runs_natively", "fail", error)], began)
         own = Pair(self.native, self.native, native)
         verdicts += [check(pair, own) for check in NATIVE_CHECKS]
-        verdicts.append(reach([self.native, *(one.original for one in self.further)], [native, *unrun]))
+        sides = [self.native, *(one.original for one in self.further)], [native, *unrun]
+        verdicts.append(reach(*sides))
+        self.missed = missed(sides[0]), missed(sides[1])
         return self._evidence(target, verdicts, began)
 
     def _scaled(self, root: Path, scale: float) -> tuple[Ran, Ran] | None:

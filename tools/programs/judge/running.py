@@ -52,6 +52,8 @@ def program_folder(output: Path, command: list[str]) -> Iterator[Path]:
     os.chdir(work)
     script = work / command[0]
     sys.path[0] = str(script.parent)
+    # Packages of the repository that its owner has installed from there.
+    sys.path += [str(folder) for folder in (work, work / "src") if folder.is_dir() and folder != script.parent]
     sys.argv = list(command)
     yield script
 

@@ -21,6 +21,7 @@ from migrate_agent.tools.programs.rewrite.host import SEEDS, Optimizers, Rewrite
 from migrate_agent.tools.programs.rewrite.method_optimizers import RecordedOptimizer, inlined
 from migrate_agent.tools.programs.rewrite.names import FreeNames, Imports, chain_of, code, name_of
 from migrate_agent.tools.programs.rewrite.normalise import Normalise
+from migrate_agent.tools.programs.rewrite.unreached import Region, block_around, with_errors
 from migrate_agent.tools.programs.rewrite.views import View, views
 from migrate_agent.tools.rewrite.analysis.exercised import exercised
 from migrate_agent.tools.rewrite.assemble.class_stubs import stub_reasons
@@ -69,27 +70,49 @@ def rewrite_program(
         intermediate = _intermediate(module, module.code, observed)
     except NotUnderstoodError as error:
         return Draft({}, (_hole(module, program.source, error),))
-    root = folder / "intermediate"
-    shutil.rmtree(root, ignore_errors=True)
-    shutil.copytree(inventory.root, root)
-    (root / program.source).write_text(intermediate.text)
-    changed = replace(scan(root), style=inventory.style)
-    own = {**observations, program.source: intermediate.observed}
-    space = Workspace(changed, {**every, program.source: intermediate.observed})
-    space.hosts[program.source] = intermediate.host
-    unjudged = stub_reasons(space.repo, own, exercised(space.repo, own), units)
-    composer = _ProgramComposer(space, program.source, intermediate.helpers, units, unjudged)
-    composer.select_all()
-    draft = _joined([composer.compose()], [composer.vendored()])
-    target = next(file.target for file in changed.files if file.path == program.source)
+
+    def composed(text: str) -> Draft:
+        changed = _changed(inventory, program.source, text, folder / "intermediate")
+        own = {**observations, program.source: intermediate.observed}
+        space = Workspace(changed, {**every, program.source: intermediate.observed})
+        space.hosts[program.source] = intermediate.host
+        unjudged = stub_reasons(space.repo, own, exercised(space.repo, own), units)
+        composer = _ProgramComposer(space, program.source, intermediate.helpers, units, unjudged)
+        composer.select_all()
+        return _joined([composer.compose()], [composer.vendored()])
+
+    draft = composed(intermediate.text)
+    if regions := _never_run(draft.holes, program.source, intermediate):
+        draft = composed(with_errors(intermediate.text, regions))
+    target = next(file.target for file in inventory.files if file.path == program.source)
+    notes += [f"no run of [[program]] comes here{region.reason}: not migrated, an error once it runs" for region in regions]
     files = {**draft.files, target: without_idle_names(draft.files[target])}
     return replace(draft, files=files, notes=(*draft.notes, *(f"{program.source}: {note}" for note in notes)))
 
 
-def merged(seen: Observations, known: Observations) -> Observations:
-    """What two recordings observed; of one expression in both, what `known` says of it."""
-    result: dict[str, Mapping[Span, Observed]] = dict(seen)
-    for path, facts in known.items():
+def _changed(inventory: Inventory, path: str, text: str, root: Path) -> Inventory:
+    """The repository with another text of one file, laid out below `root`."""
+    shutil.rmtree(root, ignore_errors=True)
+    shutil.copytree(inventory.root, root)
+    (root / path).write_text(text)
+    return replace(scan(root), style=inventory.style)
+
+
+def _never_run(holes: Sequence[Hole], source: str, script: _Intermediate) -> list[Region]:
+    """The blocks of a script that hold holes and that nothing was observed in."""
+    ran = {line for span in script.observed for line in range(span.line, span.end_line + 1)}
+    regions = [block_around(script.text, hole.span.line) for hole in holes if hole.source == source]
+    unrun = {
+        region.lines: region for region in regions if region is not None and not ran & set(range(region.lines[0], region.lines[1] + 1))
+    }
+    lines = script.text.splitlines()
+    return [region for region in unrun.values() if region.replaceable(lines)]
+
+
+def merged(first: Observations, second: Observations) -> Observations:
+    """What two recordings observed; of one expression in both, what the second says of it."""
+    result: dict[str, Mapping[Span, Observed]] = dict(first)
+    for path, facts in second.items():
         result[path] = {**result.get(path, {}), **facts}
     return result
 

@@ -13,6 +13,7 @@ from migrate_agent.tools.programs.rewrite.names import Imports, bound, code, nam
 from migrate_agent.tools.programs.rewrite.parameter_loops import parameter_loop
 
 RANK = frozenset({"dim", "ndimension"})
+OPPOSITE = {"<": ">=", ">=": "<", ">": "<=", "<=": ">", "==": "!=", "!=": "=="}
 
 
 @dataclass(frozen=True)
@@ -356,11 +357,15 @@ def _strings(node: cst.CSTNode) -> list[str]:
 
 def _condition(test: cst.BaseExpression, name: str) -> str:
     """A comparison of a parameter's rank with a number, as text over `p`; "" for anything else."""
+    if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
+        rank, _, rest = _condition(test.expression, name).partition(" ")
+        operator, _, number = rest.partition(" ")
+        return f"{rank} {OPPOSITE[operator]} {number}" if operator in OPPOSITE else ""
     if not isinstance(test, cst.Comparison) or len(test.comparisons) != 1:
         return ""
     left, right = test.left, test.comparisons[0].comparator
-    rank = code(left) in (f"{name}.ndim", f"len({name}.shape)", *(f"{name}.{method}()" for method in RANK))
-    return f"p.ndim {code(test.comparisons[0].operator).strip()} {code(right)}" if rank and isinstance(right, cst.Integer) else ""
+    ranked = code(left) in (f"{name}.ndim", f"len({name}.shape)", *(f"{name}.{method}()" for method in RANK))
+    return f"p.ndim {code(test.comparisons[0].operator).strip()} {code(right)}" if ranked and isinstance(right, cst.Integer) else ""
 
 
 def _opposite(one: str, other: str) -> bool:

@@ -46,6 +46,12 @@ IDLE = frozenset(
 )
 """Calls without an effect on what is computed, and without a counterpart."""
 IDLE_PREFIX = "torch.backends."
+RANDOM_STATES = {
+    "torch.get_rng_state": "get_state",
+    "torch.random.get_rng_state": "get_state",
+    "torch.set_rng_state": "set_state",
+    "torch.random.set_rng_state": "set_state",
+}
 CHECKPOINTS = {"torch.save": "write_checkpoint", "torch.load": "read_checkpoint"}
 HELPED = ("torch.utils.data.", "torch.optim.swa_utils.", "torchvision.transforms.", "torchvision.datasets.", "torchvision.utils.")
 """Names for which helpers stand that have the same name."""
@@ -549,6 +555,9 @@ class RewriteHost(cst.CSTTransformer):
             return state
         if dotted == "torch.accelerator.current_accelerator":
             return cst.parse_expression(f'{code(original_node.func).partition(".")[0]}.device("cuda")')
+        if dotted in RANDOM_STATES:
+            self.helpers.add(GENERATOR)
+            return updated_node.with_changes(func=cst.parse_expression(f"{GENERATOR}.{RANDOM_STATES[dotted]}"))
         if dotted == "torch.Generator":
             self.helpers.add("TorchGenerator")
             return updated_node.with_changes(func=cst.Name("TorchGenerator"), args=[])

@@ -1,4 +1,5 @@
-"""Brings what has no meaning on one device in one precision into its plain form: autocast, loss scaling, several statements on a line.
+"""Brings what has no meaning on one device in one precision into its plain form: autocast, loss scaling, `torch.compile`, several statements on
+a line.
 
 with autocast():                      output = model(x)
     output = model(x)          →      loss.backward()
@@ -77,6 +78,9 @@ class Normalise(cst.CSTTransformer):
         """`scaler.scale(loss)` → `loss`, `scaler.step(optimizer)` → `optimizer.step()`, `FloatTensor(…)` → `torch.tensor(…)`."""
         function = updated_node.func
         kinds = self._kinds(original_node)
+        if self.imports.of(original_node.func) == "torch.compile" and updated_node.args and updated_node.args[0].keyword is None:
+            # The step is compiled.
+            return updated_node.args[0].value
         if kinds and all(kind.startswith("object:torch.optim.") for kind in kinds) and not self.imports.of(original_node.func):
             torch = next((name for name, dotted in self.imports.dotted.items() if dotted == "torch"), "")
             text = self._construction(original_node, torch) if torch else ""

@@ -186,6 +186,8 @@ class DecideConstants(Rule):
             small = [s for s in suite.body if isinstance(s, cst.BaseSmallStatement)]
             return cst.FlattenSentinel([cst.SimpleStatementLine(small, leading_lines=whole.leading_lines)])
         body = list(suite.body)
+        if not body:
+            return cst.FlattenSentinel([])
         first = body[0]
         if isinstance(first, (cst.SimpleStatementLine, cst.BaseCompoundStatement)):
             body[0] = first.with_changes(leading_lines=[*whole.leading_lines, *first.leading_lines])
