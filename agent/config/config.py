@@ -249,6 +249,13 @@ class CompareTable(_Table):
         return Compared(**{**self.model_dump(), **options})
 
 
+class CacheTable(_Table):
+    """`[cache]`: where verdicts are kept for other machines."""
+
+    address: str = ""
+    """A folder, or an address of fsspec such as `s3://bucket/verdicts`; "" for none. `MIGRATE_AGENT_CACHE` takes its place."""
+
+
 class BudgetTable(_Table):
     """`[budget]`: what a run, and what each unit of it, may spend. Where one is spent, the unit ends, and the run goes on."""
 
@@ -283,6 +290,7 @@ class Config(_Table):
     tpu: TpuTable = TpuTable()
     compare: CompareTable = CompareTable()
     model: ModelTable = ModelTable()
+    cache: CacheTable = CacheTable()
     budget: BudgetTable = BudgetTable()
     price: Annotated[tuple[PriceTable, ...], Field(strict=False)] = ()
 

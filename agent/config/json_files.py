@@ -34,8 +34,13 @@ def write(path: Path, value: Any) -> None:
 
 def read(path: Path, kind: type[T]) -> T:
     """Read what `write` wrote back as `kind`. Raises `FileNotFoundError`, and `pydantic.ValidationError` for a file that is not such."""
-    value: T = _adapter(cast(Any, kind)).validate_python(json.loads(path.read_text(encoding="utf-8")))
-    return value
+    return as_kind(json.loads(path.read_text(encoding="utf-8")), kind)
+
+
+def as_kind(value: Any, kind: type[T]) -> T:
+    """Plain data, as `plain` gave it, as `kind`. Raises `pydantic.ValidationError` for data that are not such."""
+    result: T = _adapter(cast(Any, kind)).validate_python(value)
+    return result
 
 
 @cache

@@ -118,7 +118,7 @@ class Present:
         """The unit as it is now."""
         own, used = self.exercising(unit)
         first = unit.name.partition(".")[0]
-        read = [name for example in used if own for name in self.original.read(unit.source, _script(example))]
+        read = [name for example in used if own for name in self.original.read(unit.source, example_script(example))]
         before = self.original.of([Name(unit.source, first), *read])
         after = self.port.of([Name(unit.target, first)])
         adopted = _adopted(self.inventory, before.packages)
@@ -131,7 +131,7 @@ class Present:
             examples=_digest(used),
             origin=origin,
             adopted=adopted,
-            versions=_versions({*FRAMEWORKS, *before.packages, *after.packages} - adopted.keys()),
+            versions=package_versions({*FRAMEWORKS, *before.packages, *after.packages} - adopted.keys()),
             checks=checks or {},
         )
 
@@ -150,7 +150,7 @@ class Present:
         return False, tuple(
             example
             for example in self.examples
-            if unit.id in needed_units(self.inventory, example.unit) or last in re.findall(r"\w+", _script(example))
+            if unit.id in needed_units(self.inventory, example.unit) or last in re.findall(r"\w+", example_script(example))
         )
 
 
@@ -201,12 +201,13 @@ def _moved(then: Mapping[str, str], now: Mapping[str, str]) -> Iterator[tuple[st
     return ((name, then.get(name, ""), now.get(name, "")) for name in sorted({*then, *now}) if then.get(name) != now.get(name))
 
 
-def _script(example: Example) -> str:
+def example_script(example: Example) -> str:
+    """An example as one text, for its names."""
     return f"{example.setup}\n_(_({example.init}\n), _({example.call}\n))"
 
 
 def _digest(examples: Sequence[Example]) -> str:
-    rows = sorted(repr((example.unit, canonical(parse(_script(example))), example.train, example.domain)) for example in examples)
+    rows = sorted(repr((example.unit, canonical(parse(example_script(example))), example.train, example.domain)) for example in examples)
     return hashlib.sha256("\n".join(rows).encode("utf-8", "surrogatepass")).hexdigest()[:DIGITS] if rows else ""
 
 
@@ -224,7 +225,8 @@ def _adopted(inventory: Inventory, packages: Iterable[str]) -> dict[str, str]:
     return {package: title[1] if len(title) > 1 else "" for package, title in sorted(titles.items())}
 
 
-def _versions(packages: Iterable[str]) -> dict[str, str]:
+def package_versions(packages: Iterable[str]) -> dict[str, str]:
+    """Package → version, of those that are installed."""
     return {package: version for package in sorted(packages) if (version := _version(package))}
 
 

@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 from migrate_agent.agent.config.config import Config
 from migrate_agent.agent.config.errors import ConfigError, MissingError
+from migrate_agent.agent.loop.cached_verdicts import cache_of, key_of, through
 from migrate_agent.agent.loop.services import Services
 from migrate_agent.agent.model.interface import Model
 from migrate_agent.agent.runs.folder import RunFolder
@@ -88,4 +89,12 @@ def _verify(
         unreached=unreached,
         reached_before=reached_before,
     )
-    return verify(unit, examples, translated, original, candidate, inventory, sandbox, folder, options, progress)
+
+    def judge() -> Evidence:
+        return verify(unit, examples, translated, original, candidate, inventory, sandbox, folder, options, progress)
+
+    cache = cache_of(config)
+    if cache is None:
+        return judge()
+    settings = {"options": options, "device": config.run.device}
+    return through(cache, key_of(unit, examples, translated, (original, candidate), inventory, settings), judge)

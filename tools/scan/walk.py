@@ -14,6 +14,8 @@ from pathlib import Path, PurePosixPath
 _OUTPUTS = frozenset({"build", "dist"})
 """Folders that build tools write; a package of that name (with an `__init__.py`) is the user's own."""
 _FOREIGN = frozenset({"__pycache__", "node_modules", "site-packages", "__pypackages__"})
+_TEXTS = (".py", ".pyi", ".md", ".rst", "migrate.toml")
+"""What `data_files` leaves out."""
 _GIT = ("git", "-c", "core.fsmonitor=false", "-c", "core.quotepath=false")
 """A repository's own configuration may name a monitor program to run: never run it."""
 
@@ -81,11 +83,18 @@ def mirror_files(root: Path) -> tuple[str, ...]:
     return tuple(sorted(set(own).difference(_without_mirrors(own))))
 
 
-def _git_files(root: Path, *options: str) -> list[str] | None:
-    """The `.py` files that git tracks below `root`; `None` without git, or where `root` is an untracked folder in another work tree."""
+def data_files(root: Path) -> tuple[str, ...]:
+    """The files that are no Python and no text for people, which code may read: those that git tracks, else all on disk but hidden ones."""
+    tracked = _git_files(root, pattern="*")
+    candidates = sorted(_disk_files(root, "") if tracked is None else tracked)
+    return tuple(path for path in candidates if not path.endswith(_TEXTS) and not path.startswith(".") and (root / path).is_file())
+
+
+def _git_files(root: Path, *options: str, pattern: str = "*.py") -> list[str] | None:
+    """The files (`.py` ones, else of the pattern) that git tracks below `root`; `None` without git, or where `root` is an untracked folder in another work tree."""
     try:
         top = subprocess.run([*_GIT, "rev-parse", "--show-toplevel"], cwd=root, capture_output=True, check=True)
-        listed = subprocess.run([*_GIT, "ls-files", "-z", *options, "--", "*.py"], cwd=root, capture_output=True, check=True)
+        listed = subprocess.run([*_GIT, "ls-files", "-z", *options, "--", pattern], cwd=root, capture_output=True, check=True)
     except (subprocess.CalledProcessError, FileNotFoundError):
         return None
     paths = list(dict.fromkeys(os.fsdecode(name) for name in listed.stdout.split(b"\0") if name))
@@ -93,11 +102,11 @@ def _git_files(root: Path, *options: str) -> list[str] | None:
     return paths if paths or is_top else None
 
 
-def _disk_files(root: Path) -> Iterator[str]:
+def _disk_files(root: Path, suffix: str = ".py") -> Iterator[str]:
     for folder, folders, names in os.walk(root):
         folders[:] = [name for name in folders if not name.startswith(".") and name not in _FOREIGN]
         for name in names:
-            if name.endswith(".py"):
+            if name.endswith(suffix):
                 yield Path(folder, name).relative_to(root).as_posix()
 
 

@@ -15,6 +15,7 @@ from flax import nnx
 
 from migrate_agent.tools.harness.common import choices, host_random, methods, trees
 from migrate_agent.tools.harness.common.conditions import AS_MADE, Conditions
+from migrate_agent.tools.harness.common.kept_objects import kept
 from migrate_agent.tools.harness.common.random_streams import NO_CUSTOMS, REPEATED, USUAL, Customs, Drawing, Stream
 from migrate_agent.tools.harness.common.xla_flags import quick
 from migrate_agent.tools.harness.jax_side.backward_draws import Again, Heard, Keys
@@ -221,10 +222,15 @@ class Program:
         owners = [module for _, module in nnx.iter_modules(model)] if isinstance(model, nnx.Module) else []
         with self.draws.paired(stream) if self.paired else nullcontext(), host_random.noticed(stream, owners):
             self._heard = ChoicesHeard(self.listening)
-            with self._heard:
+            with self._heard, kept(owners, _is_copied):
                 result = methods.bound(model, self.method)(*args, **kwargs)
         self.rearranged = trees.rearranged(self.tree, (args, kwargs), is_leaf)
         return result, stream
+
+
+def _is_copied(value: Any) -> bool:
+    """Whether `nnx.merge` copies a value that a module holds."""
+    return isinstance(value, (nnx.Pytree, nnx.Variable, jax.Array))
 
 
 def squared_gradients(objective: Callable[..., Any], by_inputs: bool) -> Callable[..., Any]:

@@ -346,6 +346,8 @@ class Original:
         leaves, args, kwargs, parts = self.arguments(values, native=native, layout=layout, dtypes=dtypes)
         versions = [part._version for part in parts if isinstance(part, torch.Tensor)]
         stream, result, widths = Stream(0, drawing), Result(), Widths()
+        # Those that an optimizer was given: a call may put others in their place.
+        named = dict(module.named_parameters(remove_duplicate=False))
         with (
             comparable(stream, module, native=native, noise=noise, share=share),
             widths if native else nullcontext(),
@@ -370,7 +372,7 @@ class Original:
         result.mutated = versions != [part._version for part in parts if isinstance(part, torch.Tensor)]
         result.rearranged = trees.rearranged(self.tree, (args, kwargs), is_leaf)
         if targets is not None:
-            result.arrays |= _gradients(module, leaves)
+            result.arrays |= _gradients(dict(module.named_parameters(remove_duplicate=False)) | named, leaves)
         # `remove_duplicate=False`: a tied parameter counts under each of its names.
         names = dict(module.named_parameters(remove_duplicate=False))
         for name, value in tensors_of(module).items():  # one at a time: a large unit's state fits into memory a few times only
@@ -443,9 +445,8 @@ def squared_gradients(value: torch.Tensor, module: Any, leaves: Sequence[torch.T
     return sum((0.5 * (gradient**2).sum() for gradient in gradients if gradient is not None), torch.zeros(()))
 
 
-def _gradients(module: Any, leaves: Sequence[torch.Tensor]) -> dict[str, Array]:
-    """Gradients by key; zeros where autograd gave none. Frozen parameters are left out."""
-    named = dict(module.named_parameters(remove_duplicate=False))
+def _gradients(named: Mapping[str, torch.Tensor], leaves: Sequence[torch.Tensor]) -> dict[str, Array]:
+    """Gradients by key, of parameters by name and of inputs; zeros where autograd gave none. Frozen parameters are left out."""
     pairs = {f"grad/{name}": value for name, value in named.items() if value.requires_grad}
     pairs |= {f"input-grad/{index}": leaf for index, leaf in enumerate(leaves) if leaf.requires_grad}
     converted: dict[int, Array] = {}

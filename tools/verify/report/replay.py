@@ -22,7 +22,8 @@ from migrate_agent.tools.verify.evidence.candidate import Results
 from migrate_agent.tools.verify.report.localise import Record, captured, find, find_backward, matched
 
 NAME = "failing"
-VERSION = 2
+VERSION = 3
+SAVED = ("name", "role", "extreme", "mode", "gradient", "state", "drawing", "conditions", "leaf_dtypes", "narrow", "tree")
 DESCRIBED = ("tree", "state", "state_dtypes", "frozen", "parameters", "changes", "customs")
 
 
@@ -62,7 +63,7 @@ def save(results: Results, scenario: Scenario, verdict: Verdict, capture: str) -
     tensor_files.save(results.folder / f"{NAME}.safetensors", stored)
     if example.tensors is not None:
         shutil.copyfile(example.tensors, results.folder / f"{NAME}-tensors.safetensors")
-    row, saved = scenario.to_json(), ("name", "role", "mode", "gradient", "state", "drawing", "leaf_dtypes", "narrow", "tree")
+    row = scenario.to_json()
     document = {
         "version": VERSION,
         "unit": results.unit.id,
@@ -71,7 +72,7 @@ def save(results: Results, scenario: Scenario, verdict: Verdict, capture: str) -
         "detail": verdict.detail,
         "how": capture,
         "seed": results.seed,
-        "scenario": {key: row[key] for key in saved},
+        "scenario": {key: row[key] for key in SAVED},
         "described": {key: described[key] for key in DESCRIBED},
         "original": texts(example),
         "candidate": texts(translated),
