@@ -20,7 +20,7 @@ from migrate_agent.agent.loop.dependencies import why
 from migrate_agent.agent.loop.examples import Exercise, is_reached
 from migrate_agent.agent.loop.judging import lay_out
 from migrate_agent.agent.loop.services import Services
-from migrate_agent.agent.loop.torchax import require_torchax
+from migrate_agent.agent.loop.torchax import side_of
 from migrate_agent.agent.loop.verified_units import (
     FOLDER,
     Present,
@@ -39,7 +39,6 @@ from migrate_agent.agent.runs.progress import Progress
 from migrate_agent.agent.runs.recordings import examples_of, stored_recording
 from migrate_agent.tools.rewrite import Untranslatable
 from migrate_agent.tools.types import Inventory, Recording, Unit
-from migrate_agent.tools.verify.evidence.torchax import wrapped_units
 
 
 @dataclass(frozen=True)
@@ -166,8 +165,7 @@ class _Again:
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         candidate = lay_out(exercise.folder / "candidate", files)
-        if wrapped_units(unit, exercise.inventory, candidate).needed:
-            require_torchax(f"checking {unit.id}")
+        side_of(unit, exercise.inventory, candidate)  # raises where torchax is needed and does not work
         root, inventory, box = exercise.inventory.root, exercise.inventory, exercise.sandbox
         inputs = (unit, examples, translated, root, candidate, inventory, box, folder, self.config)
         reached = reached_where_verified(self.present, self.verified, unit)

@@ -25,7 +25,7 @@ from migrate_agent.agent.loop.report import VERSION, totals, verdict_row
 from migrate_agent.agent.loop.rerun import candidate_beside, replay_command
 from migrate_agent.agent.loop.scope import find_unit
 from migrate_agent.agent.loop.services import Services
-from migrate_agent.agent.loop.torchax import require_torchax
+from migrate_agent.agent.loop.torchax import side_of
 from migrate_agent.agent.repository.git import open_repository
 from migrate_agent.agent.runs.class_text import example_table
 from migrate_agent.agent.runs.folder import home_of
@@ -40,7 +40,6 @@ from migrate_agent.tools.verify import Options, Performance, Portable
 from migrate_agent.tools.verify import verify as run_verifier
 from migrate_agent.tools.verify.contract.scenario import OriginalFailed
 from migrate_agent.tools.verify.evidence import recorded_kernels
-from migrate_agent.tools.verify.evidence.torchax import wrapped_units
 from migrate_agent.tools.verify.report.replay import NAME, NoReplay, replay
 from migrate_agent.tools.verify.verifier import DETAILS
 
@@ -109,8 +108,7 @@ def verify_files(
     """Run the verifier on these files as a tree of their own. Raises `UsageError` on an example that has no translation."""
     services, inventory, config = exercise.services, exercise.inventory, exercise.config
     candidate = lay_out(exercise.folder / "candidate", files)
-    if wrapped_units(unit, inventory, candidate).needed:
-        require_torchax(f"verifying {unit.id}")
+    side_of(unit, inventory, candidate)  # raises where torchax is needed and does not work
     examples = examples_of(recording, unit.id)
     try:
         translated = list(examples) if port else [services.translate(inventory, recording.observations, example) for example in examples]

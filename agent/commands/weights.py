@@ -17,6 +17,7 @@ from migrate_agent.agent.config.errors import UsageError
 from migrate_agent.agent.loop.judging import lay_out
 from migrate_agent.agent.loop.scope import find_unit
 from migrate_agent.agent.loop.services import Services
+from migrate_agent.agent.loop.torchax import side_of
 from migrate_agent.agent.loop.verified_units import Present, load_verified, read_mirror
 from migrate_agent.agent.repository.git import open_repository
 from migrate_agent.agent.runs.progress import Progress, stdout
@@ -110,7 +111,8 @@ def _entries(present: Present, unit: Unit, examples: Sequence[Example], folder: 
     """What the port holds, for each way to build it that works."""
     file = next(file for file in present.inventory.files if file.path == unit.source)
     tree = lay_out(folder, present.candidate())
-    built = describe(unit, file, examples, tree, box, config.limits.limits())
+    side = side_of(unit, present.inventory, tree)
+    built = describe(unit, file, examples, tree, box, config.limits.limits(), side)
     working = [entries for entries in built if not isinstance(entries, str)]
     if not working:
         raise UsageError(f"{unit.target}:{unit.name} cannot be built with ({examples[0].init}): {built[0]}")

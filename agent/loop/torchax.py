@@ -7,12 +7,14 @@ import sys
 from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import version
+from pathlib import Path
 
 from migrate_agent.agent.config.config import Config
 from migrate_agent.agent.config.errors import MissingError, require
 from migrate_agent.agent.loop.context import Context
 from migrate_agent.tools.rewrite import wrapper
-from migrate_agent.tools.types import Unit
+from migrate_agent.tools.types import Inventory, Side, Unit
+from migrate_agent.tools.verify.evidence.torchax import lay_originals, wrapped_units
 
 WORKING = "0.0.4"
 """The newest torchax that works with the torch that this package is tested with (docs/torchax.md)."""
@@ -45,3 +47,16 @@ def import_error() -> str:
     done = subprocess.run([sys.executable, "-c", "import torchax; torchax.default_env()"], capture_output=True, text=True, check=False)
     lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
     return "" if not done.returncode else lines[-1][:200] if lines else f"exit status {done.returncode}"
+
+
+def side_of(unit: Unit, inventory: Inventory, tree: Path) -> Side:
+    """The side of the sandbox that a unit of a mirror's tree runs on; where that is `torchax`, the originals are laid out in the tree.
+
+    Raises `MissingError` where torchax is needed and does not work.
+    """
+    needed = wrapped_units(unit, inventory, tree).needed
+    if not needed:
+        return "candidate"
+    require_torchax(f"{unit.id}, which runs the original of {', '.join(one.id for one in needed)}")
+    lay_originals(needed, inventory, inventory.root, tree)
+    return "torchax"

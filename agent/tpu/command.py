@@ -18,6 +18,7 @@ from migrate_agent.agent.loop.examples import Exercise, is_reached
 from migrate_agent.agent.loop.judging import lay_out
 from migrate_agent.agent.loop.scope import find_unit
 from migrate_agent.agent.loop.services import Services
+from migrate_agent.agent.loop.torchax import side_of
 from migrate_agent.agent.repository.git import open_repository
 from migrate_agent.agent.runs.folder import home_of
 from migrate_agent.agent.runs.progress import Progress, stdout
@@ -110,7 +111,8 @@ def prepare(exercise: Exercise, unit: Unit, stored: Recording, options: TpuOptio
         translated = services.translate(inventory, recording.observations, example)
     except Untranslatable as error:
         raise UsageError(f"the example of {unit.id} has no equivalent in the mirror's names: {error}") from error
-    ahead = Ahead(unit, example, translated, inventory, candidate, exercise.sandbox, exercise.config.limits.limits())
+    side = side_of(unit, inventory, candidate)
+    ahead = Ahead(unit, example, translated, inventory, candidate, exercise.sandbox, exercise.config.limits.limits(), side=side)
     return ahead, examples_of(recording, unit.id)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from migrate_agent.sandbox.base import Sandbox
 from migrate_agent.tools.checkpoint.files import CheckpointError, Tensor, is_safetensors, read_tensors, shard_files
 from migrate_agent.tools.checkpoint.matching import Entry, Group
-from migrate_agent.tools.types import Example, Job, Limits, SourceFile, Unit
+from migrate_agent.tools.types import Example, Job, Limits, Side, SourceFile, Unit
 
 READ = "migrate_agent.tools.checkpoint.torch_side:read"
 DESCRIBE = "migrate_agent.tools.checkpoint.jax_side:describe"
@@ -56,12 +56,18 @@ def _read(file: Path, sandbox: Sandbox, folder: Path, limits: Limits) -> list[Gr
 
 
 def describe(
-    unit: Unit, file: SourceFile, examples: Sequence[Example], root: Path, sandbox: Sandbox, limits: Limits
+    unit: Unit,
+    file: SourceFile,
+    examples: Sequence[Example],
+    root: Path,
+    sandbox: Sandbox,
+    limits: Limits,
+    side: Side = "candidate",
 ) -> list[list[Entry] | str]:
     """For each way to construct the port (texts in the mirror's names), its entries, or one line on why it cannot be constructed."""
     texts = [{"setup": example.setup, "init": example.init} for example in examples]
     arguments = {"module": file.target_module, "name": unit.name, "examples": texts}
-    run = sandbox.run(Job("candidate", DESCRIBE, root / file.import_root, arguments, {}, limits))
+    run = sandbox.run(Job(side, DESCRIBE, root / file.import_root, arguments, {}, limits))
     try:
         if run.status != "ok" or not isinstance(run.result, dict):
             raise CheckpointError(f"{unit.target}:{unit.name} cannot be built: {run.error or run.status}")

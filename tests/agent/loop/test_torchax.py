@@ -59,12 +59,9 @@ ASKED = '[[unit]]\nmodule = "a.py:A"\nstrategy = "torchax"\n'
 @pytest.mark.parametrize(
     ("script", "fallback", "config", "strategies", "line"),
     [
-        ("none", "torchax", "", ["rewrite", "rewrite"], "2 verified"),
         ("hole", "", "", ["rewrite", "rewrite"], "1 verified, 1 unverified"),
-        ("hole", "torchax", "", ["torchax", "rewrite"], "1 verified, 1 through torchax"),
         ("hole", "", '[run]\nfallback = "torchax"\n', ["torchax", "rewrite"], "1 verified, 1 through torchax"),
         ("fail", "torchax", "", ["torchax", "rewrite"], "1 verified, 1 failed"),
-        ("no example", "torchax", "", ["rewrite", "rewrite"], "1 verified, 1 unverified"),
         ("none", "", ASKED, ["torchax", "rewrite"], "1 verified, 1 through torchax"),
     ],
 )
