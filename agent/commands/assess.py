@@ -59,8 +59,6 @@ def assess(
     from migrate_agent.agent.config.config import load_config
     from migrate_agent.agent.config.errors import UsageError
     from migrate_agent.agent.loop.scope import require_units
-    from migrate_agent.agent.tpu.command import TpuOptions
-    from migrate_agent.agent.tpu.measure import measure as measure_step
     from migrate_agent.tools.assess.assessment import HOURS
     from migrate_agent.tools.assess.assessment import assess as judge
     from migrate_agent.tools.assess.step_cost import step_lines
@@ -82,6 +80,10 @@ def assess(
     result = judge(inventory, effort)
     measured: list[StepCost] = []
     if measure:
+        # Only here, since this loads jax and torch.
+        from migrate_agent.agent.tpu.command import TpuOptions
+        from migrate_agent.agent.tpu.measure import measure as measure_step
+
         progress, services = tools()
         options = TpuOptions(batch=batch, init=init, call=call, dtype="bf16" * bf16, sandbox=sandbox.value if sandbox else "")
         measured = measure_step(root, relative(measure, repo), options, kinds, steps, prices, services, progress)

@@ -78,7 +78,8 @@ def test_every_key_is_read(tmp_path: Path) -> None:
     )
     assert (second.unit, second.init, second.train, second.domain) == ("pkg/layers.py:Outer.Inner", "", None, None)
     assert config.run.model_dump() == {"sandbox": "process", "device": "cpu", "jobs": 2, "branch": "jax/port", "exclude": ("tests/**",)} | {
-        "keep_unreached": False
+        "keep_unreached": False,
+        "fallback": "",
     }
     assert config.limits.limits() == Limits(seconds=10.0, memory_bytes=3 * 2**29)
 

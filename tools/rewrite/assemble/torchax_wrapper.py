@@ -10,8 +10,6 @@ import ast
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from flax import nnx
-
 from migrate_agent.tools.rewrite.analysis.repo import ClassModel, FunctionNode, Repo
 from migrate_agent.tools.rewrite.assemble.class_stubs import constants
 from migrate_agent.tools.types import Inventory, Unit
@@ -71,6 +69,8 @@ def _derived(unit: Unit, text: str) -> ast.ClassDef | None:
 
 
 def _wrapper(repo: Repo, unit: Unit) -> str:
+    from flax import nnx  # here, since it takes long, and most mirrors have no wrapper
+
     file = repo.files.get(unit.source)
     model = file.classes.get(unit.name) if file is not None else None
     if file is None or model is None or unit.kind != "module" or "." in unit.name:
