@@ -18,7 +18,8 @@ _OPAQUE = (type, FunctionType, ModuleType, str, bytes, int, float, complex, bool
 @contextmanager
 def kept(owners: Iterable[Any], is_part: Callable[[Any], bool]) -> Iterator[None]:
     """While the context lasts, the plain objects in the owners' attributes may change; afterwards they are as before. `is_part` says what is
-    copied along with the owners themselves."""
+    copied along with the owners themselves. What such a part was put into stays: an array that a traced call leaves in a plain object leaks, and must show.
+    """
     restore = _snapshot([value for owner in owners for value in vars(owner).values()], is_part)
     try:
         yield
@@ -36,22 +37,29 @@ def _snapshot(values: list[Any], is_part: Callable[[Any], bool]) -> list[Callabl
             continue
         visited[id(value)] = value
         if isinstance(value, (list, dict, set)):
-            restore.append(_filled(value))
+            restore.append(_filled(value, is_part))
             values += [*value.values()] if isinstance(value, dict) else [*value]
         elif isinstance(value, (tuple, frozenset)):
             values += [*value]
         elif isinstance(attributes := getattr(value, "__dict__", None), dict):
-            restore.append(_filled(attributes))
+            restore.append(_filled(attributes, is_part))
             values += [*attributes.values()]
     return restore
 
 
-def _filled(container: Any) -> Callable[[], None]:
+def _filled(container: Any, is_part: Callable[[Any], bool]) -> Callable[[], None]:
     """What fills a list, dictionary or set with what it holds now."""
     before: Any = container.copy()
 
     def put_back() -> None:
+        held = {id(value) for value in _values(before)}
+        if any(map(is_part, (value for value in _values(container) if id(value) not in held))):
+            return
         container.clear()
         container.extend(before) if isinstance(container, list) else container.update(before)
 
     return put_back
+
+
+def _values(container: Any) -> Iterable[Any]:
+    return container.values() if isinstance(container, dict) else container

@@ -41,3 +41,10 @@ def test_what_a_call_changed_is_as_before(change: Callable[[Any], Any]) -> None:
     assert owner.settings is settings and part.size == 5
     assert (settings.size, settings.widths, settings.tables, settings.itself) == (4, [1, 2], ({"a": 1},), settings)
     assert not hasattr(settings, "new")
+
+
+def test_a_part_that_a_call_leaves_in_a_plain_object_stays() -> None:
+    settings, part = SimpleNamespace(size=4), SimpleNamespace()
+    with kept([SimpleNamespace(settings=settings)], lambda value: value is part):
+        settings.size, settings.last = 2, part
+    assert settings.last is part
