@@ -22,7 +22,6 @@ from migrate_agent.agent.loop.judging import lay_out
 from migrate_agent.agent.loop.services import Services
 from migrate_agent.agent.loop.torchax import side_of
 from migrate_agent.agent.loop.verified_units import (
-    FOLDER,
     Present,
     Verified,
     differences,
@@ -38,6 +37,7 @@ from migrate_agent.agent.runs.folder import home_of
 from migrate_agent.agent.runs.progress import Progress
 from migrate_agent.agent.runs.recordings import examples_of, stored_recording
 from migrate_agent.tools.rewrite import Untranslatable
+from migrate_agent.tools.scan.walk import VERIFIED
 from migrate_agent.tools.types import Inventory, Recording, Unit
 
 
@@ -83,7 +83,7 @@ def check(root: Path, options: CheckOptions, services: Services, progress: Progr
 def _select(units: Sequence[Verified], patterns: Sequence[str]) -> list[Verified]:
     if not units:
         raise UsageError(
-            f"nothing here was verified yet ({FOLDER} is empty): `migrate-agent run` writes it, along with each port that it commits"
+            f"nothing here was verified yet ({VERIFIED} is empty): `migrate-agent run` writes it, along with each port that it commits"
         )
     chosen = [unit for unit in units if not patterns or any(_named(unit, pattern) for pattern in patterns)]
     unknown = [pattern for pattern in patterns if not any(_named(unit, pattern) for unit in units)]

@@ -23,16 +23,14 @@ from pydantic import ValidationError
 from migrate_agent.agent.config.errors import UsageError
 from migrate_agent.agent.config.json_files import plain, read
 from migrate_agent.agent.loop.scope import needed_units as needed_units
-from migrate_agent.agent.repository.git import MANIFEST
 from migrate_agent.agent.runs.recordings import ORIGINS
 from migrate_agent.tools.closure import DIGITS, Closures, Name, canonical
 from migrate_agent.tools.scan.exports import parse
 from migrate_agent.tools.scan.layout import layout
-from migrate_agent.tools.scan.walk import SourceError, Sources, mirror_files, read_source
+from migrate_agent.tools.scan.walk import VERIFIED, SourceError, Sources, mirror_files, read_source
 from migrate_agent.tools.types import Evidence, Example, Inventory, Unit
 from migrate_agent.tools.verify.evidence.counted_file import counted_file
 
-FOLDER = ".migrate/verified"
 FRAMEWORKS = ("flax", "jax", "torch")
 
 
@@ -69,13 +67,13 @@ class Verified:
 
 def record_path(source: str, name: str) -> str:
     """The path of a unit's file."""
-    return f"{FOLDER}/{source}/{name}.json"
+    return f"{VERIFIED}/{source}/{name}.json"
 
 
 def load_verified(root: Path) -> list[Verified]:
     """All units that were verified in this repository, by id. Raises `UsageError` on a file that is none of ours."""
     units = []
-    for path in sorted((root / FOLDER).rglob("*.json")):
+    for path in sorted((root / VERIFIED).rglob("*.json")):
         try:
             units.append(read(path, Verified))
         except (ValidationError, ValueError):
@@ -87,13 +85,9 @@ def load_verified(root: Path) -> list[Verified]:
 
 
 def read_mirror(root: Path, units: Iterable[Verified] = ()) -> dict[str, str]:
-    """Path → text of the Python files that ports are made of: mirrors, and what the files under `.migrate` name. What is gone is left out."""
-    try:
-        listed = json.loads((root / MANIFEST).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        listed = {}
+    """Path → text of the Python files that ports are made of: mirrors, and what these units name. What is gone is left out."""
     named = (key.partition(":")[0] for unit in units for key in (unit.target, *unit.port))
-    paths = {*mirror_files(root), *(path for path in (*listed, *named) if path.endswith(".py") and (root / path).is_file())}
+    paths = {*mirror_files(root), *(path for path in named if path.endswith(".py") and (root / path).is_file())}
     sources = Sources(root, tuple(sorted(paths)))
     return {path: text for path in sources for text in _text(sources, path)}
 

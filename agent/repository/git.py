@@ -17,14 +17,15 @@ from typing import Any, NamedTuple
 
 from migrate_agent.agent.config.errors import MissingError, UsageError, UserError
 from migrate_agent.agent.config.json_files import write_text
+from migrate_agent.tools.scan.walk import MANIFEST
 
 try:
     import git
 except ImportError as error:  # GitPython refuses to be imported where there is no git
     raise MissingError("git is not installed: install it (2.30 or later)") from error
 
-MANIFEST, EVIDENCE = ".migrate/files.json", ".migrate/evidence"
-"""What the files of a run's branch were, and the evidence of the units that were merged one by one, each of which names its files."""
+EVIDENCE = ".migrate/evidence"
+"""The evidence of the units that were merged one by one, each of which names its files."""
 TRAILER = "Migrate-Agent-Base"
 _FIXED = (
     *("-c", f"core.hooksPath={os.devnull}", "-c", "core.autocrlf=false", "-c", "core.safecrlf=false", "-c", "core.fsmonitor=false"),

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping, Sequence
-from contextlib import closing
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from migrate_agent.agent.loop.judging import lay_out
 from migrate_agent.agent.loop.scope import find_unit
 from migrate_agent.agent.loop.services import Services
 from migrate_agent.agent.loop.torchax import side_of
-from migrate_agent.agent.repository.git import open_repository
+from migrate_agent.agent.repository.git import Repository, open_repository
 from migrate_agent.agent.runs.folder import home_of
 from migrate_agent.agent.runs.progress import Progress, stdout
 from migrate_agent.agent.runs.recordings import examples_of, stored_recording
@@ -68,6 +68,18 @@ def tpu(root: Path, module: str, options: TpuOptions, services: Services, progre
     # Asked before the scan and the sandbox start, so that a missing option costs no waiting.
     topologies = requested_topologies(options, config)
     require("tpu", "`migrate-agent tpu`")
+    with prepared(repository, config, module, options, services, progress) as (ahead, examples):
+        result = compile_programs(ahead, examples, topologies, options, config, progress)
+    show(result, options)
+    equal = result.sharded is None or result.sharded.check.equal
+    return 0 if equal and all(cost.refused is None for cost in result.costs) else 1
+
+
+@contextmanager
+def prepared(
+    repository: Repository, config: Config, module: str, options: TpuOptions, services: Services, progress: Progress
+) -> Iterator[tuple[Ahead, Sequence[Example]]]:
+    """A unit with its rewrite, ready to be compiled, and all its examples, while the sandbox is open. Raises `UserError`."""
     inventory = services.scanned(repository.root, config)
     unit = find_unit(inventory, module)
     stored, _ = stored_recording(home_of(repository.common), repository.root)
@@ -78,12 +90,9 @@ def tpu(root: Path, module: str, options: TpuOptions, services: Services, progre
     ):
         exercise = Exercise(services, config, inventory, sandbox, Path(scratch))
         progress.stage(unit.id, "running the original on its examples")
-        prepared_unit, examples = prepare(exercise, unit, stored, options)
-        with prepared_unit as ahead:
-            result = compile_programs(ahead, examples, topologies, options, config, progress)
-    show(result, options)
-    equal = result.sharded is None or result.sharded.check.equal
-    return 0 if equal and all(cost.refused is None for cost in result.costs) else 1
+        ahead, examples = prepare(exercise, unit, stored, options)
+        with ahead:
+            yield ahead, examples
 
 
 def requested_topologies(options: TpuOptions, config: Config) -> list[Topology]:

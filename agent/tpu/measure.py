@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping, Sequence
-from contextlib import closing
 from pathlib import Path
 
 from migrate_agent.agent.config.config import load_config
 from migrate_agent.agent.config.errors import UsageError
-from migrate_agent.agent.loop.examples import Exercise
-from migrate_agent.agent.loop.scope import find_unit
 from migrate_agent.agent.loop.services import Services
 from migrate_agent.agent.repository.git import open_repository
-from migrate_agent.agent.runs.folder import home_of
 from migrate_agent.agent.runs.progress import Progress
-from migrate_agent.agent.runs.recordings import stored_recording
-from migrate_agent.agent.tpu.command import TpuOptions, prepare
+from migrate_agent.agent.tpu.command import TpuOptions, prepared
 from migrate_agent.tools.assess.accelerators import Accelerators
 from migrate_agent.tools.assess.step_cost import StepCost, compiled_cost, counted_cost, traffic_of
 from migrate_agent.tools.portable.ahead import Ahead, PortableError, Target, Variant, has_compiler
@@ -41,23 +35,12 @@ def measure(
     """
     repository = open_repository(root)
     config = load_config(repository.root)
-    inventory = services.scanned(repository.root, config)
-    unit = find_unit(inventory, module)
-    stored, _ = stored_recording(home_of(repository.common), repository.root)
-    with (
-        tempfile.TemporaryDirectory(prefix="migrate-agent-") as scratch,
-        closing(services.open_sandbox(options.sandbox or config.run.sandbox, config.run.device)) as sandbox,
-        progress.live(),
-    ):
-        exercise = Exercise(services, config, inventory, sandbox, Path(scratch))
-        progress.stage(unit.id, "running the original on its examples")
-        prepared_unit, _ = prepare(exercise, unit, stored, options)
-        with prepared_unit as ahead:
-            progress.stage(unit.id, "measuring the training step")
-            try:
-                return list(_costs(ahead, Variant(options.batch, options.length, options.dtype), kinds, steps, prices))
-            except PortableError as error:
-                raise UsageError(f"{unit.id}: {error}") from None
+    with prepared(repository, config, module, options, services, progress) as (ahead, _):
+        progress.stage(ahead.unit.id, "measuring the training step")
+        try:
+            return list(_costs(ahead, Variant(options.batch, options.length, options.dtype), kinds, steps, prices))
+        except PortableError as error:
+            raise UsageError(f"{ahead.unit.id}: {error}") from None
 
 
 def _costs(ahead: Ahead, variant: Variant, kinds: Sequence[Accelerators], steps: float, prices: Mapping[str, float]) -> list[StepCost]:

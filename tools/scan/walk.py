@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import subprocess
 import tokenize
@@ -10,10 +11,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 _OUTPUTS = frozenset({"build", "dist"})
 """Folders that build tools write; a package of that name (with an `__init__.py`) is the user's own."""
 _FOREIGN = frozenset({"__pycache__", "node_modules", "site-packages", "__pypackages__"})
+MANIFEST, VERIFIED = ".migrate/files.json", ".migrate/verified"
+"""What a run wrote: its files, and one JSON file for each verified unit."""
+HELPERS = "nnx_layers_jax.py"
+"""The helpers of a mirror of top-level files, which stand for no file of the original."""
 _TEXTS = (".py", ".pyi", ".md", ".rst", "migrate.toml")
 """What `data_files` leaves out."""
 _GIT = ("git", "-c", "core.fsmonitor=false", "-c", "core.quotepath=false")
@@ -64,14 +70,14 @@ def python_files(root: Path, exclude: Sequence[str] = ()) -> tuple[str, ...]:
     """The repository's own `.py` files, as sorted POSIX paths relative to `root`.
 
     In a git work tree those that git tracks, else all on disk. Left out: hidden folders, virtual environments, build output, installed
-    packages, what lies outside `root`, and mirrors made earlier (`x_jax` beside `x`, `model_jax.py` beside `model.py`).
+    packages, what lies outside `root`, and mirrors made earlier (`x_jax` beside `x`, `model_jax.py` beside `model.py`, and what `.migrate` names).
     `exclude` drops files and folders, by name or by glob pattern.
     """
     tracked = _git_files(root)
     candidates = sorted(_disk_files(root) if tracked is None else tracked)
     environments: dict[PurePosixPath, bool] = {}
     own = [path for path in candidates if _is_own(root, PurePosixPath(path), environments)]
-    return tuple(path for path in _without_mirrors(own) if not matches(path, exclude))
+    return tuple(path for path in _without_mirrors(root, own) if not matches(path, exclude))
 
 
 def mirror_files(root: Path) -> tuple[str, ...]:
@@ -80,7 +86,7 @@ def mirror_files(root: Path) -> tuple[str, ...]:
     candidates = sorted(_disk_files(root) if tracked is None else tracked)
     environments: dict[PurePosixPath, bool] = {}
     own = [path for path in candidates if _is_own(root, PurePosixPath(path), environments)]
-    return tuple(sorted(set(own).difference(_without_mirrors(own))))
+    return tuple(sorted(set(own).difference(_without_mirrors(root, own))))
 
 
 def data_files(root: Path) -> tuple[str, ...]:
@@ -133,17 +139,38 @@ def _is_foreign(folder: Path) -> bool:
     return (folder / "pyvenv.cfg").exists() or (folder / "conda-meta").is_dir()
 
 
-def _without_mirrors(paths: Iterable[str]) -> list[str]:
+def _without_mirrors(root: Path, paths: Iterable[str]) -> list[str]:
     everything = [PurePosixPath(path) for path in paths]
     entries = set(everything).union(*(path.parents for path in everything)) if everything else set()
-    return [str(path) for path in everything if not any(_is_mirror(entry, entries) for entry in (path, *path.parents[:-1]))]
+    written = _written_files(root)
+    return [
+        str(path)
+        for path in everything
+        if str(path) not in written and not any(_is_mirror(entry, entries) for entry in (path, *path.parents[:-1]))
+    ]
 
 
 def _is_mirror(entry: PurePosixPath, entries: set[PurePosixPath]) -> bool:
     stem = entry.name.removesuffix(".py")
     if not stem.endswith("_jax"):
         return False
-    return entry.with_name(stem.removesuffix("_jax") + entry.name[len(stem) :]) in entries
+    return entry.name == HELPERS or entry.with_name(stem.removesuffix("_jax") + entry.name[len(stem) :]) in entries
+
+
+def _written_files(root: Path) -> set[str]:
+    """What `.migrate` names as written by a run: also mirrors of installed packages, and of originals that are gone since."""
+    documents = [_json_object(file) for file in (root / VERIFIED).rglob("*.json")]
+    ports = (key.partition(":")[0] for unit in documents for key in (unit.get("target"), *unit.get("port", ())) if isinstance(key, str))
+    return {path for path in (*_json_object(root / MANIFEST), *ports) if any(Path(part).stem.endswith("_jax") for part in Path(path).parts)}
+
+
+def _json_object(file: Path) -> dict[str, Any]:
+    """What is no JSON object names nothing: the commands that need the file say so."""
+    try:
+        document = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return document if isinstance(document, dict) else {}
 
 
 def matches(path: str, patterns: Sequence[str]) -> bool:

@@ -6,9 +6,10 @@ from migrate_agent.agent.loop.context import Context
 from migrate_agent.agent.loop.markdown import PATH, markdown
 from migrate_agent.agent.loop.report import report_rows, write_reports
 from migrate_agent.agent.loop.unit_work import load_draft
-from migrate_agent.agent.repository.git import MANIFEST, manifest
+from migrate_agent.agent.repository.git import manifest
 from migrate_agent.agent.runs.commit_message import report_message
 from migrate_agent.agent.runs.state import RunState
+from migrate_agent.tools.scan.walk import MANIFEST
 
 
 def report(context: Context, state: RunState) -> RunState:

@@ -16,11 +16,12 @@ from migrate_agent.agent.commands.check_report import commands
 from migrate_agent.agent.config.errors import UsageError
 from migrate_agent.agent.loop.candidate_tree import candidate_of
 from migrate_agent.agent.loop.run import Options, start
-from migrate_agent.agent.loop.verified_units import FOLDER, Present, load_verified, reached_where_verified
+from migrate_agent.agent.loop.verified_units import Present, load_verified, reached_where_verified
 from migrate_agent.agent.runs.progress import Progress
 from migrate_agent.tests.agent import scripted
 from migrate_agent.tests.agent.repositories import git, module, repository
 from migrate_agent.tools.scan import scan
+from migrate_agent.tools.scan.walk import VERIFIED
 from migrate_agent.tools.types import Evidence, Unit
 
 HELPED = module("Gamma").replace("return self.fc(x)", "return half(self.fc(x))")
@@ -77,8 +78,8 @@ def change(root: Path, edits: Mapping[str, tuple[str, str]]) -> None:
 
 
 def test_each_unit_has_a_file_of_its_own_in_its_commit(merged: Path) -> None:
-    written = git(merged, "ls-files", FOLDER).splitlines()
-    assert written == [f"{FOLDER}/a.py/Alpha.json", f"{FOLDER}/b.py/Beta.json", f"{FOLDER}/c.py/Gamma.json"]
+    written = git(merged, "ls-files", VERIFIED).splitlines()
+    assert written == [f"{VERIFIED}/a.py/Alpha.json", f"{VERIFIED}/b.py/Beta.json", f"{VERIFIED}/c.py/Gamma.json"]
     for path, subject in zip(written, ("a.py:Alpha", "b.py:Beta", "c.py:Gamma"), strict=True):
         assert git(merged, "log", "--format=%s", "--", path) == f"Migrate {subject} to JAX"
     beta = json.loads((merged / written[1]).read_text())
@@ -175,7 +176,7 @@ def test_options(repo: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_other_versions_are_told_and_count_where_asked(repo: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = repo / FOLDER / "a.py" / "Alpha.json"
+    path = repo / VERIFIED / "a.py" / "Alpha.json"
     row = json.loads(path.read_text())
     now, row["versions"]["torch"] = row["versions"]["torch"], "1.0"
     path.write_text(json.dumps(row))
@@ -185,7 +186,7 @@ def test_other_versions_are_told_and_count_where_asked(repo: Path, capsys: pytes
 
 
 def test_an_adopted_package_of_another_version_is_a_change(repo: Path) -> None:
-    path = repo / FOLDER / "a.py" / "Alpha.json"
+    path = repo / VERIFIED / "a.py" / "Alpha.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "adopted": {"layers": "1.0"}}))
     assert run(repo) == (0, ["a.py:Alpha"])
 
@@ -200,10 +201,10 @@ def test_verify_has_the_rest_of_the_mirror_at_hand(repo: Path) -> None:
 @pytest.mark.parametrize(
     ("prepare", "words"),
     [
-        (lambda root: git(root, "rm", "-rqf", FOLDER), "nothing here was verified yet"),
-        (lambda root: (root / FOLDER / "a.py" / "Alpha.json").write_text("{}"), "a.py/Alpha.json is not what migrate-agent wrote"),
+        (lambda root: git(root, "rm", "-rqf", VERIFIED), "nothing here was verified yet"),
+        (lambda root: (root / VERIFIED / "a.py" / "Alpha.json").write_text("{}"), "a.py/Alpha.json is not what migrate-agent wrote"),
         (
-            lambda root: (root / FOLDER / "a.py" / "Alpha.json").write_text("<<<<<<< HEAD"),
+            lambda root: (root / VERIFIED / "a.py" / "Alpha.json").write_text("<<<<<<< HEAD"),
             "a.py/Alpha.json is not what migrate-agent wrote",
         ),
     ],

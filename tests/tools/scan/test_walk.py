@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from migrate_agent.tools.scan.walk import SourceError, Sources, python_files, read_source
+from migrate_agent.tools.scan.walk import SourceError, Sources, mirror_files, python_files, read_source
 
 Write = Callable[[Mapping[str, str | bytes]], Path]
 
@@ -28,10 +28,31 @@ def git(root: Path, *arguments: str) -> None:
         (["lib/site-packages/torch/a.py", "node_modules/x.py", "a.egg-info/x.py", "__pycache__/x.py", "m.py"], ["m.py"]),
         (["model.py", "model_jax.py", "pkg/a.py", "pkg_jax/a.py", "src/q/a.py", "src/q_jax/a.py"], ["model.py", "pkg/a.py", "src/q/a.py"]),
         (["only_jax.py", "flow_jax/a.py"], ["flow_jax/a.py", "only_jax.py"]),
+        (["model.py", "nnx_layers_jax.py", "src/nnx_layers_jax.py"], ["model.py"]),
     ],
 )
 def test_own_files(write: Write, files: list[str], kept: list[str]) -> None:
     assert list(python_files(write(dict.fromkeys(files, "")))) == kept
+
+
+@pytest.mark.parametrize(
+    ("path", "document", "mirror"),
+    [
+        (".migrate/files.json", '{"gone_jax.py": "", "timm_jax/drop.py": "", "model.py": ""}', ["gone_jax.py", "timm_jax/drop.py"]),
+        (
+            ".migrate/verified/gone.py/A.json",
+            '{"target": "gone_jax.py", "port": {"timm_jax/drop.py:Drop": ""}}',
+            ["gone_jax.py", "timm_jax/drop.py"],
+        ),
+        (".migrate/files.json", "[not json", []),
+        (".migrate/verified/gone.py/A.json", '{"target": 1}', []),
+    ],
+)
+def test_files_that_a_run_wrote(write: Write, path: str, document: str, mirror: list[str]) -> None:
+    files = ["gone_jax.py", "model.py", "timm_jax/drop.py"]
+    root = write({**dict.fromkeys(files, ""), path: document})
+    assert list(mirror_files(root)) == mirror
+    assert list(python_files(root)) == [file for file in files if file not in mirror]
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path, PurePosixPath
 
 from migrate_agent.tools.rewrite.tables.symbols import defined_names, global_names
+from migrate_agent.tools.scan.walk import HELPERS
 from migrate_agent.tools.types import SourceFile
 
 HEADER = '''"""Layers and functions with PyTorch's semantics in Flax NNX and JAX, as far as this code base uses them.
@@ -268,7 +269,7 @@ def module_of(file: SourceFile) -> tuple[str, str]:
     module = file.target_module.split(".")
     if not file.path.endswith("__init__.py"):
         module = module[:-1]
-    return ("." * len(module), "nnx_layers") if module else ("", "nnx_layers_jax")
+    return ("." * len(module), "nnx_layers") if module else ("", HELPERS.removesuffix(".py"))
 
 
 def file_of(file: SourceFile) -> str:
@@ -278,4 +279,4 @@ def file_of(file: SourceFile) -> str:
     module = file.target_module.split(".")
     if len(module) > 1 or file.path.endswith("__init__.py"):
         return str(root / module[0] / "nnx_layers.py")
-    return str(root / "nnx_layers_jax.py")
+    return str(root / HELPERS)
