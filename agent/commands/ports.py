@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from migrate_agent.agent.commands.options import Debug, Repo, Sandbox, relative, tools
+from migrate_agent.agent.config.errors import UsageError
 
 
 class Framework(StrEnum):
@@ -40,13 +41,20 @@ def check(
 
 
 def weights(
-    module: Annotated[str, typer.Argument(metavar="FILE:NAME", help="The original module. Its port must be in the working tree.")],
+    module: Annotated[
+        str,
+        typer.Argument(metavar="FILE[:NAME]", help="The original module, or a program by its file. Its port must be in the working tree."),
+    ],
     checkpoint: Annotated[
         Path, typer.Argument(metavar="CHECKPOINT", help="A .pt, .pth, .bin or .safetensors file, an index of shards, or a folder with one.")
     ],
+    options: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[-- OPTION…]", help="Of a program, those with which it goes on from the checkpoint.", show_default="none"),
+    ] = None,
     repo: Repo = Path(),
     output: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the result here.", show_default="<checkpoint>_jax.safetensors")
+        Path | None, typer.Option(metavar="PATH", help="Write the result here.", show_default="<checkpoint>_jax.safetensors")
     ] = None,
     check: Annotated[bool, typer.Option("--check", help="Compare only. Nothing is written.")] = False,
     to: Annotated[Framework, typer.Option(help="Framework to convert to. torch converts a checkpoint of the port back.")] = Framework.jax,
@@ -64,7 +72,12 @@ def weights(
     """Convert a checkpoint of the original for the port, or back. It shows which names and shapes fit."""
     from migrate_agent.agent.commands.weights import WeightsOptions
     from migrate_agent.agent.commands.weights import weights as convert
+    from migrate_agent.agent.commands.weights_program import weights_of_program
 
-    options = WeightsOptions(output, check, to.value, init, setup, tuple(ignore or ()), sandbox.value if sandbox else "")
     progress, services = tools()
-    raise typer.Exit(convert(repo, relative(module, repo), checkpoint, options, services, progress))
+    settings = WeightsOptions(output, check, to.value, init, setup, tuple(ignore or ()), sandbox.value if sandbox else "")
+    if module.endswith(".py"):
+        raise typer.Exit(weights_of_program(repo, relative(module, repo), checkpoint, options or [], settings, services, progress))
+    if options:
+        raise UsageError(f"{options[0]}: only a program has options of its own")
+    raise typer.Exit(convert(repo, relative(module, repo), checkpoint, settings, services, progress))

@@ -65,8 +65,8 @@ def observe_program(arguments: Mapping[str, Any], inputs: Mapping[str, Path], ou
         session = Session(root, arguments["files"], arguments["units"], arguments["max_bytes"], launching=arguments["launching"])
         session.install()
         everything_on_cpu()
-        _end_after(arguments["steps"])
-        optimizers = _watch_groups()
+        end_after(arguments["steps"])
+        optimizers = watch_groups()
         try:
             _run_watched(script, session, arguments["command"][0])
         except StopProgramError:
@@ -80,7 +80,8 @@ def observe_program(arguments: Mapping[str, Any], inputs: Mapping[str, Path], ou
     return {}
 
 
-def _end_after(steps: int) -> None:
+def end_after(steps: int) -> None:
+    """End the program after so many optimizer steps; 0: never."""
     import importlib
 
     from migrate_agent.tools.programs.judge.contract import StopProgramError
@@ -96,8 +97,10 @@ def _end_after(steps: int) -> None:
     hooks.register_optimizer_step_post_hook(count)
 
 
-def _watch_groups() -> list[dict[str, Any]]:
-    """A list that gets the names of the parameters of each optimizer, by group, and the ranks of all parameters of the module that has them."""
+def watch_groups() -> list[dict[str, Any]]:
+    """A list that gets the class of each optimizer, the names of its parameters by group, and the ranks of all parameters of the module that has
+    them.
+    """
     import torch
 
     from migrate_agent.tools.programs.judge.original import root_of
@@ -112,7 +115,9 @@ def _watch_groups() -> list[dict[str, Any]]:
         named = list(root.named_parameters()) if root is not None else []
         names = {id(parameter): name for name, parameter in named}
         axes = {name: parameter.dim() for name, parameter in named}
-        rows.append({"groups": [[names[one] for one in group if one in names] for group in groups], "axes": axes})
+        rows.append(
+            {"class": type(self).__name__, "groups": [[names[one] for one in group if one in names] for group in groups], "axes": axes}
+        )
 
     optimizer.__init__ = __init__
     return rows

@@ -30,9 +30,14 @@ def load_training(path: Path, sandbox: Sandbox, folder: Path, limits: Limits) ->
 
     The file is read in the sandbox, and only as far as `weights_only` allows. Raises `CheckpointError` with one line where it cannot be.
     """
-    output = _run(READ, {"checkpoint": path}, path.stat().st_size, sandbox, folder, limits, (TENSORS, TREE))
+    output = read_tree(path, sandbox, folder, limits)
     # bfloat16 has no type in NumPy; JAX's package brings one, and safetensors finds it there.
-    return _value(json.loads((output / TREE).read_text(encoding="utf-8")), load_file(output / TENSORS))
+    return value_of(json.loads((output / TREE).read_text(encoding="utf-8")), load_file(output / TENSORS))
+
+
+def read_tree(path: Path, sandbox: Sandbox, folder: Path, limits: Limits) -> Path:
+    """The folder with the tree and the tensors of what `torch.save` wrote. Raises `CheckpointError` with one line where it cannot be read."""
+    return _run(READ, {"checkpoint": path}, path.stat().st_size, sandbox, folder, limits, (TENSORS, TREE))
 
 
 def save_training(value: Any, path: Path, sandbox: Sandbox, folder: Path, limits: Limits) -> None:
@@ -101,13 +106,14 @@ def _run(entry: str, inputs: Mapping[str, Path], size: int, sandbox: Sandbox, fo
     return folder
 
 
-def _value(node: Mapping[str, Any], arrays: Mapping[str, Any]) -> Any:
+def value_of(node: Mapping[str, Any], arrays: Mapping[str, Any]) -> Any:
+    """The nested value of a tree in JSON."""
     if "tensor" in node:
         return arrays[node["tensor"]]
     if "dict" in node:
-        return {key: _value(item, arrays) for key, item in node["dict"]}
+        return {key: value_of(item, arrays) for key, item in node["dict"]}
     if "list" in node:
-        return [_value(item, arrays) for item in node["list"]]
+        return [value_of(item, arrays) for item in node["list"]]
     return LeftOut(node["left_out"]) if "left_out" in node else node["value"]
 
 
