@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from migrate_agent.tools.programs.judge.compare import Ran, reach
+from migrate_agent.tools.programs.judge.compare import Ran, missed_lines, reach
 from migrate_agent.tools.programs.judge.options import guarding_switches
+from migrate_agent.tools.programs.judge.plain_lines import PlainLines
 from migrate_agent.tools.programs.judge.reach import ranges, reached, unreached
 
 TEXT = '''\
@@ -85,6 +86,62 @@ def test_options_that_guard_lines(lines: list[int], command: tuple[str, ...], sw
 )
 def test_every_line_of_both_sides_is_reached(originals: list[list[int]], candidates: list[list[int]], status: str, count: int) -> None:
     """By one run or another."""
-    rows = [[Ran({"unrun": lines}, {}) for lines in side] for side in (originals, candidates)]
-    verdict = reach(*rows)
+    rows = [[Ran({"unrun": lines, "plain": []}, {}) for lines in side] for side in (originals, candidates)]
+    verdict = reach(missed_lines(*rows))
     assert (verdict.status, verdict.measured) == (status, count)
+
+
+STOPPING = """\
+import numpy as np
+
+patience, counter, best, weights = 3, 0, None, np.zeros(2)
+
+
+class Data:
+    def __len__(self):
+        return self.size
+
+    def __iter__(self):
+        return iter(self.size)
+
+
+for score in (1.0, 2.0):
+    if best is None or score > best:
+        best = score
+    else:
+        counter += 1
+        weights += 1
+        weights = best
+    if counter >= patience:
+        print(f"stopped at {score:.2f}")
+        break
+    if weights.sum() > 1:
+        counter = 0
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "lines"),
+    [
+        # An array that changes or is read elsewhere, calls, and what stands under a condition on an array are compared by runs alone.
+        ("", "", "11, 19-20, 25"),
+        ("counter += 1", "counter += 2", "11, 18-20, 25"),
+        # Other values in a condition, another condition, and another line that reads what a line changes.
+        ("weights = 3", "weights = 4", "11, 19-20, 22-23, 25"),
+        ("(1.0, 2.0)", "(1.0, 2.001)", "11, 18-20, 22, 25"),
+        ("counter >= patience", "counter > patience", "11, 18-20, 22-23, 25"),
+        ("weights.sum() > 1", "weights.sum() > counter", "11, 18-20, 25"),
+        ("self.size", "self.length", "8, 11, 19-20, 25"),
+    ],
+)
+def test_plain_lines_need_no_run_where_both_sides_have_them(tmp_path: Path, old: str, new: str, lines: str) -> None:
+    """The same words in the same place, on the same plain values, and read by the same lines."""
+    rows = []
+    for number, text in enumerate((STOPPING, STOPPING.replace(old, new, 1) if old else STOPPING)):
+        script, plain = tmp_path / f"script{number}.py", PlainLines(text)
+        with reached(script, plain.look) as ran:
+            exec(compile(text, str(script), "exec"), {"__name__": "__main__"})
+        unrun = unreached(text, ran)
+        rows.append([Ran({"unrun": unrun, "plain": plain.rows(unrun)}, {})])
+    detail = reach(missed_lines(*rows)).detail
+    assert detail.partition("whether they are right: ")[2].partition(";")[0] == lines

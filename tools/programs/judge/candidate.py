@@ -17,6 +17,7 @@ from migrate_agent.tools.programs.judge.contract import Trace
 from migrate_agent.tools.programs.judge.jax_files import jax_files
 from migrate_agent.tools.programs.judge.jax_schedules import keep_schedulers, later_rates, watch_schedules
 from migrate_agent.tools.programs.judge.paired import PairedDraws
+from migrate_agent.tools.programs.judge.plain_lines import PlainLines
 from migrate_agent.tools.programs.judge.reach import reached, unreached
 from migrate_agent.tools.programs.judge.running import files_in, printing, program_folder, run_script, steady_clock, written
 
@@ -51,7 +52,8 @@ def run_candidate(arguments: Mapping[str, Any], inputs: Mapping[str, Path], outp
         before = files_in(work)
         stack.enter_context(counting_compilations(counts))
         stack.enter_context(printing(trace))
-        lines = stack.enter_context(reached(script)) if arguments["lines"] else set()
+        plain = PlainLines(script.read_text())
+        lines = stack.enter_context(reached(script, plain.look)) if arguments["lines"] else set()
         run_script(script, trace)
         barrier: Any = jax.effects_barrier
         barrier()
@@ -68,6 +70,7 @@ def run_candidate(arguments: Mapping[str, Any], inputs: Mapping[str, Path], outp
         eager=watch.eager,
         partial=not watch.models,
         unrun=unrun,
+        plain=plain.rows(unrun),
         schedules=schedules,
     )
     return {"steps": trace.steps}
@@ -406,8 +409,8 @@ def _parameter_names(model: Any) -> dict[str, tuple[str, Any]]:
 
     of_variable = {id(leaf.variable): (name, leaf.axes) for name, leaf in leaves(model).items()}
     paths = {".".join(map(str, path)): variable for path, variable in nnx.iter_graph(model) if isinstance(variable, nnx.Param)}
-    known = {_path(path) for path, _ in jax.tree_util.tree_leaves_with_path(nnx.state(model, nnx.Param))}
-    return {path: of_variable[id(variable)] for path, variable in paths.items() if path in known and id(variable) in of_variable}
+    parameters = {_path(path) for path, _ in jax.tree_util.tree_leaves_with_path(nnx.state(model, nnx.Param))}
+    return {path: of_variable[id(variable)] for path, variable in paths.items() if path in parameters and id(variable) in of_variable}
 
 
 def compiled_for(leaf: Any) -> str:

@@ -59,9 +59,9 @@ def _scales(runs: Sequence[Ran]) -> Iterator[float]:
         ratios = [ratio for ratio in _ratios(runs[0]).get(site, ()) if ratio > 0 and math.isfinite(ratio)]
         every = [ratio for run in runs for ratio in _ratios(run).get(site, ())]
         if ratios:
-            # A try that did not go far enough is followed by one that goes further.
-            further = 10.0 ** (len(runs) // 2)
-            aim = AIM_OVER * folded * further if max(every) < OVER * folded else AIM_UNDER / further
+            # A try that did not go far enough is followed by one that goes distance.
+            distance = 10.0 ** (len(runs) // 2)
+            aim = AIM_OVER * folded * distance if max(every) < OVER * folded else AIM_UNDER / distance
             yield aim / float(np.median(ratios))
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from migrate_agent.tools.programs.judge.contract import numbers, plain
 from migrate_agent.tools.programs.judge.fingerprints import is_among
+from migrate_agent.tools.programs.judge.plain_lines import same_lines
 from migrate_agent.tools.programs.judge.reach import ranges
 from migrate_agent.tools.types import Outcome, Verdict
 
@@ -69,8 +70,8 @@ def distance(one: Any, other: Any) -> float:
     one, other = np.asarray(one, np.float64), np.asarray(other, np.float64)
     if one.shape != other.shape:
         return math.inf
-    same = (one == other) | (np.isnan(one) & np.isnan(other))
-    difference = float(np.sqrt(np.sum(np.where(same, 0.0, one - other) ** 2)))
+    equal = (one == other) | (np.isnan(one) & np.isnan(other))
+    difference = float(np.sqrt(np.sum(np.where(equal, 0.0, one - other) ** 2)))
     scale = float(np.sqrt(np.sum(np.where(np.isfinite(other), other, 0.0) ** 2)))
     return 0.0 if difference == 0 else difference / max(scale, 1e-12)
 
@@ -263,19 +264,26 @@ def compiled_once(pair: Pair, native: Pair) -> Verdict:
     )
 
 
-def reach(originals: Sequence[Ran], candidates: Sequence[Ran]) -> Verdict:
-    """Whether the runs of each side reach every line of its script: what did not run was not compared."""
-    texts, count = [], 0
-    for side, runs in (("the original", originals), ("the rewrite", candidates)):
-        lines = missed(runs)
-        count += len(lines)
-        texts += [f"lines of {side} that no run reaches, so that nothing says whether they are right: {ranges(lines)}"] if lines else []
+def reach(missed: tuple[Sequence[int], Sequence[int]]) -> Verdict:
+    """Whether the runs of each side reach every line of its script, given those that are `missed`: what did not run was not compared."""
+    texts = [
+        f"lines of {side} that no run reaches, so that nothing says whether they are right: {ranges(lines)}"
+        for side, lines in zip(("the original", "the rewrite"), missed, strict=True)
+        if lines
+    ]
+    count = sum(map(len, missed))
     return verdict("behavioural", "reach", "unverified" if texts else "pass", "; ".join(texts), count, 0)
 
 
-def missed(runs: Sequence[Ran]) -> list[int]:
-    """The lines of a script that none of these runs reaches."""
-    return sorted(set.intersection(*(set(run.trace["unrun"]) for run in runs)))
+def missed_lines(originals: Sequence[Ran], candidates: Sequence[Ran]) -> tuple[list[int], list[int]]:
+    """The lines of either script that none of its runs, in pairs, reaches. Plain Python that is the same on both sides in each pair needs none."""
+    matches = [same_lines(one.trace["plain"], other.trace["plain"]) for one, other in zip(originals, candidates, strict=True)]
+
+    def missed(runs: Sequence[Ran], number: int) -> list[int]:
+        unrun = set.intersection(*(set(run.trace["unrun"]) for run in runs))
+        return sorted(line for line in unrun if not all(line in pair[number] for pair in matches))
+
+    return missed(originals, 0), missed(candidates, 1)
 
 
 def contents(pair: Pair) -> Verdict:

@@ -15,7 +15,7 @@ from safetensors.numpy import load_file
 
 from migrate_agent.sandbox.base import Sandbox
 from migrate_agent.tools.programs.judge.clipping import clipping_runs, clipping_verdict
-from migrate_agent.tools.programs.judge.compare import EXACT, NATIVE_CHECKS, Pair, Ran, missed, reach, verdict
+from migrate_agent.tools.programs.judge.compare import EXACT, NATIVE_CHECKS, Pair, Ran, missed_lines, reach, verdict
 from migrate_agent.tools.programs.judge.contract import TENSORS, TRACE
 from migrate_agent.tools.programs.judge.options import guarding_switches
 from migrate_agent.tools.programs.judge.running import WORK
@@ -110,9 +110,8 @@ class Judge:
             return self._evidence(target, [*verdicts, verdict("behavioural", "runs_natively", "fail", error)], began)
         own = Pair(self.native, self.native, native)
         verdicts += [check(pair, own) for check in NATIVE_CHECKS]
-        sides = [self.native, *(one.original for one in self.further)], [native, *unrun]
-        verdicts.append(reach(*sides))
-        self.missed = missed(sides[0]), missed(sides[1])
+        self.missed = missed_lines([self.exact, *(one.original for one in self.further)], [exact, *unrun])
+        verdicts.append(reach(self.missed))
         return self._evidence(target, verdicts, began)
 
     def _scaled(self, root: Path, scale: float) -> tuple[Ran, Ran] | None:
@@ -130,7 +129,7 @@ class Judge:
 
     def _further(self, root: Path) -> Iterator[Further]:
         """Runs with options that guard lines which the run does not reach. What goes on from files goes on from those that a run left."""
-        text, lines = (root / self.program.source).read_text(), set(self.native.trace["unrun"])
+        text, lines = (root / self.program.source).read_text(), set(self.exact.trace["unrun"])
         for switch in guarding_switches(text, sorted(lines), self.program.command)[:MOST_SWITCHES]:
             self.tell(f"running the original with {switch}")
             trial = self._useful(self._try(root, Variant(switch)), lines)
@@ -188,7 +187,7 @@ class Judge:
             "exact": exact,
             "perturb": perturb,
             "scale": variant.scale,
-            "lines": not exact or bool(variant.switch),
+            "lines": exact and not perturb and not variant.steps and variant.scale == 1.0,
             "steps": variant.steps or self.program.steps,
             "keep": list(KEEP),
         }
@@ -204,7 +203,7 @@ class Judge:
             "command": [*self.program.with_script(target), *variant.switch.split()],
             "exact": exact,
             "scale": variant.scale,
-            "lines": not exact or bool(variant.switch),
+            "lines": exact and not variant.steps and variant.scale == 1.0,
             "steps": variant.steps or self.program.steps,
             "keep": list(KEEP),
             "generators": [row["generator"] for row in of.trace["optimizers"]],

@@ -14,8 +14,8 @@ def guarding_switches(text: str, lines: Sequence[int], command: Sequence[str]) -
     tree = ast.parse(text)
     switches = {name: option for name, option in _switches(tree) if not set(option.split()) & set(command)}
     guards = [node for node in ast.walk(tree) if isinstance(node, (ast.If, ast.While)) and _holds(node, lines)]
-    asked = [part.attr for node in guards for part in ast.walk(node.test) if isinstance(part, ast.Attribute)]
-    return list(dict.fromkeys(switches[name] for name in asked if name in switches))
+    attributes = [part.attr for node in guards for part in ast.walk(node.test) if isinstance(part, ast.Attribute)]
+    return list(dict.fromkeys(switches[name] for name in attributes if name in switches))
 
 
 def _holds(node: ast.stmt, lines: Sequence[int]) -> bool:

@@ -18,6 +18,7 @@ import numpy as np
 from migrate_agent.tools.programs.judge.contract import Trace
 from migrate_agent.tools.programs.judge.module_frames import drawn_by_a_module
 from migrate_agent.tools.programs.judge.paired import PairedDraws
+from migrate_agent.tools.programs.judge.plain_lines import PlainLines
 from migrate_agent.tools.programs.judge.reach import reached, unreached
 from migrate_agent.tools.programs.judge.running import files_in, printing, program_folder, run_script, steady_clock, written
 from migrate_agent.tools.programs.judge.torch_files import torch_files
@@ -63,7 +64,8 @@ def run_original(arguments: Mapping[str, Any], inputs: Mapping[str, Path], outpu
             widen_arrays()
             stack.enter_context(NativeDraws(watch.paired))
         stack.enter_context(printing(trace))
-        lines = stack.enter_context(reached(script)) if arguments["lines"] else set()
+        plain = PlainLines(script.read_text())
+        lines = stack.enter_context(reached(script, plain.look)) if arguments["lines"] else set()
         run_script(script, trace)
         watch.keep_last()
         schedules = later_rates(schedulers)
@@ -73,6 +75,7 @@ def run_original(arguments: Mapping[str, Any], inputs: Mapping[str, Path], outpu
     trace.write(
         output,
         unrun=unrun,
+        plain=plain.rows(unrun),
         files=files,
         contents=torch_files(work, files),
         optimizers=watch.rows,

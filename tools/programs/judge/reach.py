@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -15,8 +15,8 @@ SILENT = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.I
 
 
 @contextmanager
-def reached(script: Path) -> Iterator[set[int]]:
-    """A context that notes the lines of a file that run."""
+def reached(script: Path, look: Callable[[FrameType], None] = lambda frame: None) -> Iterator[set[int]]:
+    """A context that notes the lines of a file that run, and looks at their frames before they do."""
     lines: set[int] = set()
     name, outer = str(script), sys.gettrace()
 
@@ -26,6 +26,7 @@ def reached(script: Path) -> Iterator[set[int]]:
 
     def line(frame: FrameType, event: str, argument: Any) -> Callable[..., Any]:
         lines.add(frame.f_lineno)
+        look(frame)
         return line
 
     sys.settrace(called)
@@ -38,11 +39,11 @@ def reached(script: Path) -> Iterator[set[int]]:
 def unreached(text: str, lines: set[int]) -> list[int]:
     """First lines of the statements of a file that are not among the lines that ran."""
     statements = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.stmt) and not isinstance(node, SILENT)]
-    told = [node for node in statements if not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))]
-    return sorted(node.lineno for node in told if not lines & set(range(node.lineno, (node.end_lineno or node.lineno) + 1)))
+    candidates = [node for node in statements if not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))]
+    return sorted(node.lineno for node in candidates if not lines & set(range(node.lineno, (node.end_lineno or node.lineno) + 1)))
 
 
-def ranges(lines: list[int]) -> str:
+def ranges(lines: Sequence[int]) -> str:
     """Line numbers for people: `3, 5-7`."""
     texts: list[list[int]] = []
     for line in lines:

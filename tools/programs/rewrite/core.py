@@ -398,17 +398,17 @@ def _sort(core: Core, imports: Imports, region: tuple[int, int]) -> None:
     """Say of each statement of the region what becomes of it."""
     statements = list(body(core.block))
     start = next((i for i in range(region[0], region[1]) if statements[i] in core.slice), statements.index(core.backwards[0]))
-    made = {name for s in core.slice for name in bound(s)}
+    computed = {name for s in core.slice for name in bound(s)}
     for position, statement in enumerate(statements):
         method = method_of(statement)[1]
         if statement in (*core.slice, *core.backwards, *core.steps) or method == "zero_grad" or not start <= position <= region[1]:
             continue
         if is_clip(statement, imports):
             core.clips.append(statement)
-            made |= set(bound(statement))
-        elif made & set(read(statement)) or _read_before(core, statements, position) & {*changed(statement), *bound(statement)}:
+            computed |= set(bound(statement))
+        elif computed & set(read(statement)) or _read_before(core, statements, position) & {*changed(statement), *bound(statement)}:
             _sort_late(core, statements, position)
-            made |= set(bound(statement))
+            computed |= set(bound(statement))
         elif core.after and _speaks(statement):
             core.after.append(statement)
         else:
