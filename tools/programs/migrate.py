@@ -57,7 +57,7 @@ def migrate_program(
     except ObservationError as error:
         return Migrated(target, Draft({}), reason=str(error))
     tell("rewriting")
-    draft = rewrite_program(inventory, seen.recording.observations, program, folder, units, seen.optimizers, known)
+    draft = rewrite_program(inventory, seen.recording.observations, program, folder, units, seen.optimizers, known, seen.constructions)
     if draft.holes or not draft.files:
         holes = [f"{hole.source}:{hole.span.line}: {hole.reason}" for hole in draft.holes[:3]]
         return Migrated(target, draft, reason="; ".join(holes) or "nothing was rewritten")

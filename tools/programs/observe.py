@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import sys
@@ -13,13 +14,14 @@ from typing import Any
 
 from migrate_agent.sandbox.base import Sandbox
 from migrate_agent.tools.programs.program import Program
+from migrate_agent.tools.programs.rewrite.configured import Construction
 from migrate_agent.tools.programs.rewrite.method_optimizers import RecordedOptimizer
 from migrate_agent.tools.record.session import Session, plan
 from migrate_agent.tools.record.store import NAME, read_json, save_recording, write_json
 from migrate_agent.tools.types import Inventory, Job, Limits, Recording
 
 MAX_BYTES = 64 * 2**20
-OPTIMIZERS = "optimizers.json"
+OPTIMIZERS, CONSTRUCTIONS = "optimizers.json", "constructions.json"
 
 
 class ObservationError(Exception):
@@ -28,10 +30,12 @@ class ObservationError(Exception):
 
 @dataclass(frozen=True)
 class Watched:
-    """What a run of a program showed: its expressions, and its optimizers in the order of their construction."""
+    """What a run of a program showed: its expressions, its optimizers in the order of their construction, and the calls that made them and their
+    schedulers."""
 
     recording: Recording
     optimizers: tuple[RecordedOptimizer, ...]
+    constructions: tuple[Construction, ...] = ()
 
 
 def observe(program: Program, inventory: Inventory, sandbox: Sandbox, folder: Path, limits: Limits) -> Watched:
@@ -43,7 +47,10 @@ def observe(program: Program, inventory: Inventory, sandbox: Sandbox, folder: Pa
     try:
         rows = json.loads((run.output / OPTIMIZERS).read_text())
         optimizers = tuple(RecordedOptimizer(tuple(map(frozenset, row["groups"])), row["axes"]) for row in rows)
-        return Watched(save_recording(read_json(run.output / NAME), folder), optimizers)
+        calls = tuple(
+            Construction(line, name, tuple(keywords)) for line, name, keywords in json.loads((run.output / CONSTRUCTIONS).read_text())
+        )
+        return Watched(save_recording(read_json(run.output / NAME), folder), optimizers, calls)
     finally:
         sandbox.release(run)
 
@@ -66,7 +73,7 @@ def observe_program(arguments: Mapping[str, Any], inputs: Mapping[str, Path], ou
         session.install()
         everything_on_cpu()
         end_after(arguments["steps"])
-        optimizers = watch_groups()
+        optimizers, constructions = watch_groups(), _watch_constructions(script)
         try:
             _run_watched(script, session, arguments["command"][0])
         except StopProgramError:
@@ -77,6 +84,7 @@ def observe_program(arguments: Mapping[str, Any], inputs: Mapping[str, Path], ou
         session.capture.active = False
         write_json(Recording((), session.recorder.table()), output / NAME)
         (output / OPTIMIZERS).write_text(json.dumps(optimizers))
+        (output / CONSTRUCTIONS).write_text(json.dumps(constructions))
     return {}
 
 
@@ -120,6 +128,31 @@ def watch_groups() -> list[dict[str, Any]]:
         )
 
     optimizer.__init__ = __init__
+    return rows
+
+
+def _watch_constructions(script: Path) -> list[tuple[int, str, list[str]]]:
+    """A list that gets line, class and keywords of each call of the script that constructs an optimizer or a scheduler of torch."""
+    import torch
+
+    rows: list[tuple[int, str, list[str]]] = []
+
+    def watch(cls: Any) -> None:
+        own = cls.__init__
+
+        @functools.wraps(own)
+        def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+            frame = sys._getframe(1)
+            if frame.f_code.co_filename == str(script) and type(self) is cls:
+                rows.append((frame.f_lineno, cls.__name__, list(kwargs)))
+            own(self, *args, **kwargs)
+
+        cls.__init__ = __init__
+
+    for space, base in ((torch.optim, torch.optim.Optimizer), (torch.optim.lr_scheduler, torch.optim.lr_scheduler.LRScheduler)):
+        for cls in list(vars(space).values()):
+            if isinstance(cls, type) and issubclass(cls, base) and cls is not base:
+                watch(cls)
     return rows
 
 

@@ -45,7 +45,7 @@ def test_right_and_wrong_programs(tmp_path: Path, sandbox: ProcessSandbox) -> No
         for path, text in files.items():
             (folder / path).write_text(changed(text, old, new) if path == "train_jax.py" else text)
         evidence = judge.judge(folder, "train_jax.py")
-        assert (evidence.status == "verified") == right, (name, evidence.verdicts)
+        assert (evidence.status == "verified") == right, (name, [v for v in evidence.verdicts if v.status != "pass"])
 
 
 @pytest.mark.slow

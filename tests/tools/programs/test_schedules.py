@@ -232,7 +232,6 @@ REFUSALS: dict[str, Callable[[], Any]] = {
     "a continued schedule": lambda: schedule_call("torch.optim.lr_scheduler.StepLR", "StepLR(o, 3, last_epoch=7)"),
     "a class without a row": lambda: schedule_call("torch.optim.lr_scheduler.Own", "Own(o)"),
     "one that starts in the middle": lambda: schedule_call("torch.optim.swa_utils.SWALR", "SWALR(o, 0.1)"),
-    "milestones of unknown value": lambda: text_of("MultiStepLR", "MultiStepLR(o, args.milestones)"),
     "a function of the program": lambda: text_of("CyclicLR", "CyclicLR(o, 0.1, 1.0, scale_fn=f)"),
     "a host class": lambda: text_of("LambdaLR", "LambdaLR(o, f)"),
     "spread arguments": lambda: schedule_call("torch.optim.lr_scheduler.StepLR", "StepLR(o, **options)"),
@@ -265,6 +264,14 @@ def test_values_that_a_recording_saw() -> None:
     assert schedule_text(call, Argument("args.lr")).code == (
         "optax.piecewise_constant_schedule(args.lr, {milestone: 0.1 for milestone in args.milestones})"
     )
+
+
+def test_milestones_that_only_the_program_knows() -> None:
+    """One that is named twice counts twice."""
+    milestones = [3, 8, 8, 20]
+    schedule = eval(text_of("MultiStepLR", "MultiStepLR(o, milestones)").code, {"lr": BASE, "milestones": milestones})
+    theirs, _ = rates(lambda optimizer: torch_schedules.MultiStepLR(optimizer, milestones), 24)
+    np.testing.assert_allclose(jax.vmap(schedule)(jnp.arange(24)), theirs, rtol=1e-6)
 
 
 def test_reasons_of_what_is_refused() -> None:

@@ -13,6 +13,7 @@ import libcst as cst
 from libcst.metadata import MetadataWrapper, PositionProvider
 
 from migrate_agent.tools.programs.program import Program
+from migrate_agent.tools.programs.rewrite.configured import Construction
 from migrate_agent.tools.programs.rewrite.core import Core, NotUnderstoodError, blocks, body, call_of, find_cores, optimizer_names
 from migrate_agent.tools.programs.rewrite.drawn_arguments import DrawnArguments
 from migrate_agent.tools.programs.rewrite.functions import Step, plan_step, scope_of
@@ -50,9 +51,11 @@ def rewrite_program(
     units: Sequence[str] = (),
     recorded: Sequence[RecordedOptimizer] = (),
     known: Observations | None = None,
+    constructions: Sequence[Construction] = (),
 ) -> Draft:
     """The draft of a program, with these verified units beside it; `folder` is for intermediate files, `recorded` are the optimizers that
-    were seen, `observations` what the program's run showed, and `known` what the units' examples did.
+    were seen, `constructions` the calls that made them and their schedulers, `observations` what the program's run showed, and `known` what
+    the units' examples did.
 
     Classes that neither are verified nor ran in the program are stubs. What is not understood is a hole, and then there are no files.
     """
@@ -65,7 +68,7 @@ def rewrite_program(
         return inlined(code(call), code(call.func.value), call.func.attr.value, sources, recorded, torch)
 
     every = merged(observations, known or {})
-    module, observed, notes = _normalised(cst.parse_module(text), text, every.get(program.source, {}), construction)
+    module, observed, notes = _normalised(cst.parse_module(text), text, every.get(program.source, {}), construction, constructions)
     try:
         intermediate = _intermediate(module, module.code, observed)
     except NotUnderstoodError as error:
@@ -125,7 +128,11 @@ def _hole(module: cst.Module, source: str, error: NotUnderstoodError) -> Hole:
 
 
 def _normalised(
-    module: cst.Module, text: str, observed: Mapping[Span, Observed], construction: Callable[[cst.Call, str], str]
+    module: cst.Module,
+    text: str,
+    observed: Mapping[Span, Observed],
+    construction: Callable[[cst.Call, str], str],
+    constructions: Sequence[Construction],
 ) -> tuple[cst.Module, dict[Span, Observed], list[str]]:
     """The script in its plain form, what was observed by where it stands there, and notes."""
     positions = MetadataWrapper(module, unsafe_skip_copy=True).resolve(PositionProvider)
@@ -134,7 +141,11 @@ def _normalised(
         fact = observed.get(_span(positions[node])) if node in positions else None
         return fact.kinds if fact is not None else ()
 
-    normalise = Normalise(module, Imports(text), kinds, construction)
+    def constructed(node: cst.CSTNode) -> Sequence[Construction]:
+        span = _span(positions[node])
+        return [one for one in dict.fromkeys(constructions) if span.line <= one.line <= span.end_line]
+
+    normalise = Normalise(module, Imports(text), kinds, construction, constructed)
     new = module.visit(normalise)
     assert isinstance(new, cst.Module)
     facts, plain = _moved(new, normalise.origin, positions, observed), cst.parse_module(new.code)

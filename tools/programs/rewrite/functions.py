@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -18,7 +19,7 @@ from migrate_agent.tools.programs.rewrite.core import (
     changed,
     method_of,
 )
-from migrate_agent.tools.programs.rewrite.names import SELF, FreeNames, Rename, bound, chains, code, exposed, read
+from migrate_agent.tools.programs.rewrite.names import SELF, FreeNames, Rename, bound, chains, code, exposed, parse, read
 
 
 @dataclass(frozen=True)
@@ -398,9 +399,16 @@ def _clip(statement: cst.CSTNode, step: Step) -> str:
     if len(options) != 1 or kinds or grads is None:
         raise NotUnderstoodError("gradients are clipped in a way that no rule covers", statement)
     if function == "clip_grad_value_":
-        return f"{grads} = jax.tree.map(lambda g: jnp.clip(g, -{options[0]}, {options[0]}), {grads})"
+        return f"{grads} = clip_grad_value({grads}, {options[0]})"
     names = bound(statement)
     return f"{grads}, {names[0] if names else '_'} = clip_grad_norm({grads}, {options[0]})"
+
+
+def clip_helpers(core: Core) -> set[str]:
+    """The helpers that clip the gradients of a step."""
+    calls = [one.func for clip in core.clips for one in ast.walk(parse(clip)) if isinstance(one, ast.Call)]
+    names = {ast.unparse(function).rpartition(".")[2] for function in calls}
+    return {name.removesuffix("_") for name in names & {"clip_grad_norm_", "clip_grad_value_"}}
 
 
 def call_statement(step: Step) -> cst.BaseStatement:

@@ -16,6 +16,7 @@ from migrate_agent.tools.programs.rewrite.functions import (
     accumulated_calls,
     apply_function,
     call_statement,
+    clip_helpers,
     loss_function,
     step_function,
 )
@@ -246,8 +247,7 @@ class RewriteHost(cst.CSTTransformer):
         statements[:1] = [one.with_changes(leading_lines=()) for one in statements[:1]]
         statements = [self._noted(one, step.renamed(one)) for one in statements]
         loss = loss_function(step, statements, [self._noted(self._losses[one], step.renamed(self._losses[one])) for one in core.losses])
-        if core.clips:
-            self.helpers.add("clip_grad_norm")
+        self.helpers |= clip_helpers(core)
         if core.accumulates:
             return [loss, accumulate_function(step), apply_function(core, step)]
         return [loss, step_function(core, step)]

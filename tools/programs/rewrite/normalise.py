@@ -14,6 +14,7 @@ from typing import Any
 
 import libcst as cst
 
+from migrate_agent.tools.programs.rewrite.configured import Construction, configured
 from migrate_agent.tools.programs.rewrite.core import blocks, body, call_of
 from migrate_agent.tools.programs.rewrite.names import Imports, bound, code
 
@@ -32,9 +33,11 @@ class Normalise(cst.CSTTransformer):
         imports: Imports,
         kinds: Callable[[cst.CSTNode], Sequence[str]] = lambda node: (),
         construction: Callable[[cst.Call, str], str] = lambda call, torch: "",
+        constructed: Callable[[cst.CSTNode], Sequence[Construction]] = lambda node: (),
     ) -> None:
         super().__init__()
-        self.imports, self._kinds, self._construction = imports, kinds, construction
+        self.imports, self._kinds, self._construction, self._constructed = imports, kinds, construction, constructed
+        self._guards: list[cst.BaseStatement] = []
         self.origin: dict[cst.CSTNode, cst.CSTNode] = {}
         self.notes: list[str] = []
         assigned = dict(_assigned(module))
@@ -76,6 +79,9 @@ class Normalise(cst.CSTTransformer):
 
     def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.BaseExpression:
         """`scaler.scale(loss)` → `loss`, `scaler.step(optimizer)` → `optimizer.step()`, `FloatTensor(…)` → `torch.tensor(…)`."""
+        if (plain := configured(updated_node, self.imports, self._constructed(original_node))) is not None:
+            self._guards.append(plain.guard())
+            return plain.call
         function = updated_node.func
         kinds = self._kinds(original_node)
         if self.imports.of(original_node.func) == "torch.compile" and updated_node.args and updated_node.args[0].keyword is None:
@@ -130,6 +136,10 @@ class Normalise(cst.CSTTransformer):
         """Scalers and contexts go; each statement gets a line."""
         if len(original_node.body) > 1:
             return cst.FlattenSentinel(self._lines(original_node, updated_node))
+        if self._guards:
+            guards, self._guards = self._guards, []
+            self.origin.setdefault(updated_node, original_node)
+            return cst.FlattenSentinel([*guards, updated_node])
         return cst.RemoveFromParent() if self._goes(original_node) else updated_node
 
     def _goes(self, line: cst.SimpleStatementLine) -> bool:

@@ -18,7 +18,8 @@ def _step(arguments: Arguments, lr: Argument) -> str:
 def _multi_step(arguments: Arguments, lr: Argument) -> str:
     milestones, gamma = arguments["milestones"], arguments["gamma"].text
     if not milestones.known:
-        raise Refuse(f"milestones={milestones.text} may name one step twice, and its value is not known: record the program")
+        # A dictionary would lose a step that is named twice.
+        return f"lambda count: {operand(lr.text)} * {operand(gamma)} ** sum(count >= milestone for milestone in {milestones.text})"
     counts = Counter(milestones.value)
     items = ", ".join(f"{step}: {gamma if count == 1 else f'{operand(gamma)} ** {count}'}" for step, count in sorted(counts.items()))
     boundaries = f"{{{items}}}"
