@@ -94,6 +94,14 @@ def judged(scenario: Scenario, pair: Pair, floor: float, scale: float = 0.0) -> 
     return Difference(leaf.label, 0.0, leaf.limit, kind=DROWNED).at(scenario.name, pair.key)
 
 
+def vanishes(scenario: Scenario, pair: Pair) -> bool:
+    """Whether a gradient is zero but for rounding on both sides: it is tiny, and rounding moves torch's own by as much as either is."""
+    noise, _ = scenario.changes_by_noise(pair.key)
+    sides = (pair.expected, pair.got) if pair.got is not None else ()
+    most = min(tolerances.NOISE_FACTOR * noise, tolerances.FLOOR_GRADIENT_FP64) if np.isfinite(noise) else 0.0
+    return bool(sides) and all(rms(side) <= most for side in sides)
+
+
 def _drowned(scenario: Scenario, pair: Pair, scale: float) -> bool:
     noise, _ = scenario.changes_by_noise(pair.key)
     return np.isfinite(noise) and tolerances.NOISE_FACTOR * noise > tolerances.CAP_FP64 * max(rms(pair.expected), scale)

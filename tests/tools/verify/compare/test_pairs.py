@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from migrate_agent.tools.harness.common.compare_arrays import DROWNED, verdict
-from migrate_agent.tools.verify.compare.pairs import Pair, judged
+from migrate_agent.tools.verify.compare.pairs import Pair, judged, vanishes
 from migrate_agent.tools.verify.contract.scenario import NoiseOfScenario, Role, Scenario
 
 
@@ -23,6 +23,14 @@ def scenario(noise: float | None) -> Scenario:
 def test_noise_is_not_compared_with_noise(noise: float | None, kind: str, failed: bool) -> None:
     leaf = judged(scenario(noise), Pair("w", "grad/w", np.ones(3), np.full(3, 2.0)), 1e-10)
     assert (leaf.kind, leaf.failed) == (kind, failed)
+
+
+@pytest.mark.parametrize(
+    ("noise", "expected", "got", "zero"),
+    [(1e-15, 1e-15, -1e-15, True), (0.0, 1e-15, -1e-15, False), (1e-15, 1e-15, 1e-9, False), (1e-3, 1e-3, 1e-4, False)],
+)
+def test_a_gradient_that_is_zero_on_both_sides_but_for_rounding(noise: float, expected: float, got: float, zero: bool) -> None:
+    assert vanishes(scenario(noise), Pair("w", "grad/w", np.full(3, expected), np.full(3, got))) is zero
 
 
 def test_other_places_of_nan_are_no_noise() -> None:

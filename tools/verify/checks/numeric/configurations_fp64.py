@@ -20,6 +20,7 @@ from migrate_agent.tools.verify.compare.pairs import (
     output_pairs,
     paired,
     raised_error,
+    vanishes,
 )
 from migrate_agent.tools.verify.contract.scenario import Answer, Role, Scenario
 from migrate_agent.tools.verify.evidence.candidate import Results
@@ -63,7 +64,10 @@ def _differences(results: Results, scenario: Scenario, answer: Answer) -> Iterat
             yield difference(scenario, pair, tolerances.FLOOR_FP64)
         scale = tolerances.GLOBAL_SCALE * largest_gradient(scenario)
         for pair in gradient_pairs(scenario, answer):
-            yield difference(scenario, pair, tolerances.FLOOR_GRADIENT_FP64, scale)
+            leaf = difference(scenario, pair, tolerances.FLOOR_GRADIENT_FP64, scale)
+            # Other arguments may leave no gradient, as `x / abs(x)` does.
+            if not leaf.failed or leaf.problem or not vanishes(scenario, pair):
+                yield leaf
 
 
 CHECK = Check("numeric", "configurations_fp64", judge, cost=2)

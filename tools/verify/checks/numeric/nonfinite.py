@@ -11,7 +11,7 @@ from migrate_agent.tools.types import Verdict
 from migrate_agent.tools.verify.checks.base import NEW_PROCESS, Check
 from migrate_agent.tools.verify.checks.shared.native import native_differences
 from migrate_agent.tools.verify.checks.shared.outputs import applies
-from migrate_agent.tools.verify.compare.pairs import UNPAIRED
+from migrate_agent.tools.verify.compare.pairs import UNPAIRED, paired
 from migrate_agent.tools.verify.contract.scenario import Role
 from migrate_agent.tools.verify.evidence.candidate import Results
 
@@ -21,7 +21,10 @@ def judge(results: Results) -> Verdict | None:
     results.of("native")
     if not applies(results, Role.NONFINITE, kind="native"):
         return None
-    return verdict("numeric", "nonfinite", native_differences(results, Role.NONFINITE), UNPAIRED)
+    answers = results.answers(Role.NONFINITE, kind="native")
+    # What gives no floats has nothing to compare here.
+    unpaired = any(not answer.error and not paired(scenario, answer) for scenario, answer in answers)
+    return verdict("numeric", "nonfinite", native_differences(results, Role.NONFINITE), UNPAIRED if unpaired else "")
 
 
 CHECK = Check("numeric", "nonfinite", judge, cost=NEW_PROCESS)
