@@ -22,6 +22,7 @@ from migrate_agent.tools.scan.nodes import walk
 from migrate_agent.tools.types import Inventory, Observed, SourceFile
 
 MODULE_BASES = frozenset({"torch.nn.Module", "torch.nn.modules.module.Module", "torch.nn.modules.Module"})
+LOCAL = ".<locals>"
 BUFFERS = frozenset({"num_batches_tracked"})
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -274,9 +275,17 @@ class Repo:
         return {mirror: name for name in plain if (mirror := self.mirror(name)) and mirror != name}
 
     def class_of(self, dotted: str) -> ClassModel | None:
-        """The class of the repository that a dotted name stands for."""
+        """The class of the repository that a dotted name stands for; of a function's own class the name as Python tells it (`m.f.<locals>.C`)."""
+        if LOCAL in dotted:
+            return self._local_class(dotted.replace(LOCAL, ""))
         definition = self.resolve(dotted)
         return definition[0].classes.get(definition[1]) if definition else None
+
+    def _local_class(self, dotted: str) -> ClassModel | None:
+        parts = dotted.split(".")
+        split = (size for size in range(len(parts) - 1, 0, -1) if ".".join(parts[:size]) in self.modules)
+        size = next(split, 0)
+        return self.modules[".".join(parts[:size])].classes.get(".".join(parts[size:])) if size else None
 
     @cached_property
     def only_returned(self) -> frozenset[str]:
