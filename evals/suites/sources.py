@@ -19,6 +19,7 @@ import libcst as cst
 from migrate_agent.evals.suite import Group, Options, Outcome, Suite
 from migrate_agent.evals.zoo_packages.packages import Source, cache_folder, fetch
 from migrate_agent.tools.rewrite.assemble.workspace import Workspace
+from migrate_agent.tools.rewrite.rules.engine import RULE_ERROR
 from migrate_agent.tools.scan.exports import parse
 from migrate_agent.tools.scan.walk import SourceError, read_source
 from migrate_agent.tools.types import Inventory, SourceFile
@@ -100,11 +101,13 @@ def judge(name: str, path: Path) -> Outcome:
 
 
 def rewritten(folder: Path, text: str) -> tuple[str, int, bool]:
-    """The file after all rules, how many holes are left in it, and whether it uses torch."""
+    """The file after all rules, how many holes are left in it, and whether it uses torch. Raises `RuntimeError` where a rule raised."""
     (folder / "alone.py").write_text(text, encoding="utf-8")
     file = SourceFile("alone.py", "alone", "alone_jax.py", "alone_jax", True)
     space = Workspace(Inventory(folder, (file,), ()), {})
     result = space.rewritten("alone.py")
+    if errors := [hole.reason for hole in result.holes if hole.code == RULE_ERROR]:
+        raise RuntimeError(errors[0])
     module = result.header.with_changes(body=[statement for nodes in result.body for statement in nodes])
     return module.code, len(result.holes), space.repo.files["alone.py"].names_torch
 

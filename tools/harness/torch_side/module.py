@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
@@ -182,6 +183,8 @@ class Original:
     @classmethod
     def of_job(cls, arguments: Mapping[str, Any], texts: Mapping[str, Any], tensors: Path | None, seed: int = 0) -> Original:
         """That of a job's unit, whose files are imported as far as the job says that they are needed. Raises as the constructor does."""
+        # `torch.compile` runs its function as it is: there may be no compiler, and it has not all kernels in float64.
+        os.environ.setdefault("TORCHDYNAMO_DISABLE", "1")
         reach.count(Path(sys.path[0]))
         use_roots(arguments["roots"])
         use_parts(arguments["parts"], Path(sys.path[0]))

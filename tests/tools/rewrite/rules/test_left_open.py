@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from migrate_agent.tools.rewrite.rules.environment.devices import DropDevicePlumbing
 from tests.tools.rewrite.snippets import rewrite_snippet
 
 MODULE = "import torch\nfrom torch import nn\n\nclass M(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.a = nn.Parameter(torch.zeros(3))\n"
@@ -22,6 +23,7 @@ ROWS = (
         "    def __call__(self, x):\n        return super().__call__(x) + 1\n    def forward(self, x):\n        return x\n",
         "a `__call__` of its own",
     ),
+    ("def patch():\n    torch.add = M.forward\n", "gives torch.add another meaning"),
 )
 
 
@@ -29,3 +31,12 @@ ROWS = (
 def test_left_open(line: str, reason: str, tmp_path: Path) -> None:
     _, holes = rewrite_snippet(tmp_path, MODULE + line)
     assert holes and all(reason in hole.reason for hole in holes)
+
+
+def test_a_rule_that_raises_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def raises(*_: object) -> None:
+        raise KeyError("no such row")
+
+    monkeypatch.setattr(DropDevicePlumbing, "leave_Assign", raises)
+    _, holes = rewrite_snippet(tmp_path, "import torch\n\ndef f(x: torch.Tensor):\n    y = x + 1\n    return y\n")
+    assert [hole.reason for hole in holes] == ["the rule DropDevicePlumbing ended with KeyError: 'no such row'"]

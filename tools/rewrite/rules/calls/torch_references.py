@@ -132,6 +132,9 @@ class ReplaceTorchReferences(Rule):
         # `ReplaceTorchCalls` needs the name to find its row.
         if isinstance(parent, cst.Call) and parent.func is node:
             return None
+        if isinstance(node, cst.Attribute) and context.is_target(node) and dotted in ops():
+            context.hole(node, f"gives {dotted} another meaning, for all that calls it", "global-state")
+            return None
         call = self.context.parent(2)
         if isinstance(parent, cst.Arg) and isinstance(call, cst.Call) and self._is_decided_later(call, dotted):
             return None

@@ -64,6 +64,10 @@ class DropDevicePlumbing(Rule):
             "    with torch.autocast(device_type=kind, enabled=False):\n        return x * 2\n",
             "def f(x: jax.Array):\n    return x * 2\n",
         ),
+        (
+            "import torch\n\nclass C:\n    def f(self, x: torch.Tensor):\n        self.place = x.device\n        del self.place\n        return x\n",
+            "class C:\n    def f(self, x: jax.Array):\n        self.place = None\n        del self.place\n        return x\n",
+        ),
     )
 
     def leave_Assign(self, original: cst.Assign, updated: cst.Assign) -> cst.RemovalSentinel | None:
@@ -72,14 +76,11 @@ class DropDevicePlumbing(Rule):
         return None
 
     def leave_Attribute(self, original: cst.Attribute, updated: cst.Attribute) -> cst.BaseExpression | None:
-        parent = self.context.parent()
-        if (
-            original.attr.value in OF_DEVICE
-            and is_device(self.context.observed(original.value))
-            and not isinstance(parent, cst.AssignTarget)
-        ):
+        if self.context.is_target(original):
+            return None
+        if original.attr.value in OF_DEVICE and is_device(self.context.observed(original.value)):
             return cst.parse_expression(OF_DEVICE[original.attr.value])
-        if isinstance(parent, (cst.AssignTarget, cst.Attribute)) or not is_device(self.context.observed(original)):
+        if isinstance(self.context.parent(), cst.Attribute) or not is_device(self.context.observed(original)):
             return None
         return cst.Name("None")
 
@@ -134,12 +135,6 @@ class DropDevicePlumbing(Rule):
             (cst.Arg, cst.Element, cst.DictElement, cst.IfExp, cst.BooleanOperation, cst.Comparison, cst.ComparisonTarget, cst.Return),
         ):
             return None
-        # An element of a tuple on the left side is a target.
-        if isinstance(parent, cst.Element) and self._is_in_target():
-            return None
-        if isinstance(parent, cst.Arg) and parent.keyword is original:
+        if self.context.is_target(original) or (isinstance(parent, cst.Arg) and parent.keyword is original):
             return None
         return cst.Name("None")
-
-    def _is_in_target(self) -> bool:
-        return any(isinstance(node, cst.AssignTarget) for node in self.context.stack[-4:])

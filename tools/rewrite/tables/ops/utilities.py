@@ -45,6 +45,9 @@ ROWS = (
         returns="bool",
         samples=("torch.jit.isinstance(torch.ones(2), torch.Tensor)",),
     ),
+    Op(
+        "torch.jit.annotate", "the_type, the_value", "{the_value}", returns="", samples=("torch.jit.annotate(torch.Tensor, torch.ones(2))",)
+    ),
     Op("torch.utils._pytree.tree_unflatten", "leaves, treespec", "jax.tree.unflatten({treespec}, {leaves})", returns=""),
     Op("torch.utils._pytree.tree_map", "func, tree, *rests", "jax.tree.map({func}, {tree}, {*rests})", returns=""),
 )
