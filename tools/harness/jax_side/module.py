@@ -113,6 +113,8 @@ class Candidate:
     customs = NO_CUSTOMS
     method = ""
     """The method that the example calls; "" where it calls the module."""
+    changes_objects = False
+    """Whether the original's call changes plain objects that it holds: then each call gets those of the port as they were."""
 
     def __init__(
         self, module: str, name: str, texts: Mapping[str, Any], tensors: Path | None, *, exact: bool, kind: Kind = "module"

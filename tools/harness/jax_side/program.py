@@ -85,8 +85,9 @@ class Program:
         customs: Customs = NO_CUSTOMS,
         method: str = "",
         second: bool = False,
+        changes_objects: bool = False,
     ) -> None:
-        self.method, self.second = method, second
+        self.method, self.second, self.changes_objects = method, second, changes_objects
         self.graphdef, self.tree, self.renamed, self.draws = graphdef, tree, renamed, draws
         self.gradient, self.paired, self.drawing, self.customs = gradient, paired, drawing, customs
         self.traced = Traced()
@@ -222,7 +223,7 @@ class Program:
         owners = [module for _, module in nnx.iter_modules(model)] if isinstance(model, nnx.Module) else []
         with self.draws.paired(stream) if self.paired else nullcontext(), host_random.noticed(stream, owners):
             self._heard = ChoicesHeard(self.listening)
-            with self._heard, kept(owners, _is_copied):
+            with self._heard, kept(owners, _is_copied) if self.changes_objects else nullcontext():
                 result = methods.bound(model, self.method)(*args, **kwargs)
         self.rearranged = trees.rearranged(self.tree, (args, kwargs), is_leaf)
         return result, stream
@@ -316,6 +317,7 @@ class Programs:
                 customs=candidate.customs,
                 method=candidate.method,
                 second=second,
+                changes_objects=candidate.changes_objects,
             )
             self._made[key].listening = self.listening
         return self._made[key]

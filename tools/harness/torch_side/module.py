@@ -30,6 +30,7 @@ from migrate_agent.tools.harness.common.example_text import (
 )
 from migrate_agent.tools.harness.common.inner_gradients import asks_gradients
 from migrate_agent.tools.harness.common.input_sampling import Array, Leaf
+from migrate_agent.tools.harness.common.kept_objects import snapshot
 from migrate_agent.tools.harness.common.partial_import import use_parts, use_roots
 from migrate_agent.tools.harness.common.random_streams import USUAL, Drawing, Stream
 from migrate_agent.tools.harness.torch_side.filled_memory import FilledMemory
@@ -155,6 +156,8 @@ class Original:
         self.method = str(texts.get("method", ""))
         self.example = Example("", texts["init"], texts["call"], texts["setup"], tensors=tensors, method=self.method)
         self.leaves_memory = True
+        self.changes_objects = False
+        """Whether a call so far changed a plain object that the module holds, such as its configuration."""
         self.changes: Changes = texts.get("changes") or {}
         self.namespace = make_namespace(import_module(module), self.example)
         # After the setup, which may have the file imported again by its part.
@@ -351,6 +354,7 @@ class Original:
         stream, result, widths = Stream(0, drawing), Result(), Widths()
         # Those that an optimizer was given: a call may put others in their place.
         named = dict(module.named_parameters(remove_duplicate=False))
+        objects = snapshot(_held(module), lambda value: isinstance(value, (torch.nn.Module, torch.Tensor)))
         with (
             comparable(stream, module, native=native, noise=noise, share=share),
             widths if native else nullcontext(),
@@ -384,7 +388,14 @@ class Original:
             if name not in names or (name in state and not _same(after, state[name])):
                 result.arrays[f"state/{name}"] = after
         result.reached = reach.take()
+        self.changes_objects |= any(put_back() for put_back in objects)
         return result
+
+
+def _held(module: torch.nn.Module) -> list[Any]:
+    """What a module and its parts hold beside their tensors and parts."""
+    own = vars(torch.nn.Module())
+    return [value for part in module.modules() for name, value in vars(part).items() if name not in own]
 
 
 def _same(value: Array, expected: Array) -> bool:

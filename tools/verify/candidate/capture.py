@@ -42,6 +42,7 @@ def capture(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Pa
         drawing=scenario.drawing,
         customs=candidate.customs,
         method=candidate.method,
+        changes_objects=candidate.changes_objects,
     )
     recorder = Recorder(kind == "gradients")
     recorder.watch({type(module) for _, module in nnx.iter_modules(candidate.model)})

@@ -164,7 +164,8 @@ def _settles(program: Program, trainable: Any, rest: Any, leaves: Sequence[Any])
     first = program.traced.graphdef
     try:
         after = jax.eval_shape(program.candidate_step, trainable, rest, leaves, {})[2]
-        again = Program(first, program.tree, program.renamed, program.draws, gradient=False, paired=False, method=program.method)
+        options: dict[str, Any] = {"method": program.method, "changes_objects": program.changes_objects}
+        again = Program(first, program.tree, program.renamed, program.draws, gradient=False, paired=False, **options)
         jax.eval_shape(again.candidate_step, trainable, after, leaves, {})
     except Exception:  # what the call left behind is no state of a module
         return False
@@ -268,6 +269,7 @@ def dropout(session: Session) -> dict[str, Any] | None:
     candidate.load(session.state(scenario.state, scenario.example))
     graphdef, trainable, rest = candidate.parts("train")
     options: dict[str, Any] = {"gradient": False, "paired": False, "method": candidate.method}
+    options["changes_objects"] = candidate.changes_objects
     program = Program(graphdef, session.tree(scenario), session.programs.renamed, session.draws, **options)
     leaves, _ = session.leaves(scenario)
     kinds: list[tuple[str, float | None]] = []

@@ -128,6 +128,7 @@ class Session:
                 self.requests = [request for request in self.requests if not _of_parts(request) and port.has(self.method(request))]
             constructed.method = texts.get("method", "") if port is None else ""
             constructed.customs = Customs.of(self.arguments["described"][example]["customs"])
+            constructed.changes_objects = self.arguments["described"][example]["changes_objects"]
         return self.candidates[example]
 
     def _alike(self, texts: Mapping[str, Any], tensors: Path | None) -> Candidate | None:

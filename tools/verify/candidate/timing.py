@@ -22,6 +22,7 @@ def timing(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Pat
     graphdef, trainable, rest = candidate.parts(scenario.mode)
     leaves, targets = session.leaves(scenario)
     options: dict[str, Any] = {"gradient": scenario.gradient, "paired": False, "method": candidate.method}
+    options["changes_objects"] = candidate.changes_objects
     program = Program(graphdef, session.tree(scenario), arguments["renamed"], session.draws, **options)
     # jax returns before the computation ends.
     wait: Any = jax.block_until_ready

@@ -289,6 +289,7 @@ class Results:
             "frozen",
             "inits",
             "customs",
+            "changes_objects",
             *(("parameters", "tied") if self.port is not None else ()),
         )
         described = [{key: item[key] for key in describing if key in item} for item in self.expected.examples]

@@ -194,6 +194,7 @@ def described(unit: Original) -> dict[str, Any]:
         "state": {name: list(value.shape) for name, value in unit.state().items()},
         "parameters": sorted(unit.parameters),
         "tied": unit.tied(),
+        "changes_objects": unit.changes_objects,
         "frozen": sorted(name for name, value in unit.parameters.items() if not value.requires_grad),
         "trains": all(part.training for part in unit.native.modules()),
         "state_dtypes": {name: str(value.dtype).removeprefix("torch.") for name, value in tensors_of(unit.native).items()},

@@ -22,9 +22,9 @@ from migrate_agent.tools.verify.evidence.candidate import Results
 from migrate_agent.tools.verify.report.localise import Record, captured, find, find_backward, matched
 
 NAME = "failing"
-VERSION = 3
+VERSION = 4
 SAVED = ("name", "role", "extreme", "mode", "gradient", "state", "drawing", "conditions", "leaf_dtypes", "narrow", "tree")
-DESCRIBED = ("tree", "state", "state_dtypes", "frozen", "parameters", "changes", "customs")
+DESCRIBED = ("tree", "state", "state_dtypes", "frozen", "parameters", "changes", "customs", "changes_objects")
 
 
 class NoReplay(ValueError):

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from migrate_agent.tools.harness.common.kept_objects import kept
+from migrate_agent.tools.harness.common.kept_objects import kept, snapshot
 
 
 def _raise(settings: Any) -> None:
@@ -48,3 +48,12 @@ def test_a_part_that_a_call_leaves_in_a_plain_object_stays() -> None:
     with kept([SimpleNamespace(settings=settings)], lambda value: value is part):
         settings.size, settings.last = 2, part
     assert settings.last is part
+
+
+def test_whether_a_call_changed_them_is_told() -> None:
+    settings = SimpleNamespace(size=4, widths=[1, 2])
+    objects = snapshot([settings], lambda value: False)
+    settings.size = 4
+    assert not any(put_back() for put_back in objects)
+    settings.widths.append(3)
+    assert any(put_back() for put_back in objects)
