@@ -13,11 +13,11 @@ from migrate_agent.tools.programs.judge.judge import Judge, ProgramFailedError
 from migrate_agent.tools.programs.observe import ObservationError, observe
 from migrate_agent.tools.programs.profile import refusals
 from migrate_agent.tools.programs.program import Program, stage
-from migrate_agent.tools.programs.rewrite.assemble import rewrite_program
+from migrate_agent.tools.programs.rewrite.assemble import merged, rewrite_program
 from migrate_agent.tools.programs.rewrite.unreached import as_reached
 from migrate_agent.tools.rewrite.assemble.formatting import format_python
 from migrate_agent.tools.scan import scan
-from migrate_agent.tools.types import Draft, Evidence, Limits, Observations
+from migrate_agent.tools.types import Draft, Evidence, Inventory, Limits, Observations
 from migrate_agent.tools.verify.evidence.stubs import without_idle_imports
 
 
@@ -59,18 +59,37 @@ def migrate_program(
     tell("rewriting")
     draft = rewrite_program(inventory, seen.recording.observations, program, folder, units, seen.optimizers, known, seen.constructions)
     if draft.holes or not draft.files:
-        holes = [f"{hole.source}:{hole.span.line}: {hole.reason}" for hole in draft.holes[:3]]
-        return Migrated(target, draft, reason="; ".join(holes) or "nothing was rewritten")
-    candidate = lay_out(original, draft.files, folder / "candidate")
+        return Migrated(target, draft, reason=_first_holes(draft))
     try:
         judge = Judge(program, original, sandbox, folder / "runs", limits, tell)
-        evidence = judge.judge(candidate, target)
+        if observations := _observed_further(judge, program, inventory, sandbox, folder, limits):
+            every = merged(observations, seen.recording.observations)
+            draft = rewrite_program(inventory, every, program, folder, units, seen.optimizers, known, seen.constructions)
+            if draft.holes:
+                return Migrated(target, draft, reason=_first_holes(draft))
+        evidence = judge.judge(lay_out(original, draft.files, folder / "candidate"), target)
     except ProgramFailedError as error:
         return Migrated(target, draft, reason=str(error))
     if [verdict.check for verdict in evidence.verdicts if verdict.status != "pass"] == ["reach"]:
         text = (original / program.source).read_text()
         return _reached(Migrated(target, draft, evidence), text, judge.missed, keep)
     return Migrated(target, draft, evidence)
+
+
+def _first_holes(draft: Draft) -> str:
+    holes = [f"{hole.source}:{hole.span.line}: {hole.reason}" for hole in draft.holes[:3]]
+    return "; ".join(holes) or "nothing was rewritten"
+
+
+def _observed_further(judge: Judge, program: Program, inventory: Inventory, sandbox: Sandbox, folder: Path, limits: Limits) -> Observations:
+    """What expressions were in the further runs that reach more lines, such as those that go on from a checkpoint."""
+    result: Observations = {}
+    for number, further in enumerate(judge.further):
+        root = judge.stage(inventory.root, further.variant)
+        again = replace(program, command=(*program.command, *further.variant.options.split()))
+        seen = observe(again, replace(inventory, root=root), sandbox, folder / f"recording{number}", limits)
+        result = merged(seen.recording.observations, result)
+    return result
 
 
 def _reached(migrated: Migrated, original: str, missed: tuple[list[int], list[int]], keep: bool) -> Migrated:

@@ -149,7 +149,7 @@ RIGHT: tuple[tuple[str, str, str], ...] = (
         "nnx.value_and_grad(loss_fn)",
         "nnx.value_and_grad(lambda m, *rest: loss_fn(m, *rest))",
     ),
-    ("another name", "def train_step(", "def update(model, optimizer, x, y):\n        return None\n\n    @nnx.jit\n    def train_step("),
+    ("arguments by name", "optimizer.update(model, grads)", "optimizer.update(model=model, grads=grads)"),
 )
 
 EXTRA = """

@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 
 from migrate_agent.tools.programs.judge.compare import Ran, missed_lines, reach
-from migrate_agent.tools.programs.judge.options import guarding_switches
+from migrate_agent.tools.programs.judge.options import guarding_switches, resuming_options, shortening_options
 from migrate_agent.tools.programs.judge.plain_lines import PlainLines
 from migrate_agent.tools.programs.judge.reach import ranges, reached, unreached
+from migrate_agent.tools.programs.judge.variants import Variant, VariantSearch
+from migrate_agent.tools.programs.program import Program
 
 TEXT = '''\
 import os
@@ -45,6 +47,10 @@ def test_lines_that_did_not_run(tmp_path: Path) -> None:
 
 
 OPTIONS = """\
+parser.add_argument("--epochs", type=int, default=8)
+parser.add_argument("--end", type=int, default=10**6)
+parser.add_argument("--width", type=int, default=32)
+parser.add_argument("--weights", default="")
 parser.add_argument("--lr", type=float, default=0.1)
 parser.add_argument("--save-model", action="store_true")
 parser.add_argument("-r", "--resume", dest="again", action="store_true")
@@ -55,22 +61,60 @@ if args.save_model and args.lr > 0:
     save()
 if args.lr > 1:
     warn()
+if args.weights and os.path.exists(args.weights):
+    load()
+epochs = args.epochs
+for epoch in range(epochs):
+    if epoch == args.end:
+        break
 """
 
 
 @pytest.mark.parametrize(
     ("lines", "command", "switches"),
     [
-        ([6, 8], ("train.py",), ["--resume", "--save-model"]),
-        ([8], ("train.py",), ["--save-model"]),
-        ([8], ("train.py", "--save-model"), []),
+        ([10, 12], ("train.py",), ["--resume", "--save-model"]),
+        ([12], ("train.py",), ["--save-model"]),
+        ([12], ("train.py", "--save-model"), []),
         # An option with a value has none that could be tried.
-        ([10], ("train.py",), []),
+        ([14], ("train.py",), []),
     ],
 )
 def test_options_that_guard_lines(lines: list[int], command: tuple[str, ...], switches: list[str]) -> None:
     """Those without a value, in the conditions around the lines."""
     assert guarding_switches(OPTIONS, lines, command) == switches
+
+
+@pytest.mark.parametrize(
+    ("lines", "files", "options"),
+    [([10], ["a.pt"], ["--resume"]), ([16], ["1.pt", "2.pt"], ["--weights 2.pt", ""]), ([16], [], [""]), ([14], ["a.pt"], [])],
+)
+def test_options_that_read_what_a_run_left(lines: list[int], files: list[str], options: list[str]) -> None:
+    """Switches, paths that are empty else, and none where the script asks whether a file is there."""
+    assert resuming_options(OPTIONS, lines, ("train.py",), files) == options
+
+
+@pytest.mark.parametrize(
+    ("command", "steps", "options"),
+    [(("train.py",), 12, ["--end 6", "--epochs 4"]), (("train.py", "--epochs=1"), 12, ["--end 6"]), (("train.py", "--end", "4"), 1, [])],
+)
+def test_options_that_end_a_run_earlier(command: tuple[str, ...], steps: int, options: list[str]) -> None:
+    """Bounds of loops, those first that the run does not come to."""
+    assert shortening_options(OPTIONS, command, steps) == options
+
+
+def test_runs_that_go_on_from_a_file() -> None:
+    """Where a run that was ended early leaves nothing, one that its own options end earlier comes first."""
+    runs = {"with --resume": [10], "with --end 6": [10], "with --resume, after one with --end 6": []}
+
+    def run(variant: Variant, moved: bool) -> Ran | None:
+        ended = variant.steps or (6 if variant.options == "--end 6" else 12)
+        files = ["last.pt"] if variant.options else []
+        return Ran({"unrun": runs[variant.name], "steps": ended, "files": files, "contents": files}, {}) if variant.name in runs else None
+
+    plain = Ran({"unrun": [10], "steps": 12}, {})
+    search = VariantSearch(Program(("train.py",)), OPTIONS, plain, run)
+    assert [one.variant.name for one in search.variants()] == ["with --end 6", "with --resume, after one with --end 6"]
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import math
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +17,8 @@ from migrate_agent.sandbox.base import Sandbox
 from migrate_agent.tools.programs.judge.clipping import clipping_runs, clipping_verdict
 from migrate_agent.tools.programs.judge.compare import EXACT, NATIVE_CHECKS, Pair, Ran, missed_lines, reach, verdict
 from migrate_agent.tools.programs.judge.contract import TENSORS, TRACE
-from migrate_agent.tools.programs.judge.options import guarding_switches
 from migrate_agent.tools.programs.judge.running import WORK
+from migrate_agent.tools.programs.judge.variants import PLAIN, Further, Variant, VariantSearch
 from migrate_agent.tools.programs.program import Program
 from migrate_agent.tools.types import Evidence, Job, Limits, Run, Verdict
 
@@ -26,46 +26,11 @@ KEEP = (1, 2, 3, 5, 10, 20)
 ROUNDING = 2.0**-52
 ORIGINAL = "migrate_agent.tools.programs.judge.original:run_original"
 CANDIDATE = "migrate_agent.tools.programs.judge.candidate:run_candidate"
-MOST_SWITCHES = 4
 MOST_LEFT_BYTES = 64 * 2**20
 
 
 class ProgramFailedError(Exception):
     """The original does not run, so that nothing can be judged. One line that says why."""
-
-
-@dataclass(frozen=True)
-class Variant:
-    """A further run of the program, in float64: with an option more (`switch`), in a folder with what a run left that was ended before it (`after`),
-    ended after `steps`, or both sides with gradients multiplied by `scale`."""
-
-    switch: str = ""
-    after: bool = False
-    steps: int = 0
-    scale: float = 1.0
-
-    @property
-    def name(self) -> str:
-        """As people read it."""
-        return f"{self.switch}{', after a run that was ended early' if self.after else ''}"
-
-    @property
-    def folder(self) -> str:
-        """What its runs' folders are called after."""
-        return f"{self.switch}{'-after' if self.after else ''}{ENDED if self.steps else ''}{'-scaled' if self.scale != 1.0 else ''}"
-
-
-PLAIN = Variant()
-ENDED = "-ended"
-
-
-@dataclass(frozen=True)
-class Further:
-    """A variant with its run of the original, and the same with weights moved by one rounding."""
-
-    variant: Variant
-    original: Ran
-    moved: Ran
 
 
 class Judge:
@@ -101,7 +66,7 @@ class Judge:
         if not any(one.status == "fail" for one in verdicts):
             verdicts += self._clipping(root, target)
         if not any(one.status == "fail" for one in verdicts):
-            verdicts += self._switches(root, target, unrun)
+            verdicts += self._options(root, target, unrun)
         if any(one.status == "fail" for one in verdicts):
             return self._evidence(target, verdicts, began)
         self.tell("running the candidate in its own precision")
@@ -114,41 +79,32 @@ class Judge:
         verdicts.append(reach(self.missed))
         return self._evidence(target, verdicts, began)
 
+    def stage(self, root: Path, variant: Variant) -> Path:
+        """Where a variant of the original in the folder `root` runs: with what the run left that came before it."""
+        return self._stage(root, "original-exact", variant)
+
     def _scaled(self, root: Path, scale: float) -> tuple[Ran, Ran] | None:
         """The original with all gradients multiplied; `None` where it does not run so."""
         self.tell(f"running the original with gradients times {scale:.3g}")
-        trial = self._try(root, Variant(scale=scale))
-        return (trial.original, trial.moved) if trial is not None else None
+        ran, moved = (self._try(root, Variant(scale=scale), perturb) for perturb in (False, True))
+        return (ran, moved) if ran is not None and moved is not None else None
 
-    def _try(self, root: Path, variant: Variant) -> Further | None:
+    def _try(self, root: Path, variant: Variant, perturb: bool) -> Ran | None:
         """A variant of the original, or `None` where it does not run so."""
         try:
-            return Further(variant, self._original(root, True, 0.0, variant), self._original(root, True, ROUNDING, variant))
+            return self._original(root, True, ROUNDING if perturb else 0.0, variant)
         except ProgramFailedError:
             return None
 
     def _further(self, root: Path) -> Iterator[Further]:
-        """Runs with options that guard lines which the run does not reach. What goes on from files goes on from those that a run left."""
-        text, lines = (root / self.program.source).read_text(), set(self.exact.trace["unrun"])
-        for switch in guarding_switches(text, sorted(lines), self.program.command)[:MOST_SWITCHES]:
-            self.tell(f"running the original with {switch}")
-            trial = self._useful(self._try(root, Variant(switch)), lines)
-            if trial is None and self._try(root, self.ended) is not None:
-                # What goes on from files needs some, and something left to do.
-                trial = self._useful(self._try(root, Variant(switch, after=True)), lines)
-            if trial is not None:
-                lines &= set(trial.original.trace["unrun"])
-                yield trial
+        """Runs that reach lines which the plain run does not."""
 
-    def _useful(self, trial: Further | None, lines: set[int]) -> Further | None:
-        """A variant that trains, and that reaches some of these lines."""
-        useful = trial is not None and trial.original.trace["steps"] and not lines <= set(trial.original.trace["unrun"])
-        return trial if useful else None
+        def run(variant: Variant, perturb: bool) -> Ran | None:
+            if not perturb:
+                self.tell(f"running the original {variant.name}")
+            return self._try(root, variant, perturb)
 
-    @property
-    def ended(self) -> Variant:
-        """A run that ends after three quarters of its steps, as one that is killed."""
-        return Variant(steps=max(1, int(self.exact.trace["steps"]) * 3 // 4))
+        yield from VariantSearch(self.program, (root / self.program.source).read_text(), self.exact, run).variants()
 
     def _clipping(self, root: Path, target: str) -> list[Verdict]:
         """What is seen where the bounds of clipping matter; nothing of a program that clips nothing."""
@@ -161,21 +117,22 @@ class Judge:
             runs.append(error if ran is None else ran)
         return [clipping_verdict(self.clipping, runs)]
 
-    def _switches(self, root: Path, target: str, runs: list[Ran]) -> list[Verdict]:
+    def _options(self, root: Path, target: str, runs: list[Ran]) -> list[Verdict]:
         """What is seen with further options; the candidate's runs are appended to `runs`."""
-        if any(one.variant.after for one in self.further):
-            ran, error = self._candidate(root, target, self.exact, self.ended)
+        for ended in dict.fromkeys(one.variant.after for one in self.further if one.variant.after is not None and one.variant.after.steps):
+            ran, error = self._candidate(root, target, self.exact, ended)
             if ran is None:
-                return [verdict("numeric", "options_fp64", "fail", f"a run of {self.ended.steps} steps: {error}")]
+                return [verdict("numeric", "options_fp64", "fail", f"a run of {ended.steps} steps: {error}")]
         for one in self.further:
-            self.tell(f"running the candidate with {one.variant.name}")
+            name = one.variant.name
+            self.tell(f"running the candidate {name}")
             ran, error = self._candidate(root, target, one.original, one.variant)
             if ran is None:
-                return [verdict("numeric", "options_fp64", "fail", f"with {one.variant.name}: {error}")]
+                return [verdict("numeric", "options_fp64", "fail", f"{name}: {error}")]
             runs.append(ran)
             bad = next((v for v in (check(Pair(one.original, one.moved, ran)) for check in EXACT) if v.status != "pass"), None)
             if bad is not None:
-                return [verdict("numeric", "options_fp64", bad.status, f"with {one.variant.name}: {bad.detail}", bad.measured, bad.limit)]
+                return [verdict("numeric", "options_fp64", bad.status, f"{name}: {bad.detail}", bad.measured, bad.limit)]
         return [verdict("numeric", "options_fp64", "pass", "; ".join(one.variant.name for one in self.further))] if self.further else []
 
     def _evidence(self, target: str, verdicts: list[Verdict], began: float) -> Evidence:
@@ -183,7 +140,7 @@ class Judge:
 
     def _original(self, root: Path, exact: bool, perturb: float = 0.0, variant: Variant = PLAIN) -> Ran:
         arguments = {
-            "command": [*self.program.command, *variant.switch.split()],
+            "command": [*self.program.command, *variant.options.split()],
             "exact": exact,
             "perturb": perturb,
             "scale": variant.scale,
@@ -192,15 +149,14 @@ class Judge:
             "keep": list(KEEP),
         }
         name = f"original-{'exact' if exact else 'native'}{'-moved' if perturb else ''}"
-        source = self._after(root, name) if variant.after else root
-        run = self.sandbox.run(Job("original", ORIGINAL, source, arguments, {}, self.limits))
+        run = self.sandbox.run(Job("original", ORIGINAL, self._stage(root, name, variant), arguments, {}, self.limits))
         if run.status != "ok":
             raise ProgramFailedError(f"{self.program.source} does not run: {_problem(run)}")
         return self._kept(run, name + variant.folder)
 
     def _candidate(self, root: Path, target: str, of: Ran, variant: Variant = PLAIN, exact: bool = True) -> tuple[Ran | None, str]:
         arguments = {
-            "command": [*self.program.with_script(target), *variant.switch.split()],
+            "command": [*self.program.with_script(target), *variant.options.split()],
             "exact": exact,
             "scale": variant.scale,
             "lines": exact and not variant.steps and variant.scale == 1.0,
@@ -216,22 +172,23 @@ class Judge:
         path = self.folder / "start.safetensors"
         _save(start, path)
         name = f"candidate-{'exact' if exact else 'native'}"
-        source = self._after(root, name) if variant.after else root
         # A right program may take longer to compile than torch takes for the whole run.
         limits = replace(self.limits, seconds=self.limits.seconds + 60)
-        run = self.sandbox.run(Job("candidate", CANDIDATE, source, arguments, {"start": path}, limits))
+        run = self.sandbox.run(Job("candidate", CANDIDATE, self._stage(root, name, variant), arguments, {"start": path}, limits))
         if run.status != "ok":
             return None, _problem(run)
         return self._kept(run, name + variant.folder), ""
 
-    def _after(self, root: Path, name: str) -> Path:
-        """A copy of the repository with what the run of this name left that was ended early."""
+    def _stage(self, root: Path, name: str, variant: Variant) -> Path:
+        """The repository to run in: with what the run of this name left that comes before the variant, if one does."""
+        if variant.after is None:
+            return root
         folder = self.folder / f"{name}-root"
         shutil.rmtree(folder, ignore_errors=True)
         shutil.copytree(root, folder, symlinks=True)
-        left = self.folder / f"{name}{ENDED}" / WORK
-        if left.is_dir():
-            shutil.copytree(left, folder, dirs_exist_ok=True)
+        files = self.folder / f"{name}{variant.after.folder}" / WORK
+        if files.is_dir():
+            shutil.copytree(files, folder, dirs_exist_ok=True)
         return folder
 
     def _kept(self, run: Run, name: str) -> Ran:
