@@ -213,6 +213,9 @@ SRC = {
 }
 SRC["migrate.toml"] = MIXED_ROOTS["migrate.toml"].replace("pkg/", "src/models/")
 SRC["train.py"] = "from src.models.net import Net\n"
+BELOW_SRC = {path.replace("pkg/", "src/pkg/"): text for path, text in MIXED_ROOTS.items() if path in ("pkg/net.py", "pkg/layers.py")}
+BELOW_SRC["src/pkg/__init__.py"] = "from pkg.net import Net\n"
+BELOW_SRC["migrate.toml"] = MIXED_ROOTS["migrate.toml"].replace("pkg/", "src/pkg/")
 BESIDE = {
     "pkg/__init__.py": "",
     "pkg/layers.py": MIXED_ROOTS["pkg/layers.py"],
@@ -239,6 +242,7 @@ def verified(folder: Path, files: Mapping[str, str]) -> tuple[dict[str, str], di
     assert done.returncode in (0, 1), done.stderr
     names = git(root, "diff", "--name-only", f"HEAD...{document['branch']}", "--", "*.py").split()
     mirrors = {name: git(root, "show", f"{document['branch']}:{name}") for name in names}
+    assert not [name for name, text in mirrors.items() if "was not exercised" in text], "the examples run every line"
     return {f"{unit['source']}:{unit['name']}": unit["status"] for unit in document["units"]}, mirrors
 
 
@@ -270,6 +274,13 @@ def test_an_absent_package(tmp_path: Path) -> None:
     status, mirrors = verified(tmp_path, ABSENT)
     assert status == {"net.py:Net": "verified"}
     assert "unheard_of" not in mirrors["net_jax.py"] + mirrors["helpers_jax.py"]
+
+
+@pytest.mark.ci
+def test_a_package_below_src(tmp_path: Path) -> None:
+    status, mirrors = verified(tmp_path, BELOW_SRC)
+    assert status == {"src/pkg/layers.py:Mix": "verified", "src/pkg/net.py:Net": "verified"}
+    assert "from pkg_jax.layers import Mix" in mirrors["src/pkg_jax/net.py"]
 
 
 @pytest.mark.slow

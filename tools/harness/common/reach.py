@@ -27,7 +27,7 @@ FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 SILENT = (ast.Pass, ast.Global, ast.Nonlocal, ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 """Statements that compute nothing: they do not count."""
 Reached = Mapping[str, frozenset[int]]
-"""Path of a file relative to the root → numbers of the places that ran."""
+"""Path of a file in the tree of its side → numbers of the places that ran."""
 
 
 class Place(NamedTuple):
@@ -125,7 +125,7 @@ class _Counter:
     """The places of this process: a range of numbers for each file, and those that ran since they were last taken."""
 
     def __init__(self) -> None:
-        self.root = ""
+        self.root = self.folder = ""
         self.starts: dict[str, tuple[int, int]] = {}
         self.ran: set[int] = set()
         self.total = 0
@@ -175,9 +175,10 @@ class CountingFinder(MetaPathFinder):
         return spec
 
 
-def count(root: Path) -> None:
-    """From now on count in the files that are imported from below `root`."""
+def count(root: Path, folder: str = "") -> None:
+    """From now on count in the files that are imported from below `root`, which is this folder of the tree whose paths are told."""
     _COUNTER.root = f"{root}{os.sep}"
+    _COUNTER.folder = f"{folder}/" if folder else ""
     _COUNTER.ran.clear()
     setattr(builtins, PROBE, _COUNTER.ran.add)
     setattr(builtins, choices.PROBE, choices.LISTENER)
@@ -193,9 +194,13 @@ def take() -> frozenset[int]:
 
 
 def choice(number: int) -> tuple[str, int]:
-    """The file, relative to the root, and the number in it, of a call by which data chooses."""
+    """The file, by its path in the tree, and the number in it, of a call by which data chooses."""
     path, inside = _COUNTER.choices[number]
-    return path.removeprefix(_COUNTER.root), inside
+    return _in_tree(path), inside
+
+
+def _in_tree(path: str) -> str:
+    return _COUNTER.folder + path.removeprefix(_COUNTER.root)
 
 
 def by_file(numbers: Iterable[int]) -> dict[str, list[int]]:
@@ -204,7 +209,7 @@ def by_file(numbers: Iterable[int]) -> dict[str, list[int]]:
     rows = {}
     for path, (first, length) in _COUNTER.starts.items():
         if path.startswith(_COUNTER.root) and (inside := [number - first for number in chosen if first <= number < first + length]):
-            rows[path.removeprefix(_COUNTER.root)] = inside
+            rows[_in_tree(path)] = inside
     return rows
 
 

@@ -188,7 +188,7 @@ class Original:
         """That of a job's unit, whose files are imported as far as the job says that they are needed. Raises as the constructor does."""
         # `torch.compile` runs its function as it is: there may be no compiler, and it has not all kernels in float64.
         os.environ.setdefault("TORCHDYNAMO_DISABLE", "1")
-        reach.count(Path(sys.path[0]))
+        reach.count(Path(sys.path[0]), arguments.get("folder", ""))
         use_roots(arguments["roots"])
         use_parts(arguments["parts"], Path(sys.path[0]))
         return cls(arguments["module"], arguments["name"], texts, tensors, seed)

@@ -61,7 +61,7 @@ class Session:
             lift_to_float64()
             configure("jax_disable_most_optimizations", True)  # halves the compile time; float64 results do not need speed
         self.root = Path(sys.path[0])
-        reach.count(self.root)
+        reach.count(self.root, self.arguments.get("folder", ""))
         use_roots(self.arguments.get("roots", ()))
         self.given = self.inputs["given"]
         self.requests = [Request.from_json(row) for row in self.arguments["scenarios"]]

@@ -44,7 +44,10 @@ def folder_of(file: SourceFile, arguments: Mapping[str, Any]) -> str:
 
 
 def importing(file: SourceFile, inventory: Inventory, unit: Unit, examples: Sequence[Example]) -> dict[str, Any]:
-    """What a job is told of importing the unit: `roots`, its own and others where it needs others, and of the original's files `parts`."""
+    """What a job is told of importing the unit.
+
+    These are `roots`, its own and others where it needs others, the `folder` of the tree that the job sees, and of the original's files `parts`.
+    """
     from migrate_agent.tools.import_closure import (  # here alone: the sandbox imports this room without the rewriter
         needed_parts,
         needed_roots,
@@ -52,7 +55,8 @@ def importing(file: SourceFile, inventory: Inventory, unit: Unit, examples: Sequ
 
     others = needed_roots(inventory, unit, examples)
     arguments: dict[str, Any] = {"roots": [root for root in (file.import_root, *others) if root] if others else []}
-    return {**arguments, "parts": needed_parts(inventory, unit, examples, folder_of(file, arguments))}
+    folder = folder_of(file, arguments)
+    return {**arguments, "folder": folder, "parts": needed_parts(inventory, unit, examples, folder)}
 
 
 def source_file(inventory: Inventory, unit: Unit) -> SourceFile:

@@ -36,7 +36,7 @@ from migrate_agent.tools.verify.contract.schedule import EXACT_SHARE, MAX_ERRORS
 from migrate_agent.tools.verify.contract.settings import NOT_COMPILED, NOT_TIMED, Performance, Portable, Unreached
 from migrate_agent.tools.verify.evidence.own_code import looks_at_dtypes, shapes_gradients
 from migrate_agent.tools.verify.evidence.parsed_source import Source, closure, uses
-from migrate_agent.tools.verify.evidence.torchax import NO_WRAPPERS, Wrapped
+from migrate_agent.tools.verify.evidence.torchax import NO_WRAPPERS, Wrapped, original_files
 
 if TYPE_CHECKING:
     from migrate_agent.tools.portable.cost import Cost
@@ -131,9 +131,7 @@ class Results:
     @cached_property
     def sources(self) -> tuple[Source, ...]:
         """The candidate's file and all files of its tree that it imports, but for the originals that it runs through torchax."""
-        originals = (
-            {file.path for file in self.inventory.files if file.uses_torch and file.path != file.target} if self.wrapped.units else ()
-        )
+        originals = original_files(self.inventory) if self.wrapped.units else ()
         return closure(self.candidate_root, self.unit.target, self.import_roots, originals)
 
     @property
@@ -301,6 +299,7 @@ class Results:
         arguments = {
             "examples": [texts(example, item["changes"]) for example, item in zip(translated, self.expected.examples, strict=True)],
             "roots": self.importing["roots"],
+            "folder": self.importing["folder"],
             "renamed": {file.module: file.target_module for file in self.inventory.files},
             "scenarios": rows,
             "seed": self.seed,

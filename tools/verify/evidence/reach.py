@@ -137,10 +137,26 @@ class Reaching:
             lines,
             reached,
             stubs,
-            (*missed, *map(str, (*self._left_out(), *self._narrower(), *self._one_sided(), *self._sides_left()))),
+            (*missed, *map(str, (*self._unseen(), *self._left_out(), *self._narrower(), *self._one_sided(), *self._sides_left()))),
             ran,
             judged,
         )
+
+    def _unseen(self) -> Iterator[Missed]:
+        """The beginning of what each compared call runs, the unit's constructor or its function, where it counts as not run.
+
+        Then what ran was not seen, and stubs would take the place of all of it.
+        """
+        unit = self.results.unit
+        if unit.target not in self.texts or self.results.port is not None:
+            return
+        file = counted_file(self.texts[unit.target])
+        owner = unit.name if unit.kind == "function" else f"{unit.name}.__init__"
+        number = next((number for number, place in enumerate(file.places) if place.owner == owner), None)
+        if number is not None and number not in file.numbers_of(self.ran, unit.target):
+            node = file.places[number].node
+            assert isinstance(node, ast.stmt)
+            yield Missed(unit.target, owner, (node,), "", f"{ast.unparse(node)[:90]}, which every call runs")
 
     @cached_property
     def _stubs_hold(self) -> bool:

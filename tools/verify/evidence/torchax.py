@@ -36,6 +36,15 @@ def wrapped_units(unit: Unit, inventory: Inventory, candidate: Path) -> Wrapped:
     return Wrapped(units, tuple(one for one in units if f"{one.target}:{one.name}" in names))
 
 
+def original_files(inventory: Inventory) -> set[str]:
+    """The files of the original that use torch, or import one that does, as the `__init__.py` of a package may."""
+    moved = [file for file in inventory.files if file.path != file.target]
+    originals = {file.path for file in moved if file.uses_torch}
+    while fresh := {file.path for file in moved if file.path not in originals and originals.intersection(file.imports)}:
+        originals |= fresh
+    return originals
+
+
 def lay_originals(units: Sequence[Unit], inventory: Inventory, original: Path, candidate: Path) -> None:
     """Put the files that the originals of these units import into the candidate's tree, each in its place."""
     home = {file.path: file.import_root for file in inventory.files}

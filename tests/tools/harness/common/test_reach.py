@@ -73,3 +73,10 @@ def test_sets_survive_json_and_are_joined(counted: Path) -> None:
     heard = reach.heard(row)
     assert heard["a"] == heard["c"] == {"counted_file.py": frozenset({0, 1})}
     assert reach.union(heard.values()) == {"counted_file.py": frozenset({0, 1, 2})}
+
+
+def test_paths_are_those_of_the_tree(counted: Path) -> None:
+    reach.count(counted, "src")
+    (counted / "counted_file.py").write_text("def f():\n    return 1\n")
+    importlib.import_module("counted_file").f()
+    assert reach.by_file(reach.take()) == {"src/counted_file.py": [0]}
