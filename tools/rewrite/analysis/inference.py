@@ -197,6 +197,8 @@ class Inference:
         for spread, kind in ((arguments.vararg, TUPLE), (arguments.kwarg, DICT)):
             if spread:
                 inner[spread.arg] = kind
+                if spread.annotation:
+                    self.expr(spread.annotation, env)
         positional = [*arguments.posonlyargs, *arguments.args]
         defaults = [*zip(positional[len(positional) - len(arguments.defaults) :], arguments.defaults, strict=True)]
         for argument, default in [*defaults, *((a, d) for a, d in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if d)]:

@@ -98,6 +98,10 @@ class ReplaceTorchReferences(Rule):
             "    return x * FloatTensor([2.0, 3.0])\n",
             "def f(x: jax.Array):\n    FloatTensor = jnp.float32\n    return x * FloatTensor([2.0, 3.0])\n",
         ),
+        (
+            "from torch import nn\n\ndef f(*a: nn.Module, **b: nn.Module):\n    return a, b\n",
+            "def f(*a: nnx.Module, **b: nnx.Module):\n    return a, b\n",
+        ),
         ("import torch\n\ndef f(fused: torch.jit.Final[bool]):\n    return fused\n", "def f(fused: bool):\n    return fused\n"),
     )
 
