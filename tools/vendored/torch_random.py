@@ -9,6 +9,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from flax import nnx
 
 
 class TorchGenerator:
@@ -24,6 +25,7 @@ class TorchGenerator:
         """Start the stream of this seed; gives the generator."""
         self._seed = int(seed) % 2**64
         self._spare: float | None = None
+        self._streams = 0
         self._bits = np.random.MT19937()
         # NumPy's other seedings mix the seed; torch's is the original one of 32 bits.
         self._bits._legacy_seeding(self._seed & 0xFFFFFFFF)
@@ -33,6 +35,11 @@ class TorchGenerator:
         """Start a stream that nobody knows; gives its seed."""
         words = np.random.SeedSequence().generate_state(2)
         return self.manual_seed(int(words[0]) << 21 | int(words[1]) >> 11)._seed
+
+    def rngs(self) -> nnx.Rngs:
+        """Streams of JAX for one module: other ones with each call, and the same ones after the same seed. Takes no number of this stream."""
+        self._streams += 1
+        return nnx.Rngs(jax.random.fold_in(jax.random.key(self._seed & 0xFFFFFFFF), self._streams))
 
     def initial_seed(self) -> int:
         """The seed that the stream began with."""

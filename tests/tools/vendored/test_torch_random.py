@@ -1,5 +1,6 @@
 """The stream of `TorchGenerator` against torch's."""
 
+import jax
 import numpy as np
 import pytest
 import torch
@@ -43,3 +44,12 @@ def test_torch_hands_its_state_over(draws: int) -> None:
         assert np.abs(np.asarray(generator.randn(3)) - torch.randn(3).numpy()).max() < 1e-6
         assert np.array_equal(generator.permutation(1000), torch.randperm(1000))
         assert generator.initial_seed() == 11
+
+
+def test_streams_of_jax_follow_from_the_seed() -> None:
+    """Each module gets another one, and no number of torch's stream is taken."""
+    generator = TorchGenerator().manual_seed(5)
+    first, second = (jax.random.key_data(generator.rngs().params()) for _ in range(2))
+    assert not np.array_equal(first, second)
+    assert np.array_equal(generator.randn(3), TorchGenerator().manual_seed(5).randn(3))
+    assert np.array_equal(jax.random.key_data(generator.manual_seed(5).rngs().params()), first)

@@ -19,6 +19,7 @@ from migrate_agent.tools.programs.rewrite.drawn_arguments import DrawnArguments
 from migrate_agent.tools.programs.rewrite.functions import Step, plan_step, scope_of
 from migrate_agent.tools.programs.rewrite.groups import optimizers_of, parameter_owners, schedulers_of
 from migrate_agent.tools.programs.rewrite.host import SEEDS, Optimizers, RewriteHost, Training, traced_functions
+from migrate_agent.tools.programs.rewrite.initial_streams import repeats_streams
 from migrate_agent.tools.programs.rewrite.method_optimizers import RecordedOptimizer, inlined
 from migrate_agent.tools.programs.rewrite.names import FreeNames, Imports, chain_of, code, name_of
 from migrate_agent.tools.programs.rewrite.normalise import Normalise
@@ -74,20 +75,21 @@ def rewrite_program(
     except NotUnderstoodError as error:
         return Draft({}, (_hole(module, program.source, error),))
 
-    def composed(text: str) -> Draft:
+    def composed(text: str, streams: bool = False) -> Draft:
         changed = _changed(inventory, program.source, text, folder / "intermediate")
         own = {**observations, program.source: intermediate.observed}
         space = Workspace(changed, {**every, program.source: intermediate.observed})
-        space.hosts[program.source] = intermediate.host
+        space.hosts[program.source] = replace(intermediate.host, streams=streams)
         unjudged = stub_reasons(space.repo, own, exercised(space.repo, own), units)
         composer = _ProgramComposer(space, program.source, intermediate.helpers, units, unjudged)
         composer.select_all()
-        return _joined([composer.compose()], [composer.vendored()])
+        draft = _joined([composer.compose()], [composer.vendored()])
+        return composed(text, True) if not streams and repeats_streams(draft.files.get(target, "")) else draft
 
+    target = next(file.target for file in inventory.files if file.path == program.source)
     draft = composed(intermediate.text)
     if regions := _never_run(draft.holes, program.source, intermediate):
         draft = composed(with_errors(intermediate.text, regions))
-    target = next(file.target for file in inventory.files if file.path == program.source)
     notes += [f"no run of [[program]] comes here{region.reason}: not migrated, an error once it runs" for region in regions]
     files = {**draft.files, target: without_idle_names(draft.files[target])}
     return replace(draft, files=files, notes=(*draft.notes, *(f"{program.source}: {note}" for note in notes)))

@@ -30,11 +30,13 @@ NO_FACTS = ClassFacts()
 class Host:
     """A file that is a script: what it says outside of classes and of the `traced` functions runs in Python, with all values there.
 
-    `seeds` are the texts of the seeds with which modules draw their parameters: name of a function, or "" for the file itself → text.
+    `seeds` are the texts of the seeds with which modules draw their parameters: name of a function, or "" for the file itself → text. With `streams`
+    each module has a stream of its own instead, since several would draw the same.
     """
 
     seeds: Mapping[str, str]
     traced: frozenset[str]
+    streams: bool = False
 
 
 @dataclass
@@ -266,8 +268,10 @@ class Context:
     def rngs(self) -> cst.BaseExpression | None:
         """The expression for the `nnx.Rngs` reachable here."""
         if self.at_host and self.host is not None:
-            place = self.functions[0].name.value if self.functions else ""
-            return cst.parse_expression(f"nnx.Rngs({self.host.seeds.get(place, '0')})")
+            if self.host.streams:
+                return cst.Call(cst.Attribute(self.helper("default_generator"), cst.Name("rngs")))
+            function = self.functions[0].name.value if self.functions else ""
+            return cst.parse_expression(f"nnx.Rngs({self.host.seeds.get(function, '0')})")
         outer = self.method()
         if any(isinstance(n, cst.Lambda) and self.lambda_takes_rngs(n) for n in self.stack):
             return cst.Name("rngs")
