@@ -93,7 +93,7 @@ def _plain_name(node: ast.Attribute) -> str:
 def _torch_layers() -> frozenset[str]:
     """The helpers that stand for layers and functions of `torch.nn`, the short ones of common uses included."""
     functions = {name.rpartition(".")[2] for name in ops() if name.startswith("torch.nn.functional.")}
-    short = {name for name, symbol in symbols().items() if symbol.position[0] == "plain"}
+    short = {name for name, symbol in symbols().items() if symbol.position[0] in ("plain", "plain_layers")}
     return frozenset(row.vendored for row in layers().values()) - CONTAINERS | functions | short
 
 

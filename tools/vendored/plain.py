@@ -1,5 +1,7 @@
 """Layers' functions in the few lines that common uses need."""
 
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
 
@@ -19,3 +21,12 @@ def normalise_last(x: jax.Array, scale: jax.Array | None, bias: jax.Array | None
     x = jax.nn.standardize(x, variance=x.var(-1, keepdims=True), epsilon=epsilon)
     x = x if scale is None else x * scale
     return x if bias is None else x + bias
+
+
+def channels_first_pool(
+    pool: Callable[..., jax.Array], x: jax.Array, window: tuple[int, ...], strides: tuple[int, ...], padding: int = 0
+) -> jax.Array:
+    """Flax's pooling over (N, C, …) or (C, …), with as much padding on all sides."""
+    channels = -1 - len(window)
+    pooled = pool(jnp.moveaxis(x, channels, -1), window, strides=strides, padding=[(padding, padding)] * len(window))
+    return jnp.moveaxis(pooled, -1, channels)

@@ -88,6 +88,7 @@ from migrate_agent.tools.rewrite.rules.parameters.freezing import FreezeParamete
 from migrate_agent.tools.rewrite.rules.parameters.initialisers import ReplaceInitialisers
 from migrate_agent.tools.rewrite.rules.parameters.interim_containers import BuildContainersInLocals
 from migrate_agent.tools.rewrite.rules.parameters.late_attributes import MarkLateAttributes
+from migrate_agent.tools.rewrite.rules.parameters.layer_walks import GoThroughModules
 from migrate_agent.tools.rewrite.rules.parameters.lists_of_arrays import WrapListsOfArrays
 from migrate_agent.tools.rewrite.rules.parameters.named_layers import ChooseLayersByName
 from migrate_agent.tools.rewrite.rules.parameters.passed_variables import PassVariables
@@ -137,6 +138,7 @@ CALLS_IN_CONTEXT: tuple[type[Rule], ...] = (
     ShareVariables,
     AttendToTables,
     ChooseLayersByName,
+    GoThroughModules,
     KeepRangesStatic,
     ReadKnownNumbers,  # a range that Python may count is no tensor at all
     PassVariables,

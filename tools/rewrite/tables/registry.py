@@ -174,6 +174,10 @@ class Layer:
     """How attributes of that are spelled, in torch's layout (`weight` → `{self}.kernel[...].T`)."""
     not_plain: tuple[str, ...] = ()
     """Attributes that it has not."""
+    short: str = ""
+    """The vendored class that stands for the class as a value there: Flax's own with the first of torch's arguments."""
+    long_options: tuple[str, ...] = ()
+    """Arguments that this does not take."""
 
 
 def _rows(package: str, kind: type) -> list[Any]:

@@ -22,8 +22,14 @@ SURGERY = ("torch.nn.utils", "torch.ao", "torch.quantization", "torch.fx", "torc
 """Modules that put other parameters, or other layers, in the place of a layer's own."""
 GRADIENTS = frozenset({"requires_grad", "requires_grad_", "grad", "register_hook", "is_leaf"})
 """What is asked of a parameter, and not of its values."""
-HANDED_ON = (ast.arguments, ast.Call, ast.keyword, ast.IfExp, ast.BoolOp)
+HANDED_ON = (ast.arguments, ast.Call, ast.keyword, ast.IfExp, ast.BoolOp, ast.Assign, ast.AnnAssign)
 """Where a class stands that is called elsewhere: that constructs the vendored class, which derives from Flax's."""
+FAMILIES = (
+    ("nnx.Embed", ("torch.nn.Embedding",)),
+    ("nnx.Conv", ("torch.nn.Conv1d", "torch.nn.Conv2d", "torch.nn.Conv3d", "torch.nn.modules.conv._ConvNd")),
+    ("nnx.BatchNorm", ("torch.nn.BatchNorm", "torch.nn.SyncBatchNorm", "torch.nn.InstanceNorm", "torch.nn.modules.batchnorm.")),
+)
+"""Classes of Flax that stand for several of torch, or that vendored classes of other layers derive from, with the names that these begin with."""
 CONTAINERS = frozenset({"torch.nn.ModuleDict"})
 LOOKUPS = frozenset({"getattr", "setattr", "hasattr", "delattr"})
 
@@ -54,6 +60,11 @@ def _plain_but_for(files: Collection[ParsedFile], by_name: Mapping[str, frozense
     search = _Search(candidates, by_name, frozenset(id(tie.said) for tie in tied))
     for file in files:
         _Reader(file, search).visit(file.tree)
+    for kind, beginnings in FAMILIES:
+        family = {name for name in search.named if name.startswith(beginnings)}
+        tested = {name for name in search.tested if layers()[name].plain_class == kind}
+        if (tested and len(family) > 1) or not family <= candidates:
+            search.refuse(family)
     return PlainLayers(candidates - search.refused, frozenset(search.shared), tied, by_name)
 
 
@@ -63,6 +74,10 @@ class _Search:
     by_name: Mapping[str, frozenset[str]]
     gone: frozenset[int]
     """Statements that are not in the mirror."""
+    named: set[str] = field(default_factory=set)
+    """All names of torch that the repository has."""
+    tested: set[str] = field(default_factory=set)
+    """Layers that it asks for by `isinstance`, or names in an annotation."""
     refused: set[str] = field(default_factory=set)
     shared: set[str] = field(default_factory=set)
 
@@ -142,6 +157,8 @@ class _Reader(ast.NodeVisitor):
                 self.search.refuse({UNKNOWN})
         elif isinstance(node, ast.Assign):
             self._sharing(node)
+        elif isinstance(node, ast.Call):
+            self._options(node)
 
     def _reference(self, node: ast.Name | ast.Attribute) -> None:
         """A layer as a value: only what constructs it, or asks for it, is plain."""
@@ -150,13 +167,26 @@ class _Reader(ast.NodeVisitor):
             # The module's own name, on the way to what is harmless in it.
             if name not in SURGERY or not isinstance(self._parent(), ast.Attribute):
                 self.search.refuse({UNKNOWN})
+        self.search.named |= {name} if name.startswith("torch.nn.") else set()
         if name not in self.search.candidates:
             return
         parent = self._parent()
         called = isinstance(parent, ast.Call) and parent.func is node
         asked = self._is_asked_for(node)
+        self.search.tested |= {name} if asked else set()
         if (asked and not layers()[name].plain_class) or not (called or asked or isinstance(parent, HANDED_ON)):
             self.search.refuse({name})
+
+    def _options(self, node: ast.Call) -> None:
+        """Classes that are handed on stand for Flax's own, which have not all of torch's options, and one size."""
+        func = node.func
+        of_name = isinstance(func, ast.Name) and func.id not in self.file.bindings and func.id not in self.file.classes
+        if not (of_name or (isinstance(func, ast.Attribute) and self._is_own(func.value))):
+            return
+        words = {word.arg for word in node.keywords}
+        several = bool(node.args) and isinstance(node.args[0], (ast.Tuple, ast.List))
+        rows = {name: layers()[name] for name in self.search.candidates}
+        self.search.refuse(name for name, row in rows.items() if words & set(row.long_options) or (several and row.short))
 
     def _container(self, node: ast.Name | ast.Attribute) -> None:
         """A container is only asked for what it holds: whoever goes through it, or is handed it, may see another order."""

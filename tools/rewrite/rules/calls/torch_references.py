@@ -168,7 +168,8 @@ class ReplaceTorchReferences(Rule):
         if dotted in context.repo.plain.kinds and self._is_asked_for():
             return context.use(cst.parse_expression(layers()[dotted].plain_class))
         if dotted in layers():
-            return context.helper(layers()[dotted].vendored)
+            row = layers()[dotted]
+            return context.helper(row.short if row.short and dotted in context.repo.plain.kinds else row.vendored)
         if dotted in ops():
             return self._function_value(dotted)
         if dotted.startswith("torch.nn.init.") and (name := dotted.removeprefix("torch.nn.init.").removesuffix("_")) in AS_VALUES:

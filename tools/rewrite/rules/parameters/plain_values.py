@@ -55,6 +55,56 @@ SPELLINGS: Mapping[str, Callable[[Options], str]] = {
 """Helper whose values are alike in each layout → the template of the same values, or "" where it has none."""
 
 
+GAINS = {"relu": 2.0, "linear": 1.0, "sigmoid": 1.0, "conv1d": 1.0, "conv2d": 1.0, "conv3d": 1.0}
+"""Nonlinearity → the square of its gain."""
+
+
+def _scaled(distribution: str) -> Callable[[Options], str]:
+    """He initialisation, where its mode and gain are written out."""
+
+    def to(options: Options) -> str:
+        mode, nonlinearity = (
+            ast.literal_eval(options.get(name, default)) for name, default in (("mode", "'fan_in'"), ("nonlinearity", "''"))
+        )
+        slope = _number(options.get("a", "0"))
+        squared = GAINS.get(nonlinearity, 2 / (1 + slope**2) if nonlinearity in ("", "leaky_relu") and slope is not None else 0.0)
+        return f"nnx.initializers.variance_scaling({squared}, {mode!r}, {distribution!r})" if squared else ""
+
+    return to
+
+
+def _averaged(distribution: str) -> Callable[[Options], str]:
+    """Glorot initialisation without a gain."""
+    return lambda options: (
+        f"nnx.initializers.variance_scaling(1.0, 'fan_avg', {distribution!r})" if _number(options.get("gain", "1")) == 1.0 else ""
+    )
+
+
+FANS: Mapping[str, Callable[[Options], str]] = {
+    "init_kaiming_normal": _scaled("normal"),
+    "init_kaiming_uniform": _scaled("uniform"),
+    "init_xavier_normal": _averaged("normal"),
+    "init_xavier_uniform": _averaged("uniform"),
+}
+"""Helper that counts the fans of a weight in torch's layout → the initialiser of JAX that counts them in that of a kernel, or ""."""
+
+
+def fan_values(context: Context, helper: str, call: cst.Call, kernel: cst.BaseExpression) -> cst.BaseExpression | None:
+    """`init_kaiming_normal(key, w, mode="fan_out")` as values for a kernel, in plain style; None where JAX has no such initialiser."""
+    options = {one.keyword.value: cst.Module([]).code_for_node(one.value) for one in call.args[2:] if one.keyword}
+    if not context.repo.is_plain or helper not in FANS or len(options) < len(call.args) - 2:
+        return None
+    try:
+        initialiser = FANS[helper](options)
+    except (ValueError, SyntaxError):  # an option that is no literal
+        return None
+    return (
+        context.build(f"{initialiser}({{key}}, {{like}}.shape, {{like}}.dtype)", key=call.args[0].value, like=kernel)
+        if initialiser
+        else None
+    )
+
+
 def written_plainly(context: Context, statement: cst.BaseSmallStatement) -> cst.BaseSmallStatement:
     """`w[...] = init_normal(key, w, std=s)` → `w[...] = s * jax.random.normal(key, w.shape, w.dtype)`, in plain style."""
     match statement:

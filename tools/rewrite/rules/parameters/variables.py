@@ -6,9 +6,12 @@ import ast
 import re
 
 import libcst as cst
+import numpy as np
 
 from migrate_agent.tools.rewrite.analysis.parameter_writes import argument_names
 from migrate_agent.tools.rewrite.analysis.repo import ClassModel
+from migrate_agent.tools.rewrite.rules.apply_tables import tidy
+from migrate_agent.tools.rewrite.rules.parameters.plain_values import fan_values
 from migrate_agent.tools.rewrite.rules.rule import Rule
 from migrate_agent.tools.rewrite.tables.helpers import properties
 from migrate_agent.tools.rewrite.tables.registry import Refuse, layers
@@ -105,7 +108,13 @@ def _written_plainly(rule: Rule, node: cst.BaseExpression, value: cst.BaseExpres
     read = plain_read(rule, node, node.value) if isinstance(node, cst.Attribute) and _reads_the_same(node.value) else None
     match read:
         case cst.Attribute(value=cst.Subscript() as target, attr=cst.Name(value="T")):
-            return cst.Assign([cst.AssignTarget(target)], _transposed(value, target))
+            return cst.Assign(
+                [cst.AssignTarget(target)], _in_own_layout(rule, value, read, target) or cst.Attribute(_whole(value), cst.Name("T"))
+            )
+        case cst.Call(func=cst.Attribute(value=cst.Subscript() as target), args=[*axes]):
+            order = [str(axis) for axis in np.argsort([int(cst.Module([]).code_for_node(axis.value)) for axis in axes])]
+            back = cst.Call(cst.Attribute(_whole(value), cst.Name("transpose")), tidy([cst.Arg(cst.Integer(axis)) for axis in order]))
+            return cst.Assign([cst.AssignTarget(target)], _in_own_layout(rule, value, read, target) or back)
         case cst.Subscript() as target:
             return cst.Assign([cst.AssignTarget(target)], value)
     return None
@@ -115,19 +124,25 @@ SHAPELESS = frozenset({"init_normal", "init_uniform", "init_trunc_normal", "full
 """Functions that take an array or variable for its shape and dtype, and whose values are alike in each layout."""
 
 
-def _transposed(value: cst.BaseExpression, target: cst.Subscript) -> cst.BaseExpression:
-    """The value for a kernel: computed in its own layout where no layout matters, else transposed."""
-    if isinstance(value, cst.Call):
-        name = value.func.attr.value if isinstance(value.func, cst.Attribute) else getattr(value.func, "value", "")
-        likes = [cst.Attribute(target, cst.Name("T")), target]
-        of_target = [i for i, argument in enumerate(value.args) if any(argument.value.deep_equals(like) for like in likes)]
-        if name in SHAPELESS and len(of_target) == 1:
-            arguments = list(value.args)
-            arguments[of_target[0]] = arguments[of_target[0]].with_changes(value=target.value)
-            return value.with_changes(args=arguments)
-    plain = value if isinstance(value, (cst.Call, cst.Name, cst.Attribute, cst.Subscript)) or value.lpar else None
-    whole = value.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()]) if plain is None else plain
-    return cst.Attribute(whole, cst.Name("T"))
+def _in_own_layout(rule: Rule, value: cst.BaseExpression, read: cst.BaseExpression, target: cst.Subscript) -> cst.BaseExpression | None:
+    """The value for a kernel, computed in its own layout, where no layout matters or JAX counts its fans; None for any other."""
+    if not isinstance(value, cst.Call):
+        return None
+    name = value.func.attr.value if isinstance(value.func, cst.Attribute) else getattr(value.func, "value", "")
+    of_target = [i for i, argument in enumerate(value.args) if any(argument.value.deep_equals(like) for like in (read, target))]
+    if len(of_target) != 1:
+        return None
+    if name in SHAPELESS:
+        arguments = list(value.args)
+        arguments[of_target[0]] = arguments[of_target[0]].with_changes(value=target.value)
+        return value.with_changes(args=arguments)
+    return fan_values(rule.context, name, value, target.value) if of_target == [1] else None
+
+
+def _whole(value: cst.BaseExpression) -> cst.BaseExpression:
+    if isinstance(value, (cst.Call, cst.Name, cst.Attribute, cst.Subscript)) or value.lpar:
+        return value
+    return value.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
 
 
 def written(rule: Rule, node: cst.BaseExpression, value: cst.BaseExpression) -> cst.BaseSmallStatement:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import re
 from itertools import accumulate
 
 from migrate_agent.tools.rewrite.tables.ops.calls import is_name, ndim, written_elements
@@ -45,7 +47,31 @@ def _multinomial(call: Call) -> str:
     return "jnp.expand_dims(jax.random.categorical({rng}, jnp.log({input})), -1)" if call.literal("num_samples") == 1 else ""
 
 
+PLAIN_TENSOR = re.compile(r"[\w.]+(\[\.\.\.\])?")
+"""A name, an attribute or a whole variable, which may be read twice."""
+
+
+def _expand(call: Call) -> str:
+    """`x.expand(n, -1, -1)` → `jnp.broadcast_to(x, (n, *x.shape[1:]))`, where all of its axes are named."""
+    sizes = written_elements(call, "sizes") or []
+    if (
+        ndim(call, "self") != len(sizes)
+        or not PLAIN_TENSOR.fullmatch(call.text("self"))
+        or any(isinstance(size, ast.Starred) for size in sizes)
+    ):
+        return ""
+    texts = [ast.unparse(size) for size in sizes]
+    count = next((i for i, text in enumerate(reversed(texts)) if text != "-1"), len(texts))
+    named = texts[: len(texts) - count]
+    if any("{" in text for text in named):
+        return ""
+    shape = [f"{{self}}.shape[{i}]" if text == "-1" else text for i, text in enumerate(named)]
+    rest = [f"*{{self}}.shape[{len(named)}:]"] if count > 1 else [f"{{self}}.shape[{len(named)}]"] * count
+    return f"jnp.broadcast_to({{self}}, ({', '.join([*shape, *rest])}{',' if len(shape + rest) == 1 else ''}))"
+
+
 ROWS = (
+    Idiom("torch.Tensor.expand", _expand),
     _split("torch.split", "tensor", "split_size_or_sections"),
     _split("torch.Tensor.split", "self", "split_size"),
     _split("torch.split_with_sizes", "input", "split_sizes"),

@@ -37,7 +37,7 @@ ROWS = (
         params=OWN,
         samples=("3, 4, 5",),
     ),
-    Layer("torch.nn.Identity", "*args, **kwargs", "Identity", samples=("",)),
+    Layer("torch.nn.Identity", "*args, **kwargs", "Identity", samples=("",), plain=lambda call: "nnx.identity"),
     Layer("torch.nn.Flatten", "start_dim=1, end_dim=-1", "Flatten", samples=("",)),
     Layer("torch.nn.Unflatten", "dim, unflattened_size", "Unflatten", samples=("1, (2, 3)",)),
 )

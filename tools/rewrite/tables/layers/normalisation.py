@@ -25,6 +25,23 @@ def plain_layer_norm(call: Call) -> str:
     return f"nnx.LayerNorm({{normalized_shape}}, epsilon={{eps=1e-05}}, {scale}{use_bias}use_fast_variance=False, rngs={{rngs}})"
 
 
+def plain_batch_norm(call: Call) -> str:
+    """Flax's batch normalisation with torch's running variance; "" where it keeps no statistics, or averages over all batches."""
+    if call.literal("track_running_stats") is not True or call.literal("momentum") is None or call.given("dtype") or call.given("bias"):
+        return ""
+    return "vendored.SampleBatchNorm({num_features}, eps={eps}, momentum={momentum}, affine={affine}, rngs={rngs})"
+
+
+def plain_group_norm(call: Call) -> str:
+    """Flax's group normalisation with the axes moved around it."""
+    if call.given("dtype") or call.given("bias"):
+        return ""
+    return "vendored.ChannelsFirstGroupNorm({num_groups}, {num_channels}, eps={eps}, affine={affine}, rngs={rngs})"
+
+
+READS = {"weight": "{self}.scale[...]", "running_mean": "{self}.mean[...]", "running_var": "{self}.var[...]", "eps": "{self}.epsilon"}
+UNREAD = tuple("momentum affine track_running_stats reset_running_stats reset_parameters num_channels".split())
+LONG = ("track_running_stats", "device", "dtype")
 ROWS = (
     Layer(
         "torch.nn.LayerNorm",
@@ -36,6 +53,8 @@ ROWS = (
         plain_class="nnx.LayerNorm",
         plain_reads={"weight": "{self}.scale[...]", "eps": "{self}.epsilon"},
         not_plain=("normalized_shape", "elementwise_affine", "reset_parameters"),
+        short="LastAxisLayerNorm",
+        long_options=("device", "dtype"),
     ),
     Layer(
         "torch.nn.RMSNorm",
@@ -50,8 +69,29 @@ ROWS = (
         "GroupNorm",
         params=AFFINE,
         samples=("2, 6",),
+        plain=plain_group_norm,
+        plain_class="nnx.GroupNorm",
+        plain_reads=READS,
+        not_plain=UNREAD,
+        short="ChannelsFirstGroupNorm",
+        long_options=LONG,
     ),
-    *(Layer(f"torch.nn.BatchNorm{n}d", BATCHNORM, f"BatchNorm{n}d", params=RUNNING, samples=("6",)) for n in (1, 2, 3)),
+    *(
+        Layer(
+            f"torch.nn.BatchNorm{n}d",
+            BATCHNORM,
+            f"BatchNorm{n}d",
+            params=RUNNING,
+            samples=("6",),
+            plain=plain_batch_norm,
+            plain_class="nnx.BatchNorm",
+            plain_reads=READS,
+            not_plain=UNREAD,
+            short="SampleBatchNorm",
+            long_options=LONG,
+        )
+        for n in (1, 2, 3)
+    ),
     *(Layer(f"torch.nn.InstanceNorm{n}d", INSTANCENORM, f"InstanceNorm{n}d", params=RUNNING, samples=("6",)) for n in (1, 2, 3)),
     Layer(
         "torch.nn.SyncBatchNorm",

@@ -16,8 +16,8 @@ NET = (
     "class Net(nn.Module):\n    def __init__(self, d):\n        super().__init__()\n        self.fc = nn.Linear(d, 3)\n"
     "        self.tok = nn.Embedding(9, d)\n        self.norm = nn.LayerNorm(8)\n"
 )
-ALL = {"Linear", "LayerNorm", "Embedding", "ModuleDict", "GELU"}
-WEIGHTED = {"Linear", "LayerNorm", "Embedding"}
+ALL = {"Linear", "LayerNorm", "Embedding", "ModuleDict", "GELU", "Conv2d", "BatchNorm2d"}
+WEIGHTED = ALL - {"ModuleDict", "GELU"}
 
 USES = [
     ("", set()),
@@ -27,7 +27,7 @@ USES = [
         "        self.apply(self.init)\n\n    def init(self, m):\n        if isinstance(m, nn.Linear):\n            m.weight.data.normal_()\n",
         set(),
     ),
-    ("        if isinstance(d, (nn.Linear, nn.Conv2d)):\n            d.weight.data.normal_()\n", {"Linear"}),
+    ("        if isinstance(d, (nn.Linear, nn.Conv2d)):\n            d.weight.data.normal_()\n", {"Linear", "Conv2d"}),
     ("        if isinstance(d, self.kinds):\n            pass\n", ALL),
     ("        if type(d) is nn.Linear:\n            pass\n", ALL),
     ("        self.fc.weight = self.tok.weight\n", {"Linear"}),
@@ -57,6 +57,11 @@ USES = [
     ("        if isinstance(d, nn.GELU):\n            pass\n", {"GELU"}),
     ("        self.of = nn.ModuleDict()\n        self.of['a'] = self.of.a\n", set()),
     ("        self.of = nn.ModuleDict()\n        for name in self.of:\n            pass\n", {"ModuleDict"}),
+    ("        if isinstance(d, nn.Conv2d):\n            self.one = nn.Conv1d(d, d, 1)\n", {"Conv2d"}),
+    ("        if isinstance(d, nn.modules.batchnorm._BatchNorm):\n            self.one = nn.BatchNorm2d(d)\n", {"BatchNorm2d"}),
+    ("        norm = nn.BatchNorm2d\n        self.one = norm(d)\n", set()),
+    ("        norm = nn.BatchNorm2d\n        self.one = norm(d, track_running_stats=False)\n", {"BatchNorm2d"}),
+    ("        norm = nn.LayerNorm\n        self.one = norm([d, d])\n", {"LayerNorm", "BatchNorm2d"}),
     ("        for name, value in d.items():\n            pass\n", {"ModuleDict"}),
 ]
 """(what stands at the end of a class's constructor, which of its layers are then not plain)."""
@@ -82,6 +87,22 @@ SPELLED = [
     ("nn.Softmax()", "Softmax()"),
     ("nn.LeakyReLU(0.2)", "partial(leaky_relu, negative_slope=0.2)"),
     ("nn.ELU()", "jax.nn.elu"),
+    ("nn.Identity()", "nnx.identity"),
+    ("nn.AdaptiveAvgPool2d((1, 1))", "partial(jnp.mean, axis=(-2, -1), keepdims=True)"),
+    ("nn.MaxPool2d(3, 2, 1)", "partial(channels_first_pool, nnx.max_pool, window=(3, 3), strides=(2, 2), padding=1)"),
+    ("nn.AvgPool2d(2)", "partial(channels_first_pool, nnx.avg_pool, window=(2, 2), strides=(2, 2))"),
+    ("nn.MaxPool2d(3, 2, ceil_mode=True)", "MaxPool2d(3, 2, ceil_mode=True)"),
+    ("nn.AdaptiveAvgPool2d(7)", "AdaptiveAvgPool2d(7)"),
+    ("nn.Conv2d(3, d, 1, bias=False)", "ChannelsFirstConv(3, d, (1, 1), use_bias=False, kernel_init=fan_in_kernel, rngs=rngs)"),
+    (
+        "nn.Conv1d(d, 4, 3, 2, 1, groups=2)",
+        "ChannelsFirstConv(d, 4, (3,), strides=2, padding=1, feature_group_count=2, kernel_init=fan_in_kernel, "
+        "bias_init=fan_in_bias(d * 3 // 2), rngs=rngs)",
+    ),
+    ("nn.Conv2d(3, 4, 3, padding_mode='reflect')", "Conv2d(3, 4, 3, padding_mode='reflect', rngs=rngs)"),
+    ("nn.BatchNorm2d(d, momentum=0.01)", "SampleBatchNorm(d, momentum=0.01, rngs=rngs)"),
+    ("nn.BatchNorm2d(d, momentum=None)", "BatchNorm2d(d, momentum=None, rngs=rngs)"),
+    ("nn.GroupNorm(2, d)", "ChannelsFirstGroupNorm(2, d, rngs=rngs)"),
     ("nn.ModuleDict(dict(a=nn.ReLU()))", "nnx.Dict(a=jax.nn.relu)"),
     ("nn.LayerNorm(8, eps=1e-6)", "nnx.LayerNorm(8, epsilon=1e-6, use_fast_variance=False, rngs=rngs)"),
     ("nn.LayerNorm(8, bias=False)", "nnx.LayerNorm(8, epsilon=1e-05, use_bias=False, use_fast_variance=False, rngs=rngs)"),
@@ -104,11 +125,23 @@ def test_a_plain_layer_is_flaxs_own(tmp_path: Path, layer: str, flax: str) -> No
 
 WRITTEN = [
     ("nn.init.normal_(self.fc.weight, std=0.02)", "self.fc.kernel[...] = 0.02 * jax.random.normal("),
-    ("nn.init.xavier_uniform_(self.fc.weight)", "self.fc.kernel[...] = init_xavier_uniform(rngs.params(), self.fc.kernel[...].T).T"),
+    (
+        "nn.init.xavier_uniform_(self.fc.weight)",
+        'self.fc.kernel[...] = nnx.initializers.variance_scaling(1.0, "fan_avg", "uniform")(',
+    ),
+    ("nn.init.xavier_uniform_(self.fc.weight, d)", "self.fc.kernel[...] = init_xavier_uniform("),
     ("self.fc.weight.data.fill_(0.5)", "self.fc.kernel[...] = jnp.full_like(self.fc.kernel, 0.5)"),
     ("self.fc.weight.data = torch.eye(3)", "self.fc.kernel[...] = jnp.eye(3).T"),
     ("nn.init.ones_(self.norm.weight)", "self.norm.scale[...] = jnp.ones_like(self.norm.scale[...])"),
     ("self.rows = self.fc.weight.shape[0]", "self.rows = self.fc.kernel[...].T.shape[0]"),
+    (
+        "self.conv = nn.Conv2d(3, 4, 3)\n        nn.init.kaiming_normal_(self.conv.weight, mode='fan_out', nonlinearity='relu')",
+        'self.conv.kernel[...] = nnx.initializers.variance_scaling(2.0, "fan_out", "normal")(',
+    ),
+    (
+        "self.conv = nn.Conv2d(3, 4, 3)\n        self.conv.weight.data = torch.ones(4, 3, 3, 3)",
+        "self.conv.kernel[...] = jnp.ones((4, 3, 3, 3)).transpose(2, 3, 1, 0)",
+    ),
     ("self.eps = self.norm.eps", "self.eps = self.norm.epsilon"),
 ]
 
