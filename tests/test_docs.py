@@ -51,7 +51,7 @@ def test_readme_shows_code_of_the_example() -> None:
 
 def test_pages_show_what_the_rules_write(tmp_path: Path) -> None:
     root = shutil.copytree(ROOT / "examples/gpt", tmp_path / "gpt")
-    inventory = replace(scan(root), style=load_config(root).rewrite.style)
+    inventory = replace(scan(root), style="plain")
     examples = from_config(inventory, load_config(root).example)
     with ProcessSandbox() as sandbox:
         recording = record(inventory, examples, sandbox, tmp_path / "recording")

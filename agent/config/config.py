@@ -158,8 +158,9 @@ class RunTable(_Table):
 class RewriteTable(_Table):
     """`[rewrite]`: how ports are written."""
 
-    style: Literal["plain", "close"] = "close"
-    """`plain`: Flax's own layers where these do the same. `close`: layers with torch's names and arguments throughout."""
+    style: Literal["plain", "close"] | None = None
+    """`plain`: Flax's own layers where these do the same. `close`: layers with torch's names and arguments throughout. By default that of the mirror
+    which is there, or `plain`."""
 
 
 class LimitsTable(_Table):

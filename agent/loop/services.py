@@ -14,6 +14,7 @@ from migrate_agent.agent.runs.folder import RunFolder
 from migrate_agent.agent.runs.state import Settings
 from migrate_agent.sandbox.base import Device, Sandbox
 from migrate_agent.tools.record.infer import Guess
+from migrate_agent.tools.rewrite.assemble.mirror_style import mirror_style
 from migrate_agent.tools.types import Draft, Evidence, Example, Inventory, Limits, Observations, Recording, Unit
 
 
@@ -81,5 +82,6 @@ class Services:
     """Gives a run the model that its settings name."""
 
     def scanned(self, root: Path, config: Config) -> Inventory:
-        """What `scan` finds, with the style that the configuration asks of ports."""
-        return replace(self.scan(root), style=config.rewrite.style)
+        """What `scan` finds, with the style that the configuration asks of ports, or that a mirror has which is there."""
+        inventory = self.scan(root)
+        return replace(inventory, style=config.rewrite.style or mirror_style(inventory))

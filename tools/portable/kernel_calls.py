@@ -96,7 +96,7 @@ def with_kernels(files: Mapping[str, str], chosen: Sequence[KernelCall]) -> dict
         defined = {name for node in ast.parse(files[path]).body for name in _defined(node)} & vendoring.symbols().keys()
         lacking = {call.kernel for call in chosen} - defined
         if lacking:
-            changed[path] = vendoring.render(sorted(defined | lacking))
+            changed[path] = vendoring.render(sorted(defined | lacking), vendoring.is_plain(files[path]))
     return format_python(changed)
 
 

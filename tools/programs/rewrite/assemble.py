@@ -83,7 +83,7 @@ def rewrite_program(
         unjudged = stub_reasons(space.repo, own, exercised(space.repo, own), units)
         composer = _ProgramComposer(space, program.source, intermediate.helpers, units, unjudged)
         composer.select_all()
-        draft = _joined([composer.compose()], [composer.vendored()])
+        draft = _joined([composer.compose()], [composer.vendored()], changed.style == "plain")
         return composed(text, True) if not streams and repeats_streams(draft.files.get(target, "")) else draft
 
     target = next(file.target for file in inventory.files if file.path == program.source)

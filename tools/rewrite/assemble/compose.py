@@ -72,7 +72,8 @@ def compose(
         composer.select([one for one in known if workspace(inventory, observations, sources[one.unit]) is composer.space])
     _share_selections(composers)
     fixed = {name for composer in composers for names in composer.example_helpers.values() for name in names}
-    return _joined([composer.compose() for composer in composers], [composer.vendored() for composer in composers], fixed)
+    plain = inventory.style == "plain"
+    return _joined([composer.compose() for composer in composers], [composer.vendored() for composer in composers], plain, fixed)
 
 
 def mentions(
@@ -107,8 +108,8 @@ def _share_selections(composers: Sequence[_Composer]) -> None:
             composer.selections[path] = holders[-1].selections[path]
 
 
-def _joined(drafts: Sequence[Draft], vendored: Sequence[Mapping[str, set[str]]], fixed: Collection[str] = ()) -> Draft:
-    """One draft of several; of a file in several of them, the last one's. `fixed`: helpers that the texts of examples call."""
+def _joined(drafts: Sequence[Draft], vendored: Sequence[Mapping[str, set[str]]], plain: bool, fixed: Collection[str] = ()) -> Draft:
+    """One draft of several, in one style; of a file in several of them, the last one's. `fixed`: helpers that the texts of examples call."""
     files: dict[str, str] = {}
     for draft in drafts:
         files |= draft.files
@@ -117,7 +118,7 @@ def _joined(drafts: Sequence[Draft], vendored: Sequence[Mapping[str, set[str]]],
         for target, own in names.items():
             helpers_of.setdefault(target, set()).update(own)
     users = list(files.values())
-    files |= {target: render_specialised(names, users, fixed) for target, names in helpers_of.items()}
+    files |= {target: render_specialised(names, users, fixed, plain) for target, names in helpers_of.items()}
     holes = sorted({hole for draft in drafts for hole in draft.holes}, key=lambda hole: (hole.source, hole.span))
     notes = dict.fromkeys(note for draft in drafts for note in draft.notes)
     postponed = dict.fromkeys(stub for draft in drafts for stub in draft.postponed)

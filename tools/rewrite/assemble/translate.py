@@ -70,7 +70,10 @@ def translation(space: Workspace, example: Example) -> Translation:
     # `torch` is bound even where the unit's file does not import it, since examples use it.
     model.bindings = {**home.bindings, _UNIT: f"{home.file.module}.{unit.name}", "torch": "torch"}
     model.bindings |= {name: space.repo.canonical(dotted, home.file) for name, dotted in Imports(tree, home.file).names.items()}
-    randomness = dataclasses.replace(space.randomness, parameter=space.randomness.parameter | {(home.file.path, "_build")})
+    build_key = {(home.file.path, "_build")}
+    randomness = dataclasses.replace(space.randomness, parameter=space.randomness.parameter | build_key)
+    if space.repo.is_plain:  # arguments are made as a constructor makes its own layers
+        randomness = dataclasses.replace(randomness, constructing=randomness.constructing | build_key)
     # No observations: those of the unit's file are keyed by its own lines.
     result = rewrite_file(space.repo, model, infer(space.repo, model, {}), randomness)
     texts = ["".join(result.header.code_for_node(node) for node in nodes) for nodes in result.body]

@@ -13,12 +13,12 @@ from migrate_agent.tools.rewrite.specialise.usage import usage_of
 from migrate_agent.tools.rewrite.tables.helpers import file_text, with_texts
 
 
-def render_specialised(names: Iterable[str], users: Iterable[str], fixed: Collection[str] = ()) -> str:
+def render_specialised(names: Iterable[str], users: Iterable[str], fixed: Collection[str] = (), plain: bool = False) -> str:
     """The unformatted text of a file with these helpers, what they need, and the imports, for a tree whose other files are `users`.
 
-    `fixed`: helpers that other texts call as well, and which keep all their parameters.
+    `fixed`: helpers that other texts call as well, and which keep all their parameters. `plain`: the mirror's style.
     """
-    return file_text(with_texts(derive(usage_of(users, set(names), fixed))))
+    return file_text(with_texts(derive(usage_of(users, set(names), fixed))), plain)
 
 
 __all__ = ["made_alike", "render_specialised"]

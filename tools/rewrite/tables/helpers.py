@@ -7,6 +7,7 @@ from __future__ import annotations
 import ast
 import importlib
 import pkgutil
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -21,7 +22,13 @@ HEADER = '''"""Layers and functions with PyTorch's semantics in Flax NNX and JAX
 Copied by migrate-agent (Apache-2.0); they need jax and flax only.
 """
 '''
-TORCHAX_HEADER = HEADER.replace("jax and flax only.", "jax and flax, and `TorchaxModule` needs torch and torchax.")
+PLAIN_HEADER = '''"""What Flax and JAX do not have themselves, as far as this code base uses it.
+
+Copied by migrate-agent (Apache-2.0).
+"""
+'''
+"""Of a mirror in plain style; by its first line, later commands know the style."""
+OF_TORCHAX = "`TorchaxModule` needs torch and torchax, the others need jax and flax only."
 
 
 @dataclass(frozen=True)
@@ -240,9 +247,14 @@ def _ordered(chosen: list[Symbol]) -> list[Symbol]:
     return list(placed.values())
 
 
-def render(names: Iterable[str]) -> str:
-    """The unformatted text of a file with the symbols, what they need, and the imports."""
-    return file_text(closure(names))
+def render(names: Iterable[str], plain: bool = False) -> str:
+    """The unformatted text of a file with the symbols, what they need, and the imports; `plain`: of a mirror in plain style."""
+    return file_text(closure(names), plain)
+
+
+def is_plain(text: str) -> bool:
+    """Whether a file of helpers is that of a mirror in plain style."""
+    return text.startswith(PLAIN_HEADER.partition("\n")[0])
 
 
 def with_texts(texts: Mapping[str, str]) -> list[Symbol]:
@@ -255,12 +267,14 @@ def with_texts(texts: Mapping[str, str]) -> list[Symbol]:
     )
 
 
-def file_text(chosen: Sequence[Symbol]) -> str:
+def file_text(chosen: Sequence[Symbol], plain: bool = False) -> str:
     """The unformatted text of a file with these symbols and their imports."""
+    header = PLAIN_HEADER if plain else HEADER
+    if any(symbol.name in of_torchax() for symbol in chosen):
+        header = re.sub(r"\(Apache-2\.0\).*", f"(Apache-2.0). {OF_TORCHAX}", header)
     used = {name for symbol in chosen for name in symbol.needs}
     lines = [imports()[name] for name in sorted(used) if name in imports()]
     texts = list(dict.fromkeys(symbol.text.rstrip() for symbol in chosen))
-    header = TORCHAX_HEADER if any(symbol.name in of_torchax() for symbol in chosen) else HEADER
     return "\n".join([header, "from __future__ import annotations", "", *dict.fromkeys(lines)]) + "\n\n\n" + "\n\n\n".join(texts) + "\n"
 
 
