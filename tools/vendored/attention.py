@@ -33,7 +33,7 @@ def scaled_dot_product_attention(
 ) -> jax.Array:
     """softmax(query keyᵀ scale + mask) value: (…, L, E), (…, S, E), (…, S, V) → (…, L, V).
 
-    A boolean mask is True where attention is allowed; any other is added. `is_causal` masks from the upper left corner.
+    A boolean `attn_mask` is True where attention is allowed; any other is added. `is_causal` masks from the upper left corner.
     https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.scaled_dot_product_attention.html
     """
     if enable_gqa:

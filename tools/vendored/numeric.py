@@ -35,12 +35,13 @@ fan_in_kernel = nnx.initializers.variance_scaling(1 / 3, "fan_in", "uniform")
 """PyTorch's default initial values of a linear layer's kernel (in, out): U(-b, b) with b = 1/√in."""
 
 
-def fan_in_bias(fan_in: int) -> Callable[..., jax.Array]:
+def fan_in_bias(fan_in: int) -> nnx.Initializer:
     """PyTorch's default initial values of the bias of a layer with `fan_in` inputs: U(-b, b) with b = 1/√fan_in.
 
     https://docs.pytorch.org/docs/stable/generated/torch.nn.Linear.html
     """
-    return uniform_init(fan_in_bound(fan_in))
+    bound = float(fan_in) ** -0.5 if fan_in > 0 else 0.0  # a layer may be without inputs
+    return lambda key, shape, dtype=jnp.float32, **_: jax.random.uniform(key, shape, dtype, -bound, bound)
 
 
 def fan_in_bound(fan_in: int) -> float:

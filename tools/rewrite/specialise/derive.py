@@ -12,7 +12,7 @@ from functools import cache, lru_cache
 import libcst as cst
 
 from migrate_agent.tools.rewrite.specialise.fold import Plan, folded, gives_back, gives_literal, is_idle
-from migrate_agent.tools.rewrite.specialise.signatures import bases, constructor, definition, literal, provider, signature
+from migrate_agent.tools.rewrite.specialise.signatures import bases, constructor, definition, free_parameters, literal, provider, signature
 from migrate_agent.tools.rewrite.specialise.usage import READ, VARIES, Calls, Usage, calls_in, values_passed
 from migrate_agent.tools.rewrite.tables.helpers import symbols
 from migrate_agent.tools.rewrite.tables.symbols import global_names
@@ -73,7 +73,7 @@ class _Reduction:
             for parameter, value in values_passed(name, call, self.bound.get(name, ())).items():
                 passed.setdefault(name, {}).setdefault(parameter, set()).add(value)
         for name in sorted(texts.keys() - fixed):
-            if constants := self._constants(name, passed.get(name, {}), _names_read(texts[name])):
+            if constants := self._constants(name, passed.get(name, {}), texts[name]):
                 self.bound.setdefault(name, {}).update(constants)
         self._unread_properties(texts)
         self._constant_attributes(texts)
@@ -104,21 +104,21 @@ class _Reduction:
             self.unread.get(name, frozenset()),
         )
 
-    def _constants(self, name: str, passed: Mapping[str, set[str]], read: frozenset[str]) -> dict[str, str]:
-        """Parameter → text of the one literal that all calls pass; any literal where the parameter is not `read` any more."""
-        declared = signature(name)
-        if name in self.whole or symbols()[name].position[0] in _kernel_files():
+    def _constants(self, name: str, passed: Mapping[str, set[str]], text: str) -> dict[str, str]:
+        """Parameter → text of the one literal that all calls pass; any literal where the helper's `text` does not read it any more."""
+        declared, read = signature(name), _names_read(text)
+        if name in self.whole or symbols()[name].folder == KERNELS:
             return {}
         by_tree = self.usage.passed.get(name, set())
         constants = {}
-        for parameter in sorted(declared.free - by_tree - self.bound.get(name, {}).keys()):
+        for parameter in sorted((declared.free | _free(text)) & declared.names - by_tree - self.bound.get(name, {}).keys()):
             values = set(passed.get(parameter, ()))
             if name in self.usage.called or not values:
                 values.add(declared.defaults.get(parameter, VARIES))
             if parameter not in read and VARIES not in values - {declared.defaults.get(parameter, VARIES)}:
                 constants[parameter] = declared.defaults.get(parameter, "None")
-            elif len(values) == 1 and not values & {VARIES, READ} and declared.takes(parameter, text := values.pop()):
-                constants[parameter] = text
+            elif len(values) == 1 and not values & {VARIES, READ} and declared.takes(parameter, value := values.pop()):
+                constants[parameter] = value
         return constants
 
     def _unread_properties(self, texts: Mapping[str, str]) -> None:
@@ -179,14 +179,6 @@ def _needs(name: str, text: str) -> frozenset[str]:
     # What registers itself with a helper, such as its derivative, is named in no text of its.
     beside = symbol.needs - global_names(symbol.text)
     return frozenset((global_names(text) | beside) & symbols().keys())
-
-
-@cache
-def _kernel_files() -> frozenset[str]:
-    import importlib
-    import pkgutil
-
-    return frozenset(info.name for info in pkgutil.iter_modules(importlib.import_module(KERNELS).__path__))
 
 
 def properties_of(tree: ast.AST) -> frozenset[str]:
@@ -261,11 +253,22 @@ def _parts(text: str, of_others: bool) -> tuple[ast.AST, ...]:
     return tuple(node for node in nodes if not (own and isinstance(node, ast.Attribute) and ast.unparse(node.value) == "self"))
 
 
+def _function_of(text: str) -> ast.stmt | None:
+    """The function, or the constructor of the class."""
+    node = _tree(text).body[-1]
+    return constructor(node) if isinstance(node, ast.ClassDef) else node
+
+
+@lru_cache(maxsize=20_000)
+def _free(text: str) -> frozenset[str]:
+    function = _function_of(text)
+    return free_parameters(function) if isinstance(function, ast.FunctionDef) else frozenset()
+
+
 @lru_cache(maxsize=20_000)
 def _names_read(text: str) -> frozenset[str]:
     """The names that a function, or the constructor of a class, reads in its body."""
-    node = _tree(text).body[-1]
-    function = constructor(node) if isinstance(node, ast.ClassDef) else node
+    function = _function_of(text)
     body = function.body if isinstance(function, ast.FunctionDef) else []
     return frozenset(part.id for statement in body for part in ast.walk(statement) if isinstance(part, ast.Name))
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import libcst as cst
 
+from migrate_agent.tools.rewrite.specialise.bind import Bind
 from migrate_agent.tools.rewrite.tables.helpers import symbols
 
 PASSES = 8
@@ -43,7 +44,7 @@ def folded(name: str, plan: Plan) -> str:
         return text
     module = cst.parse_module(text)
     module = module.visit(_UnreadProperties(plan.unread)) if plan.unread else module
-    module = module.visit(_Bind(dict(plan.bound))) if plan.bound else module
+    module = module.visit(Bind(dict(plan.bound))) if plan.bound else module
     # Once: by position, a second pass would take other arguments.
     module = module.visit(_Drop(plan)) if plan.dropped else module
     for _ in range(PASSES):
@@ -64,59 +65,6 @@ def _value(node: cst.BaseExpression) -> tuple[Any] | None:
         except (ValueError, SyntaxError):
             return None
     return None
-
-
-class _Bind(cst.CSTTransformer):
-    """Takes parameters out of the function, or out of the constructor of the class, and puts their values in their places."""
-
-    def __init__(self, bound: Mapping[str, str]) -> None:
-        self.bound = bound
-        self.depth: list[str] = []
-
-    def visit_ClassDef(self, node: cst.ClassDef) -> None:
-        self.depth.append(node.name.value)
-
-    def leave_ClassDef(self, original_node: cst.ClassDef, updated_node: cst.ClassDef) -> cst.ClassDef:
-        self.depth.pop()
-        return updated_node
-
-    def visit_FunctionDef(self, node: cst.FunctionDef) -> None:
-        self.depth.append(node.name.value)
-
-    def leave_FunctionDef(self, original_node: cst.FunctionDef, updated_node: cst.FunctionDef) -> cst.FunctionDef:
-        self.depth.pop()
-        own = not self.depth or (len(self.depth) == 1 and original_node.name.value == "__init__")
-        if not own:
-            return updated_node
-        body = updated_node.body.visit(_Substitute(self.bound))
-        assert isinstance(body, cst.BaseSuite)
-        return updated_node.with_changes(params=self._without(updated_node.params), body=body)
-
-    def _without(self, params: cst.Parameters) -> cst.Parameters:
-        def without(listed: Sequence[cst.Param]) -> list[cst.Param]:
-            rest = [param for param in listed if param.name.value not in self.bound]
-            return [param.with_changes(comma=cst.MaybeSentinel.DEFAULT) for param in rest]
-
-        words = without(params.kwonly_params)
-        star: Any = params.star_arg
-        if not words and isinstance(star, cst.ParamStar):
-            star = cst.MaybeSentinel.DEFAULT
-        return params.with_changes(params=without(params.params), kwonly_params=words, star_arg=star)
-
-
-class _Substitute(cst.CSTTransformer):
-    def __init__(self, bound: Mapping[str, str]) -> None:
-        self.bound = bound
-
-    def leave_Name(self, original_node: cst.Name, updated_node: cst.Name) -> cst.BaseExpression:
-        text = self.bound.get(original_node.value)
-        return updated_node if text is None else cst.parse_expression(text)
-
-    def leave_Attribute(self, original_node: cst.Attribute, updated_node: cst.Attribute) -> cst.Attribute:
-        return updated_node.with_changes(attr=original_node.attr)
-
-    def leave_Arg(self, original_node: cst.Arg, updated_node: cst.Arg) -> cst.Arg:
-        return updated_node.with_changes(keyword=original_node.keyword)
 
 
 class _UnreadProperties(cst.CSTTransformer):

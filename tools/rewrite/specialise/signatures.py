@@ -9,13 +9,16 @@ from functools import cache
 
 from migrate_agent.tools.rewrite.tables.helpers import symbols
 
+LAZY = (ast.FunctionDef, ast.Lambda, ast.GeneratorExp)
+"""What reads names only when it runs."""
+
 
 @dataclass(frozen=True)
 class Signature:
     """The parameters of a function or constructor, `self` left out.
 
     `positional`: names in order. `defaults`: parameter → text of its default, where that is a literal. `free`: parameters that can be replaced by a
-    value, since nothing assigns them or binds their name again. `operands`: those that arithmetic is done with.
+    value, `free_parameters` of the whole text. `operands`: those that arithmetic is done with.
     """
 
     positional: tuple[str, ...]
@@ -26,7 +29,7 @@ class Signature:
 
     def takes(self, parameter: str, text: str) -> bool:
         """Whether a literal reads well in the place of a parameter: `x * 1.0 + 0` does not."""
-        return parameter in self.free and not (parameter in self.operands and text in ("0", "1", "0.0", "1.0"))
+        return not (parameter in self.operands and text in ("0", "1", "0.0", "1.0"))
 
 
 def literal(node: ast.AST | None) -> str | None:
@@ -85,7 +88,7 @@ def signature(name: str) -> Signature:
         tuple(positional),
         names,
         {key: text for key, text in defaults.items() if text is not None},
-        names - _bound(function),
+        free_parameters(function),
         _operands(function),
     )
 
@@ -95,8 +98,23 @@ def _operands(function: ast.FunctionDef) -> frozenset[str]:
     return frozenset(side.id for node in sums for side in (node.left, node.right) if isinstance(side, ast.Name))
 
 
-def _bound(function: ast.FunctionDef) -> set[str]:
-    """Names that the body of a function binds, itself or in a function inside it."""
-    inner = [node for statement in function.body for node in ast.walk(statement)]
-    stored = {node.id for node in inner if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)}
-    return stored | {node.arg for node in inner if isinstance(node, ast.arg)}
+def free_parameters(function: ast.FunctionDef) -> frozenset[str]:
+    """The parameters that can be replaced by a value: nothing binds their name again but assignments in the function's own block."""
+    names = {argument.arg for argument in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)}
+    bound: set[str] = set()
+    later: set[str] = set()
+    for statement in function.body:
+        inner = list(ast.walk(statement))
+        later |= {part.id for node in inner if isinstance(node, LAZY) for part in ast.walk(node) if isinstance(part, ast.Name)}
+        stored = [node.id for node in inner if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)]
+        bound |= {name for name in stored if name != assigned_name(statement) or name in later}
+        bound |= {node.arg for node in inner if isinstance(node, ast.arg)}
+    return frozenset(names - bound)
+
+
+def assigned_name(statement: ast.stmt) -> str:
+    """The name of `name = …`."""
+    match statement:
+        case ast.Assign(targets=[ast.Name(id=name)]):
+            return name
+    return ""

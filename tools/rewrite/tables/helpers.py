@@ -42,6 +42,8 @@ class Symbol:
     needs: frozenset[str]
     rngs: str
     """`required`, `optional` or "" (takes none)."""
+    folder: str
+    """The package of its file."""
     position: tuple[str, int]
 
 
@@ -56,10 +58,12 @@ CATALOGUE = ("catalogue", "SHAPES", "KERNEL")
 
 
 @cache
-def _files() -> tuple[tuple[str, str], ...]:
+def _files() -> tuple[tuple[str, str, str], ...]:
+    """(name, package, text) of each."""
     packages = [importlib.import_module(folder) for folder in FOLDERS]
-    files = sorted((info.name, package.__path__[0]) for package in packages for info in pkgutil.iter_modules(package.__path__))
-    return tuple((name, (Path(folder) / f"{name}.py").read_text()) for name, folder in files if name not in CATALOGUE)
+    files = [(info.name, package) for package in packages for info in pkgutil.iter_modules(package.__path__)]
+    chosen = sorted((one for one in files if one[0] not in CATALOGUE), key=lambda one: (one[0], one[1].__path__[0]))
+    return tuple((name, package.__name__, (Path(package.__path__[0]) / f"{name}.py").read_text()) for name, package in chosen)
 
 
 @cache
@@ -68,7 +72,7 @@ def imports() -> Mapping[str, str]:
     left out.
     """
     by_name: dict[str, str] = {}
-    for _, text in _files():
+    for _, _, text in _files():
         for statement in ast.parse(text).body:
             if isinstance(statement, ast.ImportFrom) and (
                 statement.module == "__future__" or (statement.module or "").startswith("migrate_agent")
@@ -89,7 +93,7 @@ def imports() -> Mapping[str, str]:
 def symbols() -> Mapping[str, Symbol]:
     """Every vendored symbol by name. Raises `ValueError` where two files define one name."""
     by_name: dict[str, Symbol] = {}
-    for file, text in _files():
+    for file, folder, text in _files():
         lines = text.splitlines(keepends=True)
         for statement in ast.parse(text).body:
             if isinstance(statement, (ast.Import, ast.ImportFrom)) or _is_docstring(statement):
@@ -102,7 +106,7 @@ def symbols() -> Mapping[str, Symbol]:
                     continue
                 if name in by_name:
                     raise ValueError(f"two vendored definitions of {name}: {by_name[name].position[0]}.py and {file}.py")
-                by_name[name] = Symbol(name, source, global_names(source), _rngs(statement), (file, statement.lineno))
+                by_name[name] = Symbol(name, source, global_names(source), _rngs(statement), folder, (file, statement.lineno))
             # A function with a custom derivative is incomplete without the rule that registers it.
             for registry in _registries(statement):
                 by_name[registry] = replace(by_name[registry], needs=by_name[registry].needs | {name})
@@ -121,9 +125,8 @@ def of_torchax() -> frozenset[str]:
     return _of_folder("migrate_agent.tools.torchax")
 
 
-def _of_folder(name: str) -> frozenset[str]:
-    files = {info.name for info in pkgutil.iter_modules(importlib.import_module(name).__path__)}
-    return frozenset(name for name, symbol in symbols().items() if symbol.position[0] in files)
+def _of_folder(folder: str) -> frozenset[str]:
+    return frozenset(name for name, symbol in symbols().items() if symbol.folder == folder)
 
 
 def _registries(statement: ast.stmt) -> list[str]:

@@ -44,6 +44,12 @@ TABLE = [
     ("cross_entropy(x, y)", "cross_entropy", ["nll_loss"], ["size_average", "legacy_reduction", "reduce:"]),
     ("cross_entropy(x, y, reduce=False)", "cross_entropy", ["reduce:", "legacy_reduction"], []),
     ("topk(x, 2)", "topk", ["jnp.argsort(a, d, descending=True)", "-1"], ["largest", "keepdim"]),
+    (
+        "scaled_dot_product_attention(q, k, v)",
+        "scaled_dot_product_attention",
+        ["scale = 1 / math"],
+        ["attn_mask", "gqa", "scale is None", "scale:"],
+    ),
     ("BatchNorm2d(4, rngs=rngs)", "BatchNorm2d", ["use_scale=True"], ["track_running_stats", "affine"]),
 ]
 """(What the tree says, helper, what its file then has, what it has not)."""
