@@ -23,12 +23,12 @@ def soft_rule(values, tangents):
 
 @jax.custom_jvp
 def straight(x, y):
-    return y
+    return x + (y - x)
 
 
 @straight.defjvp
 def straight_rule(values, tangents):
-    return values[1], tangents[0]
+    return straight(*values), tangents[0]
 
 
 class M(nnx.Module):

@@ -109,6 +109,11 @@ def strings(bound: inspect.BoundArguments) -> dict[str, str]:
     return {name: value for name, value in _named(bound) if type(value) is str and value}
 
 
+def ints(bound: inspect.BoundArguments) -> dict[str, int]:
+    """The ints among the arguments, by name."""
+    return {name: value for name, value in _named(bound) if type(value) is int}
+
+
 def lengths(value: Any) -> tuple[int, ...]:
     """Other lengths for a list or tuple of numbers, strings or arrays; () for any other value."""
     if type(value) not in (list, tuple) or not value or not all(isinstance(item, (str, *PLAIN)) or _is_array(item) for item in value):

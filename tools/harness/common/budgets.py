@@ -132,11 +132,11 @@ CONFIGURATION_OPERATORS: Final = 30_000
 """Units with at most so many elements in state and input are compared in other configurations too, each found in at most so many tries, and
 in so few that about so many operators run."""
 
-PART_MODES: Final = 2
+PART_MODES: Final = 3
 BESIDE: Final = 4
 ATTRIBUTES: Final = 8
 ATTRIBUTE_CALLS: Final = 3
-"""So many submodules are each set to the other mode alone, and with so many groups of others that a port may have one part for. So many attributes
+"""So many submodules, or all norms, are each set to the other mode alone, and with so many groups of others that a port may have one part for. So many attributes
 are looked at that may be set after construction, and so many calls show them, where one hides another."""
 
 QUIET: Final = 8
@@ -145,6 +145,11 @@ QUIET_TIMES: Final = (16.0, 1 / 16, 1000.0, 1 / 1000)
 
 APART: Final = 3
 """So many arguments with which other code runs are changed alone, at most."""
+SIZED: Final = 2
+SIZED_TRIES: Final = 6
+ZEROS: Final = 2
+ZERO_TRIES: Final = 12
+"""So many numbers that are sizes of the inputs are changed together with these, each in so many tries; so many ints are zero, of so many."""
 FAR: Final = 1000
 """An int of a function is also this, alone: so many steps a schedule has, where an example has a few."""
 FAR_OPERATORS: Final = 200

@@ -64,6 +64,9 @@ two, 12 lay beyond twice the largest change of the first 4, and none beyond 0.6 
 KINK_FACTOR: Final = 2.0
 """A native gradient, and a loss of a native training curve, may be off by twice that change: two programs may each cross a kink that the other does not."""
 
+PLAIN_BRANCH_FP32: Final = 1e-5
+"""Branches by platform without a kernel, beside each other in float32: what is not the same formula, such as gelu by tanh, is 5e-5 off and more."""
+
 TPU_BRANCH_FP32: Final = 1e-4
 """A kernel in float32 beside plain JAX in float32: both round, and sums run by blocks; right ones differ by 1e-7 … 1e-6."""
 

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from migrate_agent.tools.harness.common import host_random, methods, operator_kinds, reach, tolerances, trees
-from migrate_agent.tools.harness.common.argument_changes import CALL, Changes, bind, called, changed, proposals, strings
+from migrate_agent.tools.harness.common.argument_changes import CALL, Changes, bind, called, changed, ints, proposals, strings
 from migrate_agent.tools.harness.common.conditions import AS_MADE, Conditions
 from migrate_agent.tools.harness.common.example_text import (
     call_arguments,
@@ -215,6 +215,10 @@ class Original:
     def strings(self) -> dict[str, str]:
         """The strings among the arguments of the call and of the constructor, by name."""
         return self._by_name(strings, strings)
+
+    def ints(self) -> dict[str, int]:
+        """The ints among the arguments of the call and of the constructor, by name."""
+        return self._by_name(ints, ints)
 
     def _by_name(self, called: Callable[..., dict[str, Given]], constructed: Callable[..., dict[str, Given]]) -> dict[str, Given]:
         # What a constructor takes of a module, a function takes in its call.

@@ -21,13 +21,14 @@ def judge(results: Results) -> Verdict | None:
     arrays = results.of("native").arrays.get("kernels", {})
     plain = {key.removeprefix("plain/"): value for key, value in arrays.items() if key.startswith("plain/")}
     scale = tolerances.GLOBAL_SCALE_NATIVE * max((rms(value) for key, value in plain.items() if key.startswith("gradient")), default=0.0)
+    branch = tolerances.TPU_BRANCH_FP32 if facts["kernels"] else tolerances.PLAIN_BRANCH_FP32
     rows = []
     for key, expected in plain.items():
         actual = arrays[f"tpu/{key}"]
         problem = pattern_problem(expected, actual)
         size = max(rms(expected), scale if key.startswith("gradient") else 0.0) or 1.0
         # Gradients sum over the batch in blocks, which rounds more than a forward pass.
-        floor = tolerances.FLOOR_GRADIENT_FP32 if key.startswith("gradient") else tolerances.TPU_BRANCH_FP32
+        floor = tolerances.FLOOR_GRADIENT_FP32 if key.startswith("gradient") else branch
         rows.append(
             Difference(key, float("inf") if problem else rms(actual.astype("float64") - expected.astype("float64")) / size, floor, problem)
         )

@@ -20,6 +20,7 @@ from migrate_agent.tools.verify.original.scenarios import source_literals
 from migrate_agent.tools.verify.original.scenarios.long_inputs import decided
 from migrate_agent.tools.verify.original.scenarios.menu import describe, sample_initial_values
 from migrate_agent.tools.verify.original.scenarios.random import drawn_otherwise
+from migrate_agent.tools.verify.original.scenarios.special_sizes import with_inputs, with_zeros
 from migrate_agent.tools.verify.original.scenarios.strings import written
 from migrate_agent.tools.verify.original.scenarios.writer import ScenarioWriter
 
@@ -99,7 +100,8 @@ def others(plain: Original, make: Callable[[Changes], Original], lines: Lines) -
     """The unit in other configurations that it takes, on the example's inputs.
 
     As many numbers as possible are changed together, as many bools, and one string each. Changes that run
-    other code than the examples (`lines`) are made alone. Lists of the call are also empty. `make`
+    other code than the examples (`lines`) are made alone. Lists of the call are also empty, sizes that the inputs have change with
+    them, and ints are zero, each alone. `make`
     constructs the unit with the given changes. Raises `Undetermined` where the unit is too large.
     """
     values, words = plain.proposals(), written(plain.strings(), plain.native)
@@ -130,9 +132,12 @@ def others(plain: Original, make: Callable[[Changes], Original], lines: Lines) -
     lists = [{name: 0} for name in values if name.startswith(CALL) and name.endswith(f".{LENGTH}")][: budgets.EMPTIED]
     empty = [changes for changes in lists if trials.takes(changes)]
     far = list(islice(_far(numbers, trials), budgets.APART)) if plain.is_function else []
-    return [make(changes) for changes in (*together, *alone, *empty, *far)] + list(
-        islice(_with_strings(plain, words[:tries], trials), budgets.STRINGS)
-    )
+    return [
+        *(make(changes) for changes in (*together, *alone, *empty, *far)),
+        *islice(_with_strings(plain, words[:tries], trials), budgets.STRINGS),
+        *islice(with_inputs(plain, make, numbers, trials.usual), budgets.SIZED),
+        *islice(with_zeros(plain, make, numbers, trials.usual), budgets.ZEROS),
+    ]
 
 
 def _far(numbers: Mapping[str, tuple[Any, ...]], trials: Trials) -> Iterator[Changes]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -32,14 +33,14 @@ def add_modes(writer: ScenarioWriter) -> None:
     """Add calls with one submodule alone in the other mode: a norm that stands still while the rest trains, dropout that drops in evaluation."""
     if writer.texts.get("train") is False:
         return
-    for path, mode, gradient in list(_parts(writer.original.native))[: budgets.PART_MODES]:
-        label = f"part-modes-{path}-{'eval' if mode == 'train' else 'train'}"
-        conditions = Conditions(turned=(path,))
-        if not _matters(writer, mode, conditions) or not writer.attempt(
-            label, Role.PART_MODES, 0, writer.values(0), mode=mode, gradient=gradient, conditions=conditions, runs=1
-        ):
+    for paths, mode in list(_parts(writer.original.native))[: budgets.PART_MODES]:
+        label = f"part-modes-{paths[0]}{'-and-others' * (len(paths) > 1)}-{'eval' if mode == 'train' else 'train'}"
+        conditions = Conditions(turned=paths)
+        add = partial(writer.attempt, label, Role.PART_MODES, 0, writer.values(0), mode=mode, conditions=conditions, runs=1)
+        # With gradients where there are some: a port may stop them in this mode alone.
+        if not _matters(writer, mode, conditions) or not (add(gradient=True) or add()):
             continue
-        for number, beside in enumerate(_alike_parts(writer.original.native, path)):
+        for number, beside in enumerate(_alike_parts(writer.original.native, paths[0])):
             together = conditions._replace(beside=beside)
             writer.attempt(f"{label}-beside{number}", Role.PART_MODES, 0, writer.values(0), mode=mode, conditions=together, runs=1)
 
@@ -58,15 +59,17 @@ def _alike_parts(module: torch.nn.Module, path: str) -> list[tuple[str, ...]]:
     return [group for group in dict.fromkeys(groups) if group][: budgets.BESIDE]
 
 
-def _parts(module: torch.nn.Module) -> Iterator[tuple[str, Mode, bool]]:
-    """Path, mode of the rest, and whether gradients are asked for: of each kind of submodule with a mode the first; norms before dropout."""
+def _parts(module: torch.nn.Module) -> Iterator[tuple[tuple[str, ...], Mode]]:
+    """Paths, and the mode of the rest: of each kind of submodule with a mode the first, and all norms; norms before dropout."""
     named = [(path, part) for path, part in module.named_modules() if path]
     norms = [(path, part) for path, part in named if isinstance(part, NORMS) and part.track_running_stats]
     drops = [(path, part) for path, part in named if isinstance(part, DROPS) and 0 < part.p < 1]
     own = [(path, part) for path, part in named if _reads_mode(type(part))]
-    yield from ((path, "train", True) for path, _ in norms[:1])
-    yield from ((path, "train", True) for path, _ in own[:1])
-    yield from ((path, "eval", False) for path, _ in drops[:1])
+    yield from (((path,), "train") for path, _ in norms[:1])
+    yield from (((path,), "train") for path, _ in own[:1])
+    yield from (((path,), "eval") for path, _ in drops[:1])
+    if len(norms) > 1:
+        yield tuple(path for path, _ in norms), "train"
 
 
 def _reads_mode(cls: type) -> bool:
