@@ -14,7 +14,7 @@ from migrate_agent.tools.rewrite.analysis.randomness import Randomness
 from migrate_agent.tools.rewrite.analysis.repo import ClassModel, FileModel, FunctionNode, Repo
 from migrate_agent.tools.rewrite.analysis.self_references import SelfReferences, self_references
 from migrate_agent.tools.rewrite.analysis.taken_names import taken_names
-from migrate_agent.tools.rewrite.tables.registry import layers
+from migrate_agent.tools.rewrite.tables.registry import functional_layers, layers
 from migrate_agent.tools.scan.nodes import walk
 from migrate_agent.tools.types import Span
 
@@ -105,6 +105,25 @@ def walked_classes(repo: Repo, facts: Mapping[str, Facts]) -> Set[str]:
                 models = [model for model in classes if model is not None]
             walked |= {one.id: one for model in models for one in repo.ancestors(model)}
     return {key for key, one in walked.items() if repo.is_module_class(one) and not _derives_from_layer(repo, one)}
+
+
+def asks_layers_for_class(repo: Repo, facts: Mapping[str, Facts]) -> bool:
+    """Whether some code asks a layer that JAX has as a function for its class, as `copy = type(activation)()` does."""
+    return any(
+        any(kind.removeprefix("module:") in functional_layers() for kind in fact.kinds)
+        for file in repo.files.values()
+        for receiver in _asked_for_class(file)
+        if (fact := facts[file.file.path].observed.get(span_of(receiver, file.lines))) is not None
+    )
+
+
+def _asked_for_class(file: FileModel) -> Iterator[ast.expr]:
+    for node in walk(file.tree):
+        match node:
+            case ast.Attribute(value=receiver, attr="__class__", ctx=ast.Load()):
+                yield receiver
+            case ast.Call(func=ast.Name("type"), args=[receiver], keywords=[]):
+                yield receiver
 
 
 def _walked(file: FileModel) -> Iterator[ast.expr]:

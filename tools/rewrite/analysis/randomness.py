@@ -61,6 +61,8 @@ class Randomness:
     """See `initialising_lambdas`."""
     walked: Set[str] = frozenset()
     """See `walked_classes`."""
+    asked_for_class: bool = False
+    """See `asks_layers_for_class`."""
     intermediates: Mapping[str, Mapping[str, bool]] = field(default_factory=dict)
     """Class id → attribute that a call sets before anything reads it → whether it is an array."""
 

@@ -13,6 +13,7 @@ import libcst as cst
 from migrate_agent.tools.rewrite.analysis.inference import infer
 from migrate_agent.tools.rewrite.analysis.repo import FileModel
 from migrate_agent.tools.rewrite.assemble.workspace import Workspace, workspace
+from migrate_agent.tools.rewrite.rules.context import Host
 from migrate_agent.tools.rewrite.rules.engine import Rewritten, rewrite_file
 from migrate_agent.tools.rewrite.tables import helpers
 from migrate_agent.tools.rewrite.tables.canonical_names import CANONICAL
@@ -75,7 +76,9 @@ def translation(space: Workspace, example: Example) -> Translation:
     if space.repo.is_plain:  # arguments are made as a constructor makes its own layers
         randomness = dataclasses.replace(randomness, constructing=randomness.constructing | build_key)
     # No observations: those of the unit's file are keyed by its own lines.
-    result = rewrite_file(space.repo, model, infer(space.repo, model, {}), randomness)
+    # Modules that `setup` makes are given the original's weights, so that any generator will do; what else it draws would differ.
+    outside = Host({}, frozenset({"_build"}), draws=False)
+    result = rewrite_file(space.repo, model, infer(space.repo, model, {}), randomness, host=outside)
     texts = ["".join(result.header.code_for_node(node) for node in nodes) for nodes in result.body]
     build = result.body[-1][0]
     names: set[tuple[str, str]] = set()

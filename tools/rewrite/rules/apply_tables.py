@@ -296,9 +296,7 @@ def apply_layer(context: Context, layer: Layer, arguments: Sequence[cst.Arg], or
     """The NNX construction for a torch layer. Raises `Refuse`."""
     if (plain := _plain_construction(context, layer, arguments, originals)) is not None:
         return plain
-    # Code that goes through the children of this class would miss a function.
-    in_walked = context.cls is not None and context.cls.id in context.randomness.walked
-    if layer.to and not (in_walked and isinstance(layer.to, str) and "(" not in layer.to):
+    if layer.to and not (_stays_object(context) and isinstance(layer.to, str) and "(" not in layer.to):
         signature = parse_signature(layer.signature)
         try:
             bound = bind(signature, arguments, originals)
@@ -309,6 +307,12 @@ def apply_layer(context: Context, layer: Layer, arguments: Sequence[cst.Arg], or
         template = layer.to if isinstance(layer.to, str) else layer.to(call)
         return expand(context, template, bound, layer.name, signature.defaults)
     return _vendored_construction(context, layer, arguments, originals)
+
+
+def _stays_object(context: Context) -> bool:
+    """Whether a layer must be a module: code that goes through the children of this class would miss a function, and a function has another class."""
+    in_walked = context.cls is not None and context.cls.id in context.randomness.walked
+    return in_walked or context.randomness.asked_for_class
 
 
 def _plain_construction(
@@ -324,8 +328,7 @@ def _plain_construction(
     except BindError:
         return None
     template = layer.plain(SourceCall(context, signature, bound))
-    in_walked = context.cls is not None and context.cls.id in context.randomness.walked
-    if not template or (in_walked and not layer.plain_class):
+    if not template or (_stays_object(context) and not layer.plain_class):
         return None
     return _with_entries(expand(context, template, bound, layer.name, signature.defaults))
 

@@ -37,6 +37,8 @@ class Host:
     seeds: Mapping[str, str]
     traced: frozenset[str]
     streams: bool = False
+    draws: bool = True
+    """Whether values may be drawn outside of modules; not where they are to be the other side's."""
 
 
 @dataclass
@@ -306,7 +308,7 @@ class Context:
         if any(isinstance(node, cst.Lambda) and self.initialises(node) for node in self.stack):
             return cst.Name("key")
         rngs = self.rngs()
-        if rngs is None:
+        if rngs is None or (self.at_host and self.host is not None and not self.host.draws):
             return None
         constructing = (self.file.file.path, ".".join(self.path[: self._depth()])) in self.randomness.constructing
         return cst.Call(cst.Attribute(rngs, cst.Name("params"))) if constructing else cst.Call(rngs)

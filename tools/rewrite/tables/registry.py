@@ -243,6 +243,12 @@ FUSED_PACKAGES = frozenset({"flash_attn", "xformers", "apex", "liger_kernel", "m
 
 
 @cache
+def functional_layers() -> Mapping[str, str]:
+    """Layer → the function that stands for its instances."""
+    return {name: layer.to for name, layer in layers().items() if isinstance(layer.to, str) and layer.to.startswith(("jax.", "jnp."))}
+
+
+@cache
 def of_fused_package(dotted: str) -> bool:
     """Whether this is a kernel of such a package that the tables have, or a module or class that
     holds one.

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from migrate_agent.tools.rewrite import compose, translate
+from migrate_agent.tools.rewrite.assemble.translate import Untranslatable
 from migrate_agent.tools.scan import scan
 from migrate_agent.tools.types import Example, Inventory, SourceFile, Unit
 
@@ -29,6 +30,17 @@ def test_imports_of_helpers(tmp_path: Path, path: str, more: str, init: str, lin
     file = SourceFile(path, path[:-3].replace("/", "."), target, target[:-3].replace("/", "."), True)
     inventory = Inventory(tmp_path, (file,), (Unit(path, "Net", target, "rewrite"),))
     assert line in translate(inventory, {}, Example(f"{path}:Net", init, "")).setup
+
+
+def test_modules_of_setup_have_a_generator(tmp_path: Path) -> None:
+    (tmp_path / "model.py").write_text(SOURCE.format(more=""))
+    inventory = scan(tmp_path)
+    setup = "act = nn.Linear(2, 2)\nmask = torch.ones(2)"
+    assert translate(inventory, {}, Example("model.py:Net", "act", "", setup)).setup.endswith(
+        "act = Linear(2, 2, rngs=nnx.Rngs(0))\nmask = jnp.ones(2)"
+    )
+    with pytest.raises(Untranslatable, match="is at hand"):
+        translate(inventory, {}, Example("model.py:Net", "act", "", "act = torch.randn(2)"))
 
 
 def test_packages_are_followed_to_what_is_read_from_them(tmp_path: Path) -> None:

@@ -2,19 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import cache
-
 import libcst as cst
 
 from migrate_agent.tools.rewrite.rules.rule import Rule
-from migrate_agent.tools.rewrite.tables.registry import layers
-
-
-@cache
-def functional() -> Mapping[str, str]:
-    """Layer → the function that stands for its instances."""
-    return {name: layer.to for name, layer in layers().items() if isinstance(layer.to, str) and layer.to.startswith(("jax.", "jnp."))}
+from migrate_agent.tools.rewrite.tables.registry import functional_layers
 
 
 class ExtendIsinstanceTests(Rule):
@@ -47,7 +38,7 @@ class ExtendIsinstanceTests(Rule):
             classes = [kind.removeprefix("module:") for kind in (fact.kinds if fact else ()) if kind.startswith("module:")]
         else:
             classes = [tested_class]
-        functions = sorted({functional()[name] for name in classes if name in functional()})
+        functions = sorted({functional_layers()[name] for name in classes if name in functional_layers()})
         if not functions:
             return None
         test: cst.BaseExpression = updated
