@@ -227,7 +227,8 @@ class Candidate:
         missing = [path for path in conditions.turned if path not in modules]
         for path, old, _ in conditions.attributes:
             owner, _, name = path.rpartition(".")
-            value = vars(modules[owner]).get(name, Absent) if owner in modules else Absent
+            # An attribute of the class is one of the module, too.
+            value = vars(modules[owner]).get(name, getattr(type(modules[owner]), name, Absent)) if owner in modules else Absent
             missing += [path] if type(value) is not type(old) or value != old else []
         return missing[0] if missing else ""
 
@@ -265,6 +266,7 @@ class Candidate:
         modules = self._by_path if conditions != AS_MADE else {}
         for path in conditions.turned:
             modules[path].eval() if trains else modules[path].train()
+        of_class = {path for path, _, _ in conditions.attributes if path.rpartition(".")[2] not in vars(modules[path.rpartition(".")[0]])}
         for path, _, new in conditions.attributes:
             setattr(modules[path.rpartition(".")[0]], path.rpartition(".")[2], new)
         try:
@@ -273,7 +275,8 @@ class Candidate:
             for path in conditions.turned:
                 modules[path].train() if trains else modules[path].eval()
             for path, old, _ in conditions.attributes:
-                setattr(modules[path.rpartition(".")[0]], path.rpartition(".")[2], old)
+                owner, _, name = path.rpartition(".")
+                delattr(modules[owner], name) if path in of_class else setattr(modules[owner], name, old)
 
     @cached_property
     def _sets_modes_alone(self) -> bool:

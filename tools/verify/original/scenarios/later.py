@@ -138,19 +138,23 @@ def _moved(writer: ScenarioWriter, usual: Mapping[Mode, Result], attributes: Seq
 
 
 def _attributes(module: torch.nn.Module) -> Iterator[Attribute]:
-    """Plain attributes of the user's own classes that some method of theirs but the constructor names, with another value; of equal modules those
-    of the first."""
+    """Plain attributes of the user's own classes and their modules that some method of theirs but the constructor names, with another value; of
+    equal modules those of the first."""
     seen = set[tuple[type, str]]()
     for path, part in module.named_modules():
         if type(part).__module__.startswith("torch."):
             continue
         names = _names(type(part))
-        for name, value in vars(part).items():
+        for name, value in {**_class_attributes(type(part)), **vars(part)}.items():
             if (type(part), name) in seen or name not in names or name == "training" or name.startswith("_"):
                 continue
             if (new := _other(value)) is not None:
                 seen.add((type(part), name))
                 yield Attribute(f"{path}.{name}" if path else name, value, new)
+
+
+def _class_attributes(cls: type) -> dict[str, Any]:
+    return {name: value for base in reversed(_own(cls)) for name, value in vars(base).items()}
 
 
 def _other(value: Any) -> Any:
@@ -163,7 +167,10 @@ def _other(value: Any) -> Any:
 
 def _names(cls: type) -> frozenset[str]:
     """Names in the methods of a class and of the user's own classes that it derives from, but in constructors."""
-    own = (base for base in cls.__mro__ if not base.__module__.startswith(("torch.", "builtins")))
-    methods = (value for base in own for name, value in vars(base).items() if name != "__init__")
+    methods = (value for base in _own(cls) for name, value in vars(base).items() if name != "__init__")
     codes = (code for method in methods if (code := getattr(getattr(method, "fget", method), "__code__", None)))
     return frozenset(name for code in codes for name in code.co_names)
+
+
+def _own(cls: type) -> list[type]:
+    return [base for base in cls.__mro__ if not base.__module__.startswith(("torch.", "builtins"))]
