@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import libcst as cst
 
 from migrate_agent.tools.rewrite.analysis.facts import PLAIN_METHODS, is_tensor, tensor_only
 from migrate_agent.tools.rewrite.analysis.randomness import class_parameter, constructs_module, inherited, observed_functions, overrides
 from migrate_agent.tools.rewrite.analysis.repo import MODULE_BASES
 from migrate_agent.tools.rewrite.rules.apply_tables import apply_layer, apply_op, bare, changes_dtype, stays_narrow, with_rngs
+from migrate_agent.tools.rewrite.rules.calls.host_draws import is_traced
 from migrate_agent.tools.rewrite.rules.calls.torch_references import VERSION
 from migrate_agent.tools.rewrite.rules.environment.gradient_contexts import AUTOCAST, DROPPED, NO_GRADIENT
 from migrate_agent.tools.rewrite.rules.rule import Rule
@@ -105,7 +108,21 @@ class ReplaceTorchCalls(Rule):
             if stays_narrow(self.context, getattr(original, side), getattr(original, other)):
                 parts = {"x": bare(getattr(updated, side)), "y": bare(getattr(updated, other))}
                 return updated.with_changes(**{side: self.context.build("{x}.astype({y}.dtype)", **parts)})
+            number = self._numpy_number(getattr(original, side))
+            if number and is_tensor(self.context.observed(getattr(original, other))):
+                return updated.with_changes(**{side: self.context.build(f"{number}({{x}})", x=bare(getattr(updated, side)))})
         return None
+
+    def leave_AugAssign(self, original: cst.AugAssign, updated: cst.AugAssign) -> cst.AugAssign | None:
+        """`x /= np.sqrt(2)`."""
+        number = self._numpy_number(original.value) if is_tensor(self.context.observed(original.target)) else ""
+        return updated.with_changes(value=self.context.build(f"{number}({{x}})", x=bare(updated.value))) if number else None
+
+    def _numpy_number(self, node: cst.BaseExpression) -> str:
+        """`float` or `int` for a number of NumPy, which torch takes for Python's; JAX gives it a dtype of its own, which may widen the result."""
+        fact = self.context.observed(node)
+        kinds = {re.sub(r"\d+$", "", kind) for kind in fact.kinds} if fact and not is_traced(self.context, node) else set()
+        return {"object:numpy.float": "float", "object:numpy.int": "int"}.get(kinds.pop(), "") if len(kinds) == 1 else ""
 
     def _is_integral(self, node: cst.BaseExpression, tensor: bool = False) -> bool:
         """Whether it was seen to be a tensor of integers, or (not with `tensor`) is an integer."""
