@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from migrate_agent.sandbox.base import Sandbox
+from migrate_agent.tools.programs.problem import problem
 from migrate_agent.tools.programs.program import Program
 from migrate_agent.tools.programs.rewrite.configured import Construction
 from migrate_agent.tools.programs.rewrite.method_optimizers import RecordedOptimizer
@@ -43,7 +44,7 @@ def observe(program: Program, inventory: Inventory, sandbox: Sandbox, folder: Pa
     arguments = {**plan(inventory), "command": list(program.command), "steps": program.steps, "max_bytes": MAX_BYTES}
     run = sandbox.run(Job("original", "migrate_agent.tools.programs.observe:observe_program", inventory.root, arguments, {}, limits))
     if run.status != "ok":
-        raise ObservationError(f"{program.source} does not run: {run.error or run.status}")
+        raise ObservationError(f"{program.source} does not run: {problem(run)}")
     try:
         rows = json.loads((run.output / OPTIMIZERS).read_text())
         optimizers = tuple(RecordedOptimizer(tuple(map(frozenset, row["groups"])), row["axes"]) for row in rows)

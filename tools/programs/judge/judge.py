@@ -19,6 +19,7 @@ from migrate_agent.tools.programs.judge.compare import EXACT, NATIVE_CHECKS, Pai
 from migrate_agent.tools.programs.judge.contract import TENSORS, TRACE
 from migrate_agent.tools.programs.judge.running import WORK
 from migrate_agent.tools.programs.judge.variants import PLAIN, Further, Variant, VariantSearch
+from migrate_agent.tools.programs.problem import problem
 from migrate_agent.tools.programs.program import Program
 from migrate_agent.tools.types import Evidence, Job, Limits, Run, Verdict
 
@@ -151,7 +152,7 @@ class Judge:
         name = f"original-{'exact' if exact else 'native'}{'-moved' if perturb else ''}"
         run = self.sandbox.run(Job("original", ORIGINAL, self._stage(root, name, variant), arguments, {}, self.limits))
         if run.status != "ok":
-            raise ProgramFailedError(f"{self.program.source} does not run: {_problem(run)}")
+            raise ProgramFailedError(f"{self.program.source} does not run: {problem(run)}")
         return self._kept(run, name + variant.folder)
 
     def _candidate(self, root: Path, target: str, of: Ran, variant: Variant = PLAIN, exact: bool = True) -> tuple[Ran | None, str]:
@@ -176,7 +177,7 @@ class Judge:
         limits = replace(self.limits, seconds=self.limits.seconds + 60)
         run = self.sandbox.run(Job("candidate", CANDIDATE, self._stage(root, name, variant), arguments, {"start": path}, limits))
         if run.status != "ok":
-            return None, _problem(run)
+            return None, problem(run)
         return self._kept(run, name + variant.folder), ""
 
     def _stage(self, root: Path, name: str, variant: Variant) -> Path:
@@ -233,12 +234,6 @@ def _restored(after: Ran, plain: Ran) -> list[int]:
         return all(name in plain.tensors and (after.tensors[name] == plain.tensors[name]).all() for name in names)
 
     return sorted(number for number in numbers if not same(number))
-
-
-def _problem(run: Run) -> str:
-    return run.error or {"timeout": "it takes longer than the limit", "memory": "it needs more memory than the limit"}.get(
-        run.status, run.status
-    )
 
 
 def _save(tensors: Mapping[str, Any], path: Path) -> None:

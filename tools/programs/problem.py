@@ -1,0 +1,24 @@
+"""Why a run of a program did not end well, in one line that names the program's own files."""
+
+from __future__ import annotations
+
+import re
+
+from migrate_agent.tools.programs.judge.running import WORK
+from migrate_agent.tools.types import Run
+
+PLACE = re.compile(r" \((/[^()]*):(\d+)\)$")
+MISSING = "FileNotFoundError"
+
+
+def problem(run: Run) -> str:
+    """The error of a run, where it was raised if that is in the repository, and what to do about a file that is not there."""
+    limits = {"timeout": "takes longer", "memory": "needs more memory", "disk": "writes more"}
+    text = f"it {limits[run.status]} than [limits] allows" if run.status in limits else run.error or run.status
+    place = PLACE.search(text)
+    if place is not None:
+        _, inside, file = place.group(1).rpartition(f"/{WORK}/")
+        text = text[: place.start()] + (f" ({file}:{place.group(2)})" if inside else "")
+    if text.startswith(MISSING):
+        text += ": name what git does not track in [[program]] reads"
+    return text
