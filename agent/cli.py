@@ -239,6 +239,9 @@ def curves(
     ] = None,
     repo: Repo = Path(),
     against: Annotated[str, typer.Option(metavar="PATH", help="The rewrite.", show_default="the mirror file")] = "",
+    logs: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Write both losses here, as logs for `compare`.", file_okay=False)
+    ] = None,
     sandbox: Sandbox = None,
     debug: Debug = False,
 ) -> None:
@@ -247,7 +250,7 @@ def curves(
 
     progress, services = _tools()
     raise typer.Exit(
-        train_both(repo, _relative(program, repo), against, options or [], sandbox.value if sandbox else "", services, progress)
+        train_both(repo, _relative(program, repo), against, options or [], logs, sandbox.value if sandbox else "", services, progress)
     )
 
 

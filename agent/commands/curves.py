@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import posixpath
 import tempfile
 from collections.abc import Sequence
@@ -12,6 +13,7 @@ from pathlib import Path
 from migrate_agent.agent.commands.verify_program import working_copies
 from migrate_agent.agent.config.config import load_config
 from migrate_agent.agent.config.errors import UsageError
+from migrate_agent.agent.config.json_files import write_text
 from migrate_agent.agent.loop.programs import configured_programs
 from migrate_agent.agent.loop.services import Services
 from migrate_agent.agent.repository.git import open_repository
@@ -21,8 +23,17 @@ from migrate_agent.tools.programs.judge.curves import CurveError, Sides, run_bot
 from migrate_agent.tools.programs.program import Program
 
 
-def curves(root: Path, source: str, against: str, options: Sequence[str], sandbox_kind: str, services: Services, progress: Progress) -> int:
-    """Print the curves; gives 0 where both print the same lines, else 1. Raises `UsageError` where one does not run."""
+def curves(
+    root: Path,
+    source: str,
+    against: str,
+    options: Sequence[str],
+    logs: Path | None,
+    sandbox_kind: str,
+    services: Services,
+    progress: Progress,
+) -> int:
+    """Print the curves, and write them to `logs`; gives 0 where both print the same lines, else 1. Raises `UsageError` where one does not run."""
     repository = open_repository(root)
     config = load_config(repository.root)
     known = configured_programs(config, repository.root)
@@ -53,6 +64,9 @@ def curves(root: Path, source: str, against: str, options: Sequence[str], sandbo
             )
         except CurveError as error:
             raise UsageError(str(error)) from None
+    for side, losses in sides.losses.items() if logs else ():
+        rows = (json.dumps({"step": step, "loss": loss}) for step, loss in enumerate(losses))
+        write_text(Path(logs or "", f"{side}.jsonl"), "".join(f"{row}\n" for row in rows))
     return _tell(sides, source, target)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from pathlib import Path
 
@@ -47,9 +48,28 @@ def test_limits_come_from_the_configuration_and_options(tmp_path: Path) -> None:
     assert guarded(["compare", *runs, "--repo", str(tmp_path), "--at", "5,x"]) == 2
 
 
-@pytest.mark.parametrize("text", ["", "no json\n", '{"step": 1}\n'])
-def test_a_bad_log_is_one_line(text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "b.jsonl").write_text(text)
-    assert guarded(["compare", log(tmp_path, "a.jsonl"), str(tmp_path / "b.jsonl"), "--repo", str(tmp_path)]) == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith(f"migrate-agent: cannot say: {tmp_path}/b.jsonl")
+FALLING = [4 / (1 + step) for step in range(20)]
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "status", "words"),
+    [
+        ({"loss": FALLING}, "", 2, "b.jsonl"),
+        ({"loss": FALLING}, "no json\n", 2, "b.jsonl"),
+        ({"loss": FALLING}, '{"step": 1}\n', 2, "b.jsonl"),
+        ({"loss": FALLING}, {"accuracy": FALLING}, 2, "the logs share no metric"),
+        ({"loss": FALLING}, {"loss": [math.nan] * 20}, 1, "loss of B is not finite from step 0 on"),
+        ({"loss": [math.nan] * 20}, {"loss": FALLING}, 2, "loss of A is not finite from step 0 on"),
+        ({"loss": FALLING}, {"loss": FALLING[:3]}, 2, "too few points"),
+    ],
+)
+def test_what_cannot_be_compared_is_one_line(
+    a: dict[str, list[float]], b: dict[str, list[float]] | str, status: int, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, side in (("a", a), ("b", b)):
+        rows = side if isinstance(side, str) else [{"step": step, key: row[step]} for key, row in side.items() for step in range(len(row))]
+        (tmp_path / f"{name}.jsonl").write_text(rows if isinstance(rows, str) else "".join(f"{json.dumps(row)}\n" for row in rows))
+    assert guarded(["compare", str(tmp_path / "a.jsonl"), str(tmp_path / "b.jsonl"), "--repo", str(tmp_path)]) == status
+    captured = capsys.readouterr()
+    line = (captured.err or captured.out).splitlines()[-1]
+    assert ("roll back: " if status == 1 else "cannot say: ") in line and words in line

@@ -22,10 +22,12 @@ def test_both_sides_print_the_same_from_the_same_weights(tmp_path: Path, capfd: 
     for arguments in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "x"]):
         git(root, "-c", "user.name=t", "-c", "user.email=t@example.invalid", *arguments)
     capfd.readouterr()
-    assert guarded(["curves", "train.py", "--repo", str(root), "--sandbox", "process"]) == 0
+    assert guarded(["curves", "train.py", "--repo", str(root), "--sandbox", "process", "--logs", str(tmp_path / "logs")]) == 0
     out = capfd.readouterr().out
     assert out.splitlines()[0].split() == ["step", "torch", "jax", "difference"]
     assert "train.py printed the same 3 lines" in out
+    logs = [str(tmp_path / "logs" / f"{side}.jsonl") for side in ("torch", "jax")]
+    assert guarded(["compare", *logs, "--repo", str(root), "--points", "1"]) == 0
     text = (root / "train_jax.py").read_text()
     (root / "train_jax.py").write_text(text.replace("optax.adam(1e-2", "optax.adam(1e-1"))
     assert guarded(["curves", "train.py", "--repo", str(root), "--sandbox", "process"]) == 1
