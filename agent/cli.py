@@ -18,7 +18,7 @@ import typer
 from migrate_agent.agent.commands.assess import assess
 from migrate_agent.agent.commands.compare import compare
 from migrate_agent.agent.commands.manifest import manifest
-from migrate_agent.agent.commands.options import Debug, Repo, Sandbox, SandboxKind
+from migrate_agent.agent.commands.options import Cluster, Debug, Repo, Sandbox, SandboxKind
 from migrate_agent.agent.commands.options import relative as _relative
 from migrate_agent.agent.commands.options import tools as _tools
 from migrate_agent.agent.commands.ports import check, weights
@@ -108,6 +108,7 @@ def run(
     jobs: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="Verify N units at the same time.", show_default="from migrate.toml, else 1")
     ] = None,
+    cluster: Cluster = "",
     model: Annotated[
         str,
         typer.Option(
@@ -152,6 +153,7 @@ def run(
         branch=branch,
         report=report,
         jobs=jobs or 0,
+        cluster=cluster,
         model=model,
         base_url=base_url,
         replay=replay,

@@ -13,6 +13,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "forges": ("github", "gitlab"),
     "model": ("openai", "tenacity"),
     "torchax": ("torchax",),
+    "ray": ("ray",),
     "tpu": ("libtpu",),
     # `opentelemetry` itself is a namespace that other packages bring, too
     "trace": ("opentelemetry.sdk.trace", "opentelemetry.exporter.otlp.proto.http"),

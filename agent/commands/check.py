@@ -6,11 +6,13 @@ import re
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
-from contextlib import closing
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
 
+from migrate_agent.agent.cluster.workers import LocalWorkers, Workers
 from migrate_agent.agent.commands.check_report import document, show
 from migrate_agent.agent.commands.check_result import Checked
 from migrate_agent.agent.config.config import Config, ExampleTable, load_config
@@ -18,7 +20,7 @@ from migrate_agent.agent.config.errors import UsageError
 from migrate_agent.agent.config.json_files import write, write_text
 from migrate_agent.agent.loop.dependencies import why
 from migrate_agent.agent.loop.examples import Exercise, is_reached
-from migrate_agent.agent.loop.judging import lay_out
+from migrate_agent.agent.loop.judging import Bench, Verification, cluster_of, lay_out
 from migrate_agent.agent.loop.services import Services
 from migrate_agent.agent.loop.torchax import side_of
 from migrate_agent.agent.loop.verified_units import (
@@ -52,6 +54,7 @@ class CheckOptions:
     update: bool = False
     report: Path | None = None
     sandbox: str = ""
+    cluster: str = ""
 
 
 def check(root: Path, options: CheckOptions, services: Services, progress: Progress) -> int:
@@ -70,7 +73,7 @@ def check(root: Path, options: CheckOptions, services: Services, progress: Progr
         ]
     elif changed:
         again = _Again(services, config, present, verified, progress)
-        verified_again = {row.then.id: row for row in again.verify(changed, home_of(repository.common), options.sandbox)}
+        verified_again = {row.then.id: row for row in again.verify(changed, home_of(repository.common), options)}
         rows = [verified_again.get(row.then.id, row) for row in rows]
     if options.update:
         _update(repository.root, present, rows)
@@ -133,24 +136,36 @@ class _Again:
     verified: Sequence[Verified]
     progress: Progress
 
-    def verify(self, rows: Sequence[Checked], home: Path, sandbox: str) -> list[Checked]:
+    def verify(self, rows: Sequence[Checked], home: Path, options: CheckOptions) -> list[Checked]:
         """The rows with evidence, or with the reason why there is none."""
         units = [self.present.inventory.unit(row.then.id) for row in rows]
         config = self.config.model_copy(update={"example": self._examples(units)})
-        opened = closing(self.services.open_sandbox(sandbox or config.run.sandbox, config.run.device))
-        with tempfile.TemporaryDirectory(prefix="migrate-agent-") as scratch, opened as box, self.progress.live():
+        kind, device = options.sandbox or config.run.sandbox, config.run.device
+        cluster = cluster_of(options.cluster, self.services, kind, device)
+        with (
+            tempfile.TemporaryDirectory(prefix="migrate-agent-") as scratch,
+            closing(cluster) if cluster else nullcontext(),
+            closing(self.services.open_sandbox(kind, device)) as box,
+            self.progress.live(),
+        ):
             exercise = Exercise(self.services, config, self.present.inventory, box, Path(scratch))
             self.progress.stage("", "running the original on its examples")
             recording = exercise.run_given(stored_recording(home, self.present.inventory.root)[0])
             files = self.present.candidate()
-            return [self._one(exercise, recording, unit, row, files, home) for unit, row in zip(units, rows, strict=True)]
+            tasks = [self._prepare(exercise, recording, unit, row, files) for unit, row in zip(units, rows, strict=True)]
+            workers = cluster or LocalWorkers(Bench(self.services, box))
+            with ThreadPoolExecutor(workers.capacity) as pool:
+                return list(pool.map(lambda row, task: self._judge(workers, row, task, home), rows, tasks))
 
     def _examples(self, units: Sequence[Unit]) -> tuple[ExampleTable, ...]:
         """The configuration's examples that exercise these units: no other code is run."""
         exercising = {example for unit in units for example in self.present.exercising(unit)[1]}
         return tuple(table for table in self.config.example if table.example() in exercising)
 
-    def _one(self, exercise: Exercise, recording: Recording, unit: Unit, row: Checked, files: Mapping[str, str], home: Path) -> Checked:
+    def _prepare(
+        self, exercise: Exercise, recording: Recording, unit: Unit, row: Checked, files: Mapping[str, str]
+    ) -> Verification | Checked:
+        """The unit's verification, or its row with the reason why there is none."""
         if not is_reached(recording, unit.id):
             recording = exercise.add_guess(unit, recording)
         recording = exercise.add_further([unit], recording)
@@ -161,15 +176,18 @@ class _Again:
             translated = [self.services.translate(exercise.inventory, recording.observations, example) for example in examples]
         except Untranslatable as error:
             return Checked(row.then, row.changes, reason=f"its example has no equivalent in the port's names: {error}", notes=row.notes)
-        folder = home / "verify" / re.sub(r"[^A-Za-z0-9.]+", "-", unit.id)
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
         candidate = lay_out(exercise.folder / "candidate", files)
         side_of(unit, exercise.inventory, candidate)  # raises where torchax is needed and does not work
-        root, inventory, box = exercise.inventory.root, exercise.inventory, exercise.sandbox
-        inputs = (unit, examples, translated, root, candidate, inventory, box, folder, self.config)
         reached = reached_where_verified(self.present, self.verified, unit)
-        evidence = self.services.verify(*inputs, lambda text: self.progress.stage(unit.id, f"verifying: {text}"), False, reached)
+        root, inventory = exercise.inventory.root, exercise.inventory
+        return Verification(unit, files, examples, translated, root, inventory, self.config, stubs=False, reached_before=reached)
+
+    def _judge(self, workers: Workers, row: Checked, task: Verification | Checked, home: Path) -> Checked:
+        if isinstance(task, Checked):
+            return task
+        folder = home / "verify" / re.sub(r"[^A-Za-z0-9.]+", "-", task.name)
+        shutil.rmtree(folder, ignore_errors=True)
+        evidence = workers.call(task, folder, lambda text: self.progress.stage(task.name, f"verifying: {text}"))
         return Checked(row.then, row.changes, evidence, "" if evidence.status == "verified" else why(evidence), row.notes)
 
 

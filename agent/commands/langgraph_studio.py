@@ -11,10 +11,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from migrate_agent.agent.cluster.workers import LocalWorkers
 from migrate_agent.agent.config.config import load_config
 from migrate_agent.agent.config.json_files import read, write
 from migrate_agent.agent.loop.context import Context
 from migrate_agent.agent.loop.graph import Graph, build
+from migrate_agent.agent.loop.judging import Bench
 from migrate_agent.agent.loop.run import Options, connected, keep_config, settings_of
 from migrate_agent.agent.loop.services import Services
 from migrate_agent.agent.loop.speculation import Speculation
@@ -81,4 +83,5 @@ def opened(path: Path, thread: str, services: Services, progress: Progress, chec
             write(folder / "settings.json", settings)
     sandbox = OpenedWhenUsed(services, settings.sandbox, settings.device)
     model = connected(settings, config, folder, services, progress) if thread != PREVIEW else None
-    return build(Context(services, settings, folder, repository, config, sandbox, progress, Speculation(), model), checkpointer)
+    workers = LocalWorkers(Bench(services, sandbox))
+    return build(Context(services, settings, folder, repository, config, sandbox, progress, Speculation(), workers, model), checkpointer)

@@ -30,6 +30,12 @@ Sandbox = Annotated[
 ]
 
 
+Cluster = Annotated[
+    str,
+    typer.Option("--cluster", metavar="auto|ADDRESS", help="Work on this Ray cluster. auto is the one that this machine belongs to."),
+]
+
+
 def tools() -> tuple[Progress, Services]:
     """Progress on stderr, and the real services; imported now, so that `--help` is quick."""
     from migrate_agent.agent.loop.wiring import services

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from migrate_agent.agent.commands.options import Debug, Repo, Sandbox, relative, tools
+from migrate_agent.agent.commands.options import Cluster, Debug, Repo, Sandbox, relative, tools
 from migrate_agent.agent.config.errors import UsageError
 
 
@@ -28,6 +28,7 @@ def check(
     update: Annotated[bool, typer.Option("--update", help="Record under .migrate what was verified again and matches.")] = False,
     report: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the result here as JSON.", dir_okay=False)] = None,
     sandbox: Sandbox = None,
+    cluster: Cluster = "",
     debug: Debug = False,
 ) -> None:
     """Verify again each port that changed, or whose original changed, since it was verified. No code runs where nothing changed."""
@@ -35,7 +36,7 @@ def check(
     from migrate_agent.agent.commands.check import check as compare
 
     modules = tuple(relative(text, repo) for text in module or ())
-    options = CheckOptions(modules, everything, listing, versions, update, report, sandbox.value if sandbox else "")
+    options = CheckOptions(modules, everything, listing, versions, update, report, sandbox.value if sandbox else "", cluster)
     progress, services = tools()
     raise typer.Exit(compare(repo, options, services, progress))
 

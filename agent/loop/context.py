@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Protocol
 
+from migrate_agent.agent.cluster.workers import Workers
 from migrate_agent.agent.config.config import Config
 from migrate_agent.agent.config.json_files import read
 from migrate_agent.agent.loop.services import Services
@@ -59,6 +60,7 @@ class Context:
     sandbox: Sandbox
     progress: Progress
     verifier: DraftVerifier
+    workers: Workers
     model: Model | None = None
     debug: bool = False
     _settled: dict[int, SettledUnit] = field(default_factory=dict)

@@ -14,11 +14,13 @@ from typing import Any, Literal, NamedTuple, cast
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.types import Command
 
+from migrate_agent.agent.cluster.workers import LocalWorkers
 from migrate_agent.agent.config.config import CONFIG_FILE, PYPROJECT_FILE, Config, load_config
 from migrate_agent.agent.config.errors import MissingError, UsageError, UserError
 from migrate_agent.agent.config.json_files import read, write, write_text
 from migrate_agent.agent.loop.context import Context
 from migrate_agent.agent.loop.graph import Graph, build
+from migrate_agent.agent.loop.judging import Bench, cluster_of
 from migrate_agent.agent.loop.report import exit_status, report_rows, write_partial
 from migrate_agent.agent.loop.services import Services
 from migrate_agent.agent.loop.speculation import Speculation
@@ -59,6 +61,7 @@ class Options:
     branch: str = ""
     report: Path | None = None
     jobs: int = 0
+    cluster: str = ""
     model: str = ""
     base_url: str = ""
     replay: Path | None = None
@@ -142,7 +145,8 @@ def settings_of(repository: Repository, config: Config, options: Options) -> Set
         interactive=options.interactive,
         sandbox=options.sandbox or config.run.sandbox,
         device=options.device or config.run.device,
-        jobs=options.jobs or config.run.jobs,
+        jobs=options.jobs or (0 if options.cluster else config.run.jobs),
+        cluster=options.cluster,
         report=_writable(options.report),
         llm=options.llm,
         rules=options.rules,
@@ -171,10 +175,15 @@ def _work(repository: Repository, folder: RunFolder, services: Services, progres
     settings = read(folder / "settings.json", Settings)
     config = bounded(load_config(folder / "config"), settings)
     model = connected(settings, config, folder, services, progress)
-    # Closed in this order: the graph, the sandbox and what runs in it, the threads that waited for it.
-    opened = contextlib.closing(services.open_sandbox(settings.sandbox, settings.device))
-    with contextlib.closing(Speculation(settings.jobs)) as speculation, opened as sandbox:
-        context = Context(services, settings, folder, repository, config, sandbox, progress, speculation, model, debug)
+    cluster = cluster_of(settings.cluster, services, settings.sandbox, settings.device, settings.jobs)
+    # Closed in this order: the graph, the sandbox and the cluster with what runs in them, the threads that waited for it.
+    with (
+        contextlib.closing(Speculation(cluster.capacity if cluster else settings.jobs)) as speculation,
+        contextlib.closing(cluster) if cluster else contextlib.nullcontext(),
+        contextlib.closing(services.open_sandbox(settings.sandbox, settings.device)) as sandbox,
+    ):
+        workers = cluster or LocalWorkers(Bench(services, sandbox), settings.jobs)
+        context = Context(services, settings, folder, repository, config, sandbox, progress, speculation, workers, model, debug)
         with _checkpointed(context) as graph, progress.live():
             return _drive(context, graph, ask)
 

@@ -81,6 +81,9 @@ class Services:
     connect: Callable[[Settings, Config, RunFolder, Callable[[str], None]], Model] | None = None
     """Gives a run the model that its settings name."""
 
+    on_nodes: Callable[[], Services] | None = None
+    """Gives the same services on a node of a cluster: a function that is imported there."""
+
     def scanned(self, root: Path, config: Config) -> Inventory:
         """What `scan` finds, with the style that the configuration asks of ports, or that a mirror has which is there."""
         inventory = self.scan(root)

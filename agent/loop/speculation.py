@@ -1,4 +1,4 @@
-"""`--jobs N`: while one unit is at work, the next units of the plan are verified in other threads, on a guess of what will be accepted.
+"""`--jobs N` and `--cluster`: while one unit is at work, the next units of the plan are verified in other threads, on a guess of what will be accepted.
 
 A wrong guess costs time only. Its evidence is used where the unit's turn comes with the same draft, byte for byte. Any other guess is dropped,
 and the unit is verified as if nobody had guessed. So the result of a run does not depend on N.
@@ -161,12 +161,16 @@ class Speculation:
         guess.future.add_done_callback(lambda _: self._plan_later(context, now))
 
     def _verify(self, context: Context, guess: Guess) -> Evidence:
-        def tell(_: str) -> None:
+        unit = context.unit_at(guess.situation.position)
+
+        def tell(text: str) -> None:
             if guess.dropped.is_set():
                 raise Dropped
+            if context.workers.remote:  # where several machines are at work, people want to see all of them
+                context.progress.stage(unit.id, f"verifying ahead: {text}")
 
         try:
-            evidence = verify_draft(context, context.unit_at(guess.situation.position), guess.draft, guess.folder, tell)
+            evidence = verify_draft(context, unit, guess.draft, guess.folder, tell)
         except BaseException:
             shutil.rmtree(guess.folder, ignore_errors=True)
             raise

@@ -36,7 +36,12 @@ def services(warn: Callable[[str], None]) -> Services:
             raise MissingError(str(error)) from error
 
     seams = (scan, _examples, record, infer, _compose, mentions, translate, _verify, opened, further_examples, infer_methods)
-    return Services(*seams, connect=_connect)
+    return Services(*seams, connect=_connect, on_nodes=node_services)
+
+
+def node_services() -> Services:
+    """The services of a node of a cluster. Where the sandbox protects little, the driver was told."""
+    return services(lambda text: None)
 
 
 def _connect(settings: Settings, config: Config, folder: RunFolder, tell: Callable[[str], None]) -> Model:

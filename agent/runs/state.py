@@ -88,6 +88,9 @@ class Settings:
     sandbox: str = "auto"
     device: Literal["cpu", "gpu"] = "cpu"
     jobs: int = 1
+    """Units that are verified at the same time; with a cluster, 0 for as many as it has processors."""
+    cluster: str = ""
+    """The address of the Ray cluster that verifies units; "" for this machine."""
     report: str = ""
     llm: bool = True
     rules: bool = True

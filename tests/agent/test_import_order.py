@@ -6,7 +6,7 @@ import pytest
 
 from migrate_agent.evals.bench.readability import circles, import_graph, product_files
 
-ORDER = ("config", "repository", "runs", "model forge", "loop", "pages pr tpu", "commands", "cli")
+ORDER = ("config", "repository", "runs", "model forge cluster", "loop", "pages pr tpu", "commands", "cli")
 """Rooms from the lowest to the highest; a room may import itself and lower ones."""
 
 LOOP_ORDER = ("", "nodes", "graph", "run session")

@@ -8,13 +8,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
 
+from migrate_agent.agent.cluster.workers import LocalWorkers
 from migrate_agent.agent.config.config import Config
-from migrate_agent.agent.loop.judging import verify_draft
+from migrate_agent.agent.loop.judging import Bench, verify_draft
 from migrate_agent.agent.loop.kernel_tests import with_tests
 from migrate_agent.sandbox import open_sandbox
 from migrate_agent.sandbox.base import Sandbox
@@ -120,6 +121,7 @@ def test_a_filled_hole_is_judged_by_the_recording_first(tmp_path: Path, sandbox:
         original=inventory.root,
         config=Config(),
         services=SimpleNamespace(verify=verify),
+        workers=LocalWorkers(Bench(cast(Any, SimpleNamespace(verify=verify)), sandbox)),
     )
     evidence = verify_draft(context, UNIT, Draft({"model_jax.py": text}), tmp_path / "unit", lambda stage: None)
     assert [f"{verdict.check} {verdict.status}" for verdict in evidence.verdicts] == checks
