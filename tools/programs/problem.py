@@ -9,12 +9,15 @@ from migrate_agent.tools.types import Run
 
 PLACE = re.compile(r" \((/[^()]*):(\d+)\)$")
 MISSING = "FileNotFoundError"
+HARD = {"timeout": "took longer than the limit", "memory": "needs more memory than the limit", "disk": "writes more than the limit"}
+"""What a run used up → as people read it."""
 
 
 def problem(run: Run) -> str:
     """The error of a run, where it was raised if that is in the repository, and what to do about a file that is not there."""
-    limits = {"timeout": "takes longer", "memory": "needs more memory", "disk": "writes more"}
-    text = f"it {limits[run.status]} than [limits] allows" if run.status in limits else run.error or run.status
+    text = run.error or HARD.get(run.status, run.status)
+    if run.status == "timeout":
+        return f"{text}: give it options that end it sooner, or steps in [[program]]"
     place = PLACE.search(text)
     if place is not None:
         _, inside, file = place.group(1).rpartition(f"/{WORK}/")

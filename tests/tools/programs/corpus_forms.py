@@ -226,4 +226,20 @@ ONE_CYCLE: tuple[Case, ...] = (
 )
 """In the rewrite of `forms.ONE_CYCLE`."""
 
-CASES = {"plain": PLAIN, "adversarial": ADVERSARIAL, "language_model": LANGUAGE_MODEL, "averaged": AVERAGED, "one_cycle": ONE_CYCLE}
+RESUMED: tuple[Case, ...] = (
+    Case("the step as a number of Python", True, (('start = state["step"]', 'start = int(state["step"])'),)),
+    Case("weights that do not come back", False, (('load_object_state(model, state["model"])', "pass"),)),
+    Case("moments that do not come back", False, (('load_object_state(optimizer, state["optimizer"])', "pass"),)),
+    Case("the batches of a new run", False, (('default_generator.set_state(state["rng"])', "pass"),)),
+    Case("steps that are counted anew", False, (('start = state["step"]', "pass"),)),
+)
+"""In the rewrite of `forms.RESUMED`."""
+
+CASES = {
+    "resumed": RESUMED,
+    "plain": PLAIN,
+    "adversarial": ADVERSARIAL,
+    "language_model": LANGUAGE_MODEL,
+    "averaged": AVERAGED,
+    "one_cycle": ONE_CYCLE,
+}

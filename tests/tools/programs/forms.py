@@ -715,7 +715,49 @@ for epoch in range(3):
 """
 """A part of the model is frozen, and the optimizer has the rest."""
 
+RESUMED = """\
+import argparse
+import os
+
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--steps", type=int, default=8)
+parser.add_argument("--stop", type=int, default=10**9)
+parser.add_argument("--resume", action="store_true")
+args = parser.parse_args()
+
+torch.manual_seed(0)
+inputs = torch.randn(64, 6)
+targets = (inputs @ torch.randn(6, 3)).argmax(dim=1)
+model = nn.Sequential(nn.Linear(6, 16), nn.Tanh(), nn.Linear(16, 3))
+optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
+
+start = 0
+if args.resume and os.path.exists("last.pt"):
+    state = torch.load("last.pt")
+    model.load_state_dict(state["model"])
+    optimizer.load_state_dict(state["optimizer"])
+    torch.set_rng_state(state["rng"])
+    start = state["step"]
+
+for step in range(start, min(args.steps, args.stop)):
+    index = torch.randint(0, len(inputs), (8,))
+    loss = F.cross_entropy(model(inputs[index]), targets[index])
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    print(f"step {step} loss {loss.item():.4f}")
+
+state = {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "rng": torch.get_rng_state()}
+torch.save({**state, "step": min(args.steps, args.stop)}, "last.pt")
+"""
+"""It goes on from a checkpoint that is written at the end alone."""
+
 FORMS = {
+    "resumed": RESUMED,
     "classification": example("digits"),
     "autoencoder": example("vae"),
     "adversarial": example("dcgan"),

@@ -112,6 +112,7 @@ PARTS = {
         "    def student_loss(student, teacher, xb, yb):",
         "loss = update_student(student, optimizer, teacher, xb, yb)",
     ),
+    "resumed": ('    load_object_state(optimizer, state["optimizer"])', '    default_generator.set_state(state["rng"])'),
     "trainer": (
         "def train_step(model, optimizer, x, y, criterion, clip):",
         "loss = train_step(self.model, self.optimizer, x, y, self.criterion, self.args.clip)",
