@@ -59,6 +59,16 @@ def padded_nonzero(x: jax.Array) -> tuple[jax.Array, ...]:
     return jnp.nonzero(x, size=x.size, fill_value=max(x.size, 1))
 
 
+def padded_range(size: int, start: jax.Array | int, stop: jax.Array | int | None = None) -> jax.Array:
+    """The places from `start` to `stop` on an axis of this size, as in a slice: `size` indices, of which those outside lie beyond the end.
+
+    Writes by them leave these out (https://docs.jax.dev/en/latest/_autosummary/jax.numpy.ndarray.at.html).
+    """
+    first, last = (jnp.where(jnp.asarray(bound) < 0, bound + size, bound) for bound in (start, size if stop is None else stop))
+    places = jnp.arange(size)
+    return jnp.where((first <= places) & (places < last), places, size)
+
+
 def histc(x: jax.Array, bins: int = 100, min: float = 0, max: float = 0) -> jax.Array:
     """Counts of the values in equal bins between `min` and `max`, or the range of `x` where both are equal.
 

@@ -11,6 +11,7 @@ import libcst.matchers as m
 from migrate_agent.tools.rewrite.analysis.aliases import read_after, root
 from migrate_agent.tools.rewrite.analysis.facts import is_tensor, span_of, tensor_only
 from migrate_agent.tools.rewrite.rules.indexing.elementwise import scalar, unmasked
+from migrate_agent.tools.rewrite.rules.indexing.moving_slices import with_padded_ranges
 from migrate_agent.tools.rewrite.rules.indexing.padded_rows import padded_here
 from migrate_agent.tools.rewrite.rules.mutation.writes import _Writes, is_inplace
 from migrate_agent.tools.rewrite.rules.parameters.variables import subscript, variable
@@ -46,6 +47,11 @@ class ReplaceInplaceUpdates(_Writes):
         (
             "import torch\n\ndef f(x: torch.Tensor):\n    x[:, 0] = 1\n    return x\n",
             "def f(x: jax.Array):\n    x = x.at[:, 0].set(1)\n    return x\n",
+        ),
+        (
+            "import torch\n\ndef f(x: torch.Tensor, n: torch.Tensor, i: int):\n    x[i, :n] = 1\n    x[:, n + 1 : -1] = 2\n    return x\n",
+            "def f(x: jax.Array, n: jax.Array, i: int):\n    x = x.at[i, padded_range(x.shape[1], 0, n)].set(1)\n"
+            "    x = x.at[:, padded_range(x.shape[1], n + 1, -1)].set(2)\n    return x\n",
         ),
         (
             "import torch\n\ndef f(x: torch.Tensor):\n    x[1:] += 2\n    return x\n",
@@ -203,6 +209,8 @@ class ReplaceInplaceUpdates(_Writes):
             if (rows := self._with_rows(target, new, base, value, fact)) is not None:
                 return self._assign(target.value, base, rows)
             raise Refuse("a boolean mask selects a number of elements that depends on the data", "dynamic-shape")
+        if scalar(self.context.observed(source)):
+            new = with_padded_ranges(self.context, target, new, base) or new
         return self._assign(target.value, base, self._at_call(base, new, "set", self._as_bool(target, value)))
 
     def _is_of_elements(self, target: cst.Subscript, mask: Observed | None, number: Observed | None) -> bool:
