@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import libcst as cst
 import pytest
 
+from migrate_agent.tools.programs.rewrite.assemble import _seeds
 from migrate_agent.tools.programs.rewrite.initial_streams import repeats_streams
+from migrate_agent.tools.programs.rewrite.names import Imports
 
 
 @pytest.mark.parametrize(
@@ -21,3 +24,10 @@ from migrate_agent.tools.programs.rewrite.initial_streams import repeats_streams
 def test_streams_that_would_repeat(text: str, repeats: bool) -> None:
     """Two layers of one shape would begin with the same weights."""
     assert repeats_streams(text) == repeats
+
+
+def test_methods_have_the_number_that_is_set_anywhere() -> None:
+    """A trainer class makes its model in a method, and `main` sets the seed."""
+    text = "import torch\n\n\nclass Exp:\n    def build(self):\n        pass\n\n\ndef main(args):\n    torch.manual_seed({})\n"
+    seeds = [_seeds(cst.parse_module(text.format(seed)), Imports(text)) for seed in ("2021", "args.seed")]
+    assert seeds == [{"": "2021", "build": "2021", "main": "2021"}, {"": "0", "build": "0", "main": "args.seed"}]

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import libcst as cst
+from libcst import matchers as m
 from libcst.metadata import MetadataWrapper, PositionProvider
 
 from migrate_agent.tools.programs.program import Program
@@ -343,7 +344,7 @@ def _seeds(module: cst.Module, imports: Imports) -> dict[str, str]:
             functions = [s.name.value for s in inside if isinstance(s, cst.FunctionDef)]
             seeds.setdefault(functions[0] if functions else "", code(call.args[0].value))
     number = next((text for text in seeds.values() if text.isdecimal()), "0")
-    functions = [s.name.value for s in module.body if isinstance(s, cst.FunctionDef)]
+    functions = [node.name.value for node in m.findall(module, m.FunctionDef()) if isinstance(node, cst.FunctionDef)]
     return {name: seeds.get(name, number) for name in ("", *functions)}
 
 
