@@ -287,12 +287,13 @@ def evaluate(
         Path | None, typer.Option(metavar="DIR", help="repositories: the folder of clones.", file_okay=False, exists=True)
     ] = None,
     output: Annotated[Path, typer.Option(metavar="DIR", help="Folder for the results.", file_okay=False)] = Path("evals/results"),
+    cluster: Cluster = "",
     debug: Debug = False,
 ) -> None:
     """Run a suite that measures this program. The exit status is 0 where all cases in scope are right, else 1. It needs a clone."""
     from migrate_agent.agent.commands.evaluate import evaluate as measure
 
-    measured = {"limit": limit, "seeds": seeds, "seed": seed, "keep": keep, "sources": sources}
+    measured = {"limit": limit, "seeds": seeds, "seed": seed, "keep": keep, "sources": sources, "cluster": cluster}
     status = measure(
         suite=suite, only=only, jobs=jobs, samples=samples, quick=quick, sandbox=sandbox.value, resume=resume, output=output, **measured
     )

@@ -58,7 +58,7 @@ class Processes:
             return [outcome for case in group for outcome in self.run(suite, (case,), options)]
         return [*outcomes, Outcome(group[0], "wrong", f"the suite's process died: {error}")]
 
-    def stop(self) -> None:
+    def close(self) -> None:
         """End all that runs; nothing starts after this."""
         with self._lock:
             self._stopped = True

@@ -6,10 +6,13 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import replace
+from contextlib import closing
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from migrate_agent.agent.cluster.ray_workers import RayWorkers
+from migrate_agent.agent.cluster.workers import LocalWorkers, Tell, Workers
 from migrate_agent.agent.config.errors import UsageError
 from migrate_agent.evals import records
 from migrate_agent.evals.processes import Processes
@@ -25,6 +28,36 @@ SILENCE = 60.0
 """Seconds between progress lines of one group."""
 
 
+@dataclass(frozen=True)
+class GroupRun:
+    """A group of a suite in a process of its own: a task of `cluster.workers`, whose place is `Processes`."""
+
+    suite: Suite
+    group: Group
+    options: Options
+    trees: Sequence[Path] = ()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _group_run, (self.suite.name, self.group, self.options)
+
+    @property
+    def name(self) -> str:
+        """The suite and the cases."""
+        return f"{self.suite.name}: {', '.join(self.group)}"
+
+    def run(self, place: Processes, folder: Path, tell: Tell) -> list[Outcome]:
+        """The outcomes of the cases."""
+        return place.run(self.suite, self.group, self.options)
+
+    def keeps(self, result: list[Outcome]) -> bool:
+        """Nothing is left."""
+        return False
+
+
+def _group_run(suite: str, group: Group, options: Options) -> GroupRun:
+    return GroupRun(load_suite(suite), group, options)
+
+
 class FinishedGroup(NamedTuple):
     """A group that has ended."""
 
@@ -33,7 +66,7 @@ class FinishedGroup(NamedTuple):
     seconds: float
 
 
-def run(name: str, options: Options, jobs: int = 1, output: Path = records.FOLDER, resume: bool = False) -> int:
+def run(name: str, options: Options, jobs: int = 1, output: Path = records.FOLDER, resume: bool = False, cluster: str = "") -> int:
     """Run a suite; print and store its outcomes.
 
     `resume` leaves out the groups of which the results are kept. Gives 0 where all in scope are right and tidy, else 1.
@@ -53,7 +86,7 @@ def run(name: str, options: Options, jobs: int = 1, output: Path = records.FOLDE
         result = records.document(suite, options, outcomes, time.monotonic() - started, suite.versions(outcomes))
         return records.write(result, output, complete)
 
-    for finished in run_groups(suite, groups, options, jobs):
+    for finished in run_groups(suite, groups, options, jobs, cluster):
         outcomes += finished.outcomes
         if keep:
             records.store_group(suite, finished.group, finished.outcomes, finished.seconds, output)
@@ -77,13 +110,14 @@ def command(
     seed: int | None = None,
     keep: Path | None = None,
     sources: Path | None = None,
+    cluster: str = "",
 ) -> int:
     """`run`, from the texts of a command line. Raises `UsageError`."""
     if samples != "all" and not (samples.isdecimal() and int(samples)):
         raise UsageError(f"--samples is a number of at least 1 or `all`, not {samples!r}")
     size = None if samples == "all" else int(samples)
     options = Options(only, size, quick, sandbox, limit, seeds, seed, _text(keep), _text(sources))
-    return run(suite, options, jobs, output, resume)
+    return run(suite, options, jobs, output, resume, cluster)
 
 
 def _text(folder: Path | None) -> str:
@@ -108,7 +142,7 @@ def _groups(suite: Suite, options: Options, output: Path, resume: bool) -> Seque
     return [group for group in groups if group not in stored]
 
 
-def run_groups(suite: Suite, groups: Sequence[Group], options: Options, jobs: int) -> Iterator[FinishedGroup]:
+def run_groups(suite: Suite, groups: Sequence[Group], options: Options, jobs: int, cluster: str = "") -> Iterator[FinishedGroup]:
     announced: dict[Group, float] = {}
 
     def heard(group: Group, so_far: Sequence[Outcome]) -> None:
@@ -117,14 +151,16 @@ def run_groups(suite: Suite, groups: Sequence[Group], options: Options, jobs: in
             announced[group] = now
             _say(f"{suite.name}: {', '.join(group)}: {len(so_far)} done, of these {records.rate(records.count(so_far))} right")
 
-    processes = Processes(heard=heard)
+    workers: Workers = RayWorkers(cluster, Processes) if cluster else LocalWorkers(Processes(heard=heard), max(1, jobs))
 
     def one(group: Group) -> FinishedGroup:
         started = announced[group] = time.monotonic()
         _say(f"{suite.name}: {', '.join(group)} …")
-        return FinishedGroup(group, processes.run(suite, group, options), time.monotonic() - started)
+        # What a group needs is read from the clone that its process runs in, and nothing is left in a folder.
+        outcomes = workers.call(GroupRun(suite, group, options), Path(), lambda text: _say(f"{suite.name}: {', '.join(group)}: {text}"))
+        return FinishedGroup(group, outcomes, time.monotonic() - started)
 
-    with ThreadPoolExecutor(max(1, jobs)) as pool:
+    with closing(workers), ThreadPoolExecutor(workers.capacity) as pool:
         try:
             for number, future in enumerate(as_completed([pool.submit(one, group) for group in groups]), 1):
                 finished = future.result()
@@ -134,7 +170,7 @@ def run_groups(suite: Suite, groups: Sequence[Group], options: Options, jobs: in
         except BaseException:
             # First no new groups, then the end of those that run: the other way round a thread would start the next.
             pool.shutdown(wait=False, cancel_futures=True)
-            processes.stop()
+            workers.close()
             raise
 
 

@@ -67,4 +67,5 @@ class LocalWorkers:
         return task.run(self.place, folder, tell)
 
     def close(self) -> None:
-        """Nothing is its own."""
+        """Close what is open."""
+        self.place.close()

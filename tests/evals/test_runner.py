@@ -142,7 +142,7 @@ def test_a_long_group_says_how_far_it_is(monkeypatch: pytest.MonkeyPatch, capsys
 def test_stopped_processes_end_with_what_they_started() -> None:
     running = Processes()
     process = running._start([sys.executable, "-c", "import subprocess; subprocess.run(['sleep', '600'])"])
-    running.stop()
+    running.close()
     assert process.communicate(timeout=60) == ("", "")  # ends when nobody holds the pipes any more
     assert process.returncode == -signal.SIGKILL
     with pytest.raises(Stopped):

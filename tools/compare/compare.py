@@ -93,7 +93,9 @@ def _summary(findings: Sequence[Finding]) -> str:
     if curves:
         worst = max(curves, key=lambda finding: abs(finding.change or 0))
         names = ", ".join(dict.fromkeys(finding.metric for finding in curves))
-        parts.append(f"{names} at {len(curves)} places: at most {percent(abs(worst.change or 0))} apart ({worst.metric} at {worst.at})")
+        parts.append(
+            f"{names} at {len(curves)} place{'s' if len(curves) > 1 else ''}: at most {percent(abs(worst.change or 0))} apart ({worst.metric} at {worst.at})"
+        )
     return "; ".join([*parts, *(finding.detail for finding in findings if finding not in curves)])
 
 
