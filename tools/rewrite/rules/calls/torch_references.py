@@ -13,7 +13,7 @@ from migrate_agent.tools.rewrite.rules.environment.gradient_contexts import AUTO
 from migrate_agent.tools.rewrite.rules.parameters.initialisers import AS_VALUES
 from migrate_agent.tools.rewrite.rules.rule import Rule
 from migrate_agent.tools.rewrite.tables.helpers import rngs_of, symbols
-from migrate_agent.tools.rewrite.tables.registry import Refuse, layers, of_fused_package, ops
+from migrate_agent.tools.rewrite.tables.registry import Layer, Refuse, layers, of_fused_package, ops
 from migrate_agent.tools.rewrite.tables.signatures import parse_signature
 
 DTYPE_NAMES = {
@@ -102,6 +102,10 @@ class ReplaceTorchReferences(Rule):
             "from torch import nn\n\ndef f(*a: nn.Module, **b: nn.Module):\n    return a, b\n",
             "def f(*a: nnx.Module, **b: nnx.Module):\n    return a, b\n",
         ),
+        (
+            "from torch import nn\n\ndef f(x):\n    return isinstance(x, (nn.Dropout, nn.ModuleList, nn.Linear)), nn.Dropout\n",
+            "def f(x):\n    return isinstance(x, (nnx.Dropout, nnx.List, Linear)), Dropout\n",
+        ),
         ("import torch\n\ndef f(fused: torch.jit.Final[bool]):\n    return fused\n", "def f(fused: bool):\n    return fused\n"),
     )
 
@@ -169,6 +173,8 @@ class ReplaceTorchReferences(Rule):
             return context.use(cst.parse_expression(layers()[dotted].plain_class))
         if dotted in layers():
             row = layers()[dotted]
+            if self._is_tested() and (made := _class_made(row)):
+                return cst.parse_expression(made)
             return context.helper(row.short if row.short and dotted in context.repo.plain.kinds else row.vendored)
         if dotted in ops():
             return self._function_value(dotted)
@@ -181,9 +187,11 @@ class ReplaceTorchReferences(Rule):
 
     def _is_asked_for(self) -> bool:
         """Whether a class stands in an `isinstance` test or an annotation, where an instance of Flax's own layer must hold too."""
+        return self._is_tested() or any(isinstance(node, cst.Annotation) for node in self.context.stack)
+
+    def _is_tested(self) -> bool:
         calls = [node for node in self.context.stack if isinstance(node, cst.Call)]
-        tested = bool(calls) and isinstance(calls[-1].func, cst.Name) and calls[-1].func.value in ("isinstance", "issubclass")
-        return tested or any(isinstance(node, cst.Annotation) for node in self.context.stack)
+        return bool(calls) and isinstance(calls[-1].func, cst.Name) and calls[-1].func.value in ("isinstance", "issubclass")
 
     def _function_value(self, dotted: str) -> cst.BaseExpression:
         """A torch function as a value: the JAX function itself where the row only renames it, else a vendored one or a lambda."""
@@ -215,3 +223,9 @@ class ReplaceTorchReferences(Rule):
     def _passes_parameters(self, call: cst.Call, parameters: list[str]) -> bool:
         names = [a.value.value for a in call.args if isinstance(a.value, cst.Name) and not a.keyword and not a.star]
         return names == parameters
+
+
+def _class_made(layer: Layer) -> str:
+    """The class of Flax's own of which a layer is made (`nnx.Dropout`), and from which the helper of the layer's name derives; "" for others."""
+    head, call, _ = layer.to.partition("(") if isinstance(layer.to, str) else ("", "", "")
+    return head if call and head.startswith("nnx.") else ""
