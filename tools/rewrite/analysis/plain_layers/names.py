@@ -41,7 +41,9 @@ def kinds_by_name(files: Iterable[ParsedFile]) -> dict[str, frozenset[str]]:
     for file in files:
         classes = _classes_by_name(file)
         for name, value in bound_values(file.tree):
-            kinds.setdefault(name, set()).update(_made(file, value, classes))
+            # `a.emb = b.emb` keeps nothing new under the name.
+            made = set() if last_name(value) == name else _made(file, value, classes)
+            kinds.setdefault(name, set()).update(made)
     return {name: frozenset(each) for name, each in kinds.items()}
 
 

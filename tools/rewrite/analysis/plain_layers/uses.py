@@ -106,6 +106,7 @@ class _Reader(ast.NodeVisitor):
             if (name := dotted(file, base)) in search.candidates
         }
         search.refuse(self.derived)
+        self.functions = {node.name for node in ast.walk(file.tree) if isinstance(node, ast.FunctionDef)}
 
     def visit(self, node: ast.AST) -> None:
         if id(node) in self.search.gone:
@@ -181,7 +182,7 @@ class _Reader(ast.NodeVisitor):
         """Classes that are handed on stand for Flax's own, which have not all of torch's options, and one size."""
         func = node.func
         of_name = isinstance(func, ast.Name) and func.id not in self.file.bindings and func.id not in self.file.classes
-        if not (of_name or (isinstance(func, ast.Attribute) and self._is_own(func.value))):
+        if last_name(func) in self.functions or not (of_name or (isinstance(func, ast.Attribute) and self._is_own(func.value))):
             return
         words = {word.arg for word in node.keywords}
         several = bool(node.args) and isinstance(node.args[0], (ast.Tuple, ast.List))

@@ -61,6 +61,8 @@ USES = [
     ("        if isinstance(d, nn.modules.batchnorm._BatchNorm):\n            self.one = nn.BatchNorm2d(d)\n", {"BatchNorm2d"}),
     ("        norm = nn.BatchNorm2d\n        self.one = norm(d)\n", set()),
     ("        norm = nn.BatchNorm2d\n        self.one = norm(d, track_running_stats=False)\n", {"BatchNorm2d"}),
+    ("        self.made = self.make(d, device=None)\n\n    def make(self, d, device):\n        return d\n", set()),
+    ("        d.tok = self.tok\n        self.table = self.tok.weight.t()\n", set()),
     ("        norm = nn.LayerNorm\n        self.one = norm([d, d])\n", {"LayerNorm", "BatchNorm2d"}),
     ("        for name, value in d.items():\n            pass\n", {"ModuleDict"}),
 ]
