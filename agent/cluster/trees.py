@@ -10,12 +10,15 @@ import pickle
 import shutil
 import tarfile
 import tempfile
+import time
 from collections.abc import Sequence
 from pathlib import Path, PurePath
 from types import MappingProxyType
 from typing import Any
 
 LEFT_OUT = frozenset({"__pycache__", "node_modules", "site-packages"})
+KEPT = 24 * 3600.0
+"""Seconds after its last use that a folder stays on a node."""
 
 
 def pack(folder: Path) -> bytes:
@@ -48,17 +51,30 @@ def unpack(content: bytes, folder: Path) -> None:
 
 
 def unpacked(content: bytes, home: Path) -> Path:
-    """The folder below `home` with these files, which is made once for all processes of a machine."""
+    """The folder below `home` with these files, which is made once for all processes of a machine. What was not used for a day is removed.
+
+    Raises `PermissionError` where `home` belongs to somebody else, who could have put other files there.
+    """
+    home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if home.stat().st_uid != os.getuid():
+        raise PermissionError(f"{home} belongs to another user")
     folder = home / hashlib.sha256(content).hexdigest()
     if not folder.exists():
-        home.mkdir(parents=True, exist_ok=True, mode=0o700)
+        _forget(home)
         fresh = Path(tempfile.mkdtemp(dir=home))
         unpack(content, fresh)
         try:
             fresh.rename(folder)
         except OSError:  # another process was first
             shutil.rmtree(fresh, ignore_errors=True)
+    os.utime(folder)
     return folder
+
+
+def _forget(home: Path) -> None:
+    for folder in home.iterdir():
+        if time.time() - folder.stat().st_mtime > KEPT:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _read_only(mapping: dict[Any, Any]) -> MappingProxyType[Any, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from types import MappingProxyType
 
@@ -18,6 +19,11 @@ def test_folders_and_the_paths_below_them_travel(tmp_path: Path) -> None:
         (here / name).write_text(name)
     there = unpacked(pack(here), tmp_path / "home")
     assert unpacked(pack(here), tmp_path / "home") == there, "once for all processes"
+    (here / "data.bin").write_text("changed")
+    os.utime(there, (0, 0))
+    later = unpacked(pack(here), tmp_path / "home")
+    assert not there.exists() and (later / "data.bin").read_text() == "changed", "what is old is removed"
+    there = later
     assert sorted(path.relative_to(there).as_posix() for path in there.rglob("*") if path.is_file()) == ["data.bin", "pkg/a.py"]
     value = {"below": here / "pkg" / "a.py", "tree": here, "elsewhere": Path("/etc/hosts"), "table": MappingProxyType({1: here})}
     moved = loads(dumps(value, [tmp_path / "other", here]), [Path("/x"), there])
