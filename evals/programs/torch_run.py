@@ -72,6 +72,8 @@ def widen() -> None:
     What JAX draws from keys of its own is out of the comparison: dropout keeps all, modules draw a constant, and initial weights, which are handed
     over, take no numbers of the generator.
     """
+    # Built before the names of narrow dtypes mean wide ones: files of tensors are read by it.
+    torch.storage._storage_type_to_dtype_map()
     torch.set_default_dtype(torch.float64)
     namespace: Any = torch
     namespace.float32 = namespace.float = torch.float64
