@@ -61,6 +61,8 @@ class Randomness:
     """See `initialising_lambdas`."""
     walked: Set[str] = frozenset()
     """See `walked_classes`."""
+    factories: Set[FunctionKey] = frozenset()
+    """See `_factories`."""
     asked_for_class: bool = False
     """See `asks_layers_for_class`."""
     intermediates: Mapping[str, Mapping[str, bool]] = field(default_factory=dict)
@@ -117,7 +119,13 @@ def analyse(repo: Repo, facts: Mapping[str, Facts]) -> Randomness:
                 for key in group:
                     functions[key].needs = True
     passing = {(file.file.path, span) for file in repo.files.values() for span in _forwarding_calls(file)}
-    result = Randomness(constructing=constructing, live=_reachable(functions), passing=passing, initialising=initialising)
+    result = Randomness(
+        constructing=constructing,
+        factories=_factories(functions, constructing),
+        live=_reachable(functions),
+        passing=passing,
+        initialising=initialising,
+    )
     for function in functions.values():
         _assign_access(repo, function, result)
     return result
@@ -204,6 +212,18 @@ def _constructor_methods(functions: Mapping[FunctionKey, _Function]) -> set[Func
                 reached.discard(key)
                 todo.append(key)
     return reached
+
+
+def _factories(functions: Mapping[FunctionKey, _Function], constructing: Set[FunctionKey]) -> Set[FunctionKey]:
+    """The functions outside of classes that only constructors call, directly or through other such functions, so that values are there."""
+    callers: dict[FunctionKey, set[FunctionKey]] = {}
+    for function in functions.values():
+        for key in function.calls | function.later:
+            callers.setdefault(key, set()).add(function.key)
+    found = {key for key in callers if key in functions and functions[key].model is None}
+    while outside := {key for key in found if not callers[key] - {key} or not callers[key] <= constructing | found}:
+        found -= outside
+    return found
 
 
 def _functions(repo: Repo, file: FileModel, facts: Facts) -> Iterator[_Function]:

@@ -33,6 +33,16 @@ def test_left_open(line: str, reason: str, tmp_path: Path) -> None:
     assert holes and all(reason in hole.reason for hole in holes)
 
 
+@pytest.mark.parametrize(("call", "holes"), [("x", 0), ("x * size((2, 3))", 1)])
+def test_numbers_of_functions_that_only_constructors_call(call: str, holes: int, tmp_path: Path) -> None:
+    """`int` of a tensor runs once while a module is made, and would be traced where a call reaches it."""
+    source = (
+        "import torch\nfrom torch import nn\n\ndef size(shape):\n    return int(torch.prod(torch.tensor(shape)))\n\nclass M(nn.Module):\n"
+        f"    def __init__(self):\n        super().__init__()\n        self.n = size((2, 3))\n    def forward(self, x):\n        return {call}\n"
+    )
+    assert len(rewrite_snippet(tmp_path, source)[1]) == holes
+
+
 def test_a_rule_that_raises_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def raises(*_: object) -> None:
         raise KeyError("no such row")

@@ -240,7 +240,8 @@ class ReplaceTensorBranches(Rule):
 
     def leave_Call(self, original: cst.Call, updated: cst.BaseExpression) -> None:
         func = original.func
-        if self.context.constructing or is_conversion(self.context, original):
+        made_once = self.context.constructing or self.context.function_key in self.context.randomness.factories
+        if made_once or is_conversion(self.context, original):
             return
         if is_traced_integer(self.context, original) or is_traced_float(self.context, original):
             return
