@@ -94,8 +94,8 @@ def _done(order: bytes, opener: bytes, trees: Sequence[Path], tell: Callable[[st
 
 def _place(opener: bytes) -> Any:
     if opener not in _PLACES:
-        _PLACES[opener] = place = pickle.loads(opener)()
-        atexit.register(place.close)
+        _PLACES[opener] = opened = pickle.loads(opener)()
+        atexit.register(opened.close)
     return _PLACES[opener]
 
 

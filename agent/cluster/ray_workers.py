@@ -64,20 +64,20 @@ class RayWorkers:
         reference = self._work.remote(dumps(task, trees), self._opener, self._versions, self._board, number, *contents)
         try:
             self._follow(reference, number, tell)
-            done: node.Done = self._ray.get(reference)
+            finished: node.Done = self._ray.get(reference)
         except self._ray.exceptions.RayError as error:
             words = str(error).strip().splitlines()
             raise SandboxError(f"{task.name} was lost on the cluster: {words[0] if words else type(error).__name__}") from error
         except BaseException:
             self._board.drop.remote(number)
             raise
-        if isinstance(done.error, node.NodeDiffersError):
-            raise MissingError(str(done.error))
-        if done.error is not None:
-            raise done.error
-        if done.files:
-            unpack(done.files, folder)
-        return loads(done.result, [*trees, folder])
+        if isinstance(finished.error, node.NodeDiffersError):
+            raise MissingError(str(finished.error))
+        if finished.error is not None:
+            raise finished.error
+        if finished.files:
+            unpack(finished.files, folder)
+        return loads(finished.result, [*trees, folder])
 
     def close(self) -> None:
         """End the threads that wait, and leave the cluster. Its nodes end what nobody waits for at the next stage."""
@@ -92,7 +92,7 @@ class RayWorkers:
             return self._trees[tree]
 
     def _follow(self, reference: Any, number: int, tell: Tell) -> None:
-        """Tell what the task does until it is done."""
+        """Tell what the task does until it is finished."""
         last = ""
         while not self._ray.wait([reference], timeout=INTERVAL)[0]:
             if self._closed.is_set():

@@ -14,8 +14,10 @@ from typing import Any
 import numpy as np
 
 from migrate_agent.tools.programs.judge.contract import Trace
+from migrate_agent.tools.programs.judge.deciding import conditions
 from migrate_agent.tools.programs.judge.jax_files import jax_files
 from migrate_agent.tools.programs.judge.jax_schedules import keep_schedulers, later_rates, watch_schedules
+from migrate_agent.tools.programs.judge.loads import reading
 from migrate_agent.tools.programs.judge.paired import PairedDraws
 from migrate_agent.tools.programs.judge.plain_lines import PlainLines
 from migrate_agent.tools.programs.judge.reach import reached, unreached
@@ -50,6 +52,7 @@ def run_candidate(arguments: Mapping[str, Any], inputs: Mapping[str, Path], outp
         watch.install()
         functions = watch_schedules()
         before = files_in(work)
+        opened = stack.enter_context(reading(work, before))
         stack.enter_context(counting_compilations(counts))
         stack.enter_context(printing(trace))
         plain = PlainLines(script.read_text())
@@ -61,6 +64,7 @@ def run_candidate(arguments: Mapping[str, Any], inputs: Mapping[str, Path], outp
         schedules = later_rates(functions, watch.schedulers, arguments["schedules"], trace.steps)
         unrun = unreached(script.read_text(), lines) if arguments["lines"] else []
     files = written(work, before)
+    text = script.read_text()
     trace.write(
         output,
         files=files,
@@ -71,6 +75,8 @@ def run_candidate(arguments: Mapping[str, Any], inputs: Mapping[str, Path], outp
         partial=not watch.models,
         unrun=unrun,
         plain=plain.rows(unrun),
+        conditions=conditions(text),
+        reads=sorted(opened),
         schedules=schedules,
     )
     return {"steps": trace.steps}

@@ -264,14 +264,16 @@ def compiled_once(pair: Pair, native: Pair) -> Verdict:
     )
 
 
-def reach(missed: tuple[Sequence[int], Sequence[int]]) -> Verdict:
-    """Whether the runs of each side reach every line of its script, given those that are `missed`: what did not run was not compared."""
+def reach(missed: tuple[Sequence[int], Sequence[int]], idle: Sequence[tuple[int, str]] = ()) -> Verdict:
+    """Whether the runs of each side reach every line of its script, given those that are `missed`: what did not run was not compared. `idle` are lines
+    and parts of conditions of the original that change nothing in them, and that the rewrite has not."""
     texts = [
         f"lines of {side} that no run reaches, so that nothing says whether they are right: {ranges(lines)}"
         for side, lines in zip(("the original", "the rewrite"), missed, strict=True)
         if lines
     ]
-    count = sum(map(len, missed))
+    texts += [f"line {line} of the original: {text} changes nothing in any run, and the rewrite has it not" for line, text in idle]
+    count = sum(map(len, missed)) + len(idle)
     return verdict("behavioural", "reach", "unverified" if texts else "pass", "; ".join(texts), count, 0)
 
 
@@ -284,6 +286,19 @@ def missed_lines(originals: Sequence[Ran], candidates: Sequence[Ran]) -> tuple[l
         return sorted(line for line in unrun if not all(line in pair[number] for pair in matches))
 
     return missed(originals, 0), missed(candidates, 1)
+
+
+def idle_parts(originals: Sequence[Ran], candidates: Sequence[Ran]) -> list[tuple[int, str]]:
+    """Lines and texts of what the original has and what changes nothing in any run: parts of conditions that never decide, which the rewrite has
+    not, and loads of a file's weights where the rewrite reads no file that it wrote."""
+    parts = set.intersection(*({tuple(row) for row in run.trace["undecided"]} for run in originals))
+    kept = set(candidates[0].trace["conditions"])
+    rows = [(line, f"`{text}`") for line, text, key in parts if key not in kept]
+    loads: dict[int, bool] = {}
+    for one, other in zip(originals, candidates, strict=True):
+        for line, changed in one.trace["loads"]:
+            loads[line] = loads.get(line, False) or changed or bool(other.trace["reads"])
+    return sorted([*rows, *((line, "what it loads") for line, shown in loads.items() if not shown)])
 
 
 def contents(pair: Pair) -> Verdict:

@@ -15,7 +15,7 @@ from safetensors.numpy import load_file
 
 from migrate_agent.sandbox.base import Sandbox
 from migrate_agent.tools.programs.judge.clipping import clipping_runs, clipping_verdict
-from migrate_agent.tools.programs.judge.compare import EXACT, NATIVE_CHECKS, Pair, Ran, missed_lines, reach, verdict
+from migrate_agent.tools.programs.judge.compare import EXACT, NATIVE_CHECKS, Pair, Ran, idle_parts, missed_lines, reach, verdict
 from migrate_agent.tools.programs.judge.contract import TENSORS, TRACE
 from migrate_agent.tools.programs.judge.running import WORK
 from migrate_agent.tools.programs.judge.variants import PLAIN, Further, Variant, VariantSearch
@@ -76,8 +76,9 @@ class Judge:
             return self._evidence(target, [*verdicts, verdict("behavioural", "runs_natively", "fail", error)], began)
         own = Pair(self.native, self.native, native)
         verdicts += [check(pair, own) for check in NATIVE_CHECKS]
-        self.missed = missed_lines([self.exact, *(one.original for one in self.further)], [exact, *unrun])
-        verdicts.append(reach(self.missed))
+        originals, candidates = [self.exact, *(one.original for one in self.further)], [exact, *unrun]
+        self.missed = missed_lines(originals, candidates)
+        verdicts.append(reach(self.missed, idle_parts(originals, candidates)))
         return self._evidence(target, verdicts, began)
 
     def stage(self, root: Path, variant: Variant) -> Path:

@@ -8,7 +8,7 @@ import os
 import random
 import sys
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 
 from migrate_agent.tools.programs.judge.contract import Trace
+from migrate_agent.tools.programs.judge.deciding import deciding
+from migrate_agent.tools.programs.judge.loads import Loads
 from migrate_agent.tools.programs.judge.module_frames import drawn_by_a_module
 from migrate_agent.tools.programs.judge.paired import PairedDraws
 from migrate_agent.tools.programs.judge.plain_lines import PlainLines
@@ -52,6 +54,8 @@ def run_original(arguments: Mapping[str, Any], inputs: Mapping[str, Path], outpu
         steady_clock(work)
         everything_on_cpu()
         watch.install()
+        loads = Loads(script)
+        loads.install()
         schedulers = watch_schedulers()
         before = files_in(work)
         if arguments["exact"]:
@@ -66,7 +70,8 @@ def run_original(arguments: Mapping[str, Any], inputs: Mapping[str, Path], outpu
         stack.enter_context(printing(trace))
         plain = PlainLines(script.read_text())
         lines = stack.enter_context(reached(script, plain.look)) if arguments["lines"] else set()
-        run_script(script, trace)
+        with deciding(script) if arguments["lines"] else nullcontext() as parts:
+            run_script(script, trace)
         watch.keep_last()
         schedules = later_rates(schedulers)
         # A second run of the same lines, which follows them, is enough.
@@ -76,6 +81,8 @@ def run_original(arguments: Mapping[str, Any], inputs: Mapping[str, Path], outpu
         output,
         unrun=unrun,
         plain=plain.rows(unrun),
+        undecided=parts.undecided() if parts is not None else [],
+        loads=loads.rows(),
         files=files,
         contents=torch_files(work, files),
         optimizers=watch.rows,
