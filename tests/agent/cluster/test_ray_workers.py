@@ -19,7 +19,8 @@ from migrate_agent.tests.agent.loop.test_speculation import FILES, never
 from migrate_agent.tests.agent.repositories import git, module, repository
 from migrate_agent.tools.types import Evidence
 
-pytestmark = pytest.mark.ci
+# Ray starts its processes by a fork in this one, in which other tests have used jax: they run another program at once.
+pytestmark = [pytest.mark.ci, pytest.mark.filterwarnings(r"ignore:os\.fork\(\) was called:RuntimeWarning")]
 ray: Any = pytest.importorskip("ray", reason="the extra `ray` is not installed")
 cluster_utils: Any = pytest.importorskip("ray.cluster_utils")
 
