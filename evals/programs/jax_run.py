@@ -24,6 +24,11 @@ def widen(drawing: list[Any]) -> None:
     settings: Any = jax.config
     settings.update("jax_enable_x64", True)
     namespace: Any = jnp
+    # Flax's layers have taken the default types of their parameters already.
+    layers: list[Any] = [value for value in vars(nnx).values() if isinstance(value, type) and issubclass(value, nnx.Module)]
+    for layer in layers:
+        defaults = getattr(layer.__init__, "__kwdefaults__", None) or {}
+        defaults |= {name: jnp.float64 for name, value in defaults.items() if value is jnp.float32}
     namespace.float32 = jnp.float64
     numbers: Any = jax.random
     numbers.bernoulli = lambda key, p=0.5, shape=None, **rest: jnp.ones(np.shape(p) if shape is None else shape, bool)
