@@ -132,7 +132,7 @@ CONFIGURATION_OPERATORS: Final = 30_000
 """Units with at most so many elements in state and input are compared in other configurations too, each found in at most so many tries, and
 in so few that about so many operators run."""
 
-PART_MODES: Final = 3
+PART_MODES: Final = 4
 BESIDE: Final = 4
 ATTRIBUTES: Final = 8
 ATTRIBUTE_CALLS: Final = 3

@@ -55,6 +55,7 @@ SURROUNDINGS = [
     ("import time\n\n\ndef f(x):\n    return x * time.time()\n", "time"),
     ("import threading\n\nLOCK = threading.Lock()\n\n\ndef f(x):\n    with LOCK:\n        return x\n", ""),
     ("import threading\n\nLOCK = threading.Lock()\n\n\ndef f(x):\n    return x if LOCK.acquire(False) else -x\n", "threading.Lock"),
+    ("import threading\n\nLOCK = threading.RLock()\n\n\ndef f(x):\n    return x if LOCK._is_owned() else -x\n", "threading.RLock"),
     ("import threading\n\n\ndef f(x):\n    return x * threading.active_count()\n", "threading.active_count"),
     ("COUNT = [0]\n\n\ndef f(x):\n    COUNT[0] += 1\n    return x\n", "COUNT"),
     ("SEEN = []\n\n\ndef f(x):\n    SEEN.append(1)\n    return x\n", "SEEN"),

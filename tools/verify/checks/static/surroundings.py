@@ -24,6 +24,12 @@ OTHERS = tuple(
     """time datetime.datetime.now datetime.datetime.utcnow datetime.datetime.today datetime.date.today platform sys.platform
     sys.version_info sys.version threading uuid.uuid1 uuid.uuid4 secrets jax.__version__ jax.version flax.__version__""".split()
 )
+ASKING = frozenset(f"{verb}{end}" for verb in ("acquire", "release", "locked") for end in ("", "_lock")) | {
+    "__enter__",
+    "__exit__",
+    "_is_owned",
+}
+"""Attributes of locks that say whether they are taken, or take them beyond a `with`."""
 LOCKS = ("threading.Lock", "threading.RLock")
 """What they guard is the same in each call, unless a program asks them whether they are taken."""
 PLACES = ("jax.device_put", "jax.sharding", "jax.make_mesh", "jax.experimental.mesh_utils")
@@ -52,7 +58,7 @@ def find(source: Source) -> Iterator[tuple[int, str]]:
 
 
 def _asks_locks(tree: ast.Module) -> bool:
-    return any(isinstance(node, ast.Attribute) and node.attr in ("acquire", "locked", "__enter__") for node in ast.walk(tree))
+    return any(isinstance(node, ast.Attribute) and node.attr in ASKING for node in ast.walk(tree))
 
 
 def _placed(source: Source) -> frozenset[int]:
