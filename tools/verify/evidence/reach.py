@@ -60,14 +60,22 @@ class Reaching:
 
     @cached_property
     def _refused(self) -> Reached:
-        """What ran of the original with one other argument that the port refuses on purpose: nobody gets a result without it."""
+        """What ran of the original with one other argument that the port refuses on purpose, whatever its value: nobody gets a result without it."""
         changes = [example["changes"] for example in self.results.expected.examples]
         names = {
             scenario.name
             for scenario, answer in self.results.answers(*CONFIGURATIONS)
             if answer.error and answer.facts.get("kind") != "error" and len(changes[scenario.example]) == 1
+            if self._refuses_all(next(iter(changes[scenario.example])))
         }
         return union(self.results.expected.reached.get(name, {}) for name in names)
+
+    def _refuses_all(self, argument: str) -> bool:
+        """Whether the port raises under a condition that asks whether an argument is given, and not for some of its values."""
+        name = argument.rpartition(":")[2].rpartition(".")[2]
+        asking = {name, f"not {name}", *(f"{name} {rest}" for rest in ("> 0", "!= 0", "is None", "is not None"))}
+        nodes = [node for text in self.texts.values() for node in ast.walk(counted_file(text).tree) if isinstance(node, ast.If)]
+        return any(ast.unparse(node.test) in asking and is_stub(node.body[0]) for node in nodes)
 
     @cached_property
     def ran(self) -> Mapping[str, frozenset[str]]:
