@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from pathlib import Path
 from typing import Any
 
-import docker  # type: ignore[import-untyped]
 import psutil  # type: ignore[import-untyped]
 import pytest
-import requests
 
 from migrate_agent.sandbox import BACKENDS, Sandbox, engine, missing
 from migrate_agent.sandbox.child import TOKEN
@@ -20,6 +19,8 @@ HERE = Path(__file__).parent
 REASONS = {kind: missing(kind) for kind in BACKENDS}
 KINDS = [pytest.param(kind, marks=pytest.mark.skipif(bool(reason), reason=f"{kind}: {reason}")) for kind, reason in REASONS.items()]
 QUICK = Limits(seconds=60.0)
+REMOVAL_SECONDS = 90.0
+"""How long a loaded engine may take to remove a container that has ended."""
 
 
 def job(entry: str, side: Side = "candidate", limits: Limits = QUICK, inputs: dict[str, Path] | None = None, **arguments: Any) -> Job:
@@ -59,20 +60,14 @@ def _serves(process: Any) -> bool:
 
 
 def containers(folder: Path) -> list[str]:
-    """The containers of sandboxes whose jobs lie in this folder, once those that are being removed are gone."""
+    """The containers of sandboxes whose jobs lie in this folder, once the engine has had time to remove those that ended."""
     if REASONS["docker"]:
         return []
+    until = time.monotonic() + REMOVAL_SECONDS
     with contextlib.closing(engine.connect()) as client:
-        found = client.containers.list(all=True, filters={"label": engine.LABEL}, ignore_removed=True)
-        ours = [each for each in found if each.labels[engine.LABEL].startswith(str(folder))]
-        return [each.name for each in ours if not _removed(each)]
-
-
-def _removed(container: Any) -> bool:
-    try:
-        container.wait(condition="removed", timeout=20)
-    except requests.exceptions.RequestException:
-        return False
-    except docker.errors.NotFound:
-        return True
-    return True
+        while True:
+            found = client.containers.list(all=True, filters={"label": engine.LABEL}, ignore_removed=True)
+            ours = [f"{each.name}: {each.status}" for each in found if each.labels[engine.LABEL].startswith(str(folder))]
+            if not ours or time.monotonic() > until:
+                return ours
+            time.sleep(0.1)
