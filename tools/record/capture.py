@@ -166,15 +166,17 @@ class Capture:
 
         @wraps(original)
         def call(module: Any, *args: Any, **kwargs: Any) -> Any:
-            return self._seen(module, "", partial(original, module), args, kwargs)
+            return self._seen(module, "", partial(original, module), args, kwargs, by_name=False)
 
         module_class.__new__ = new
         module_class.__call__ = call
 
-    def _seen(self, module: Any, method: str, call: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        """Make a call, and record it. Raises the errors of the call."""
+    def _seen(
+        self, module: Any, method: str, call: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], by_name: bool = True
+    ) -> Any:
+        """Make a call, and record it. Raises the errors of the call. `by_name`: of a function of the class, which may be a step of another call."""
         inside = id(module) in self._called
-        of_user = not method or not (inside or is_constructing(module))
+        of_user = not by_name or not (inside or is_constructing(module))
         sample = self.before(module, args, kwargs, method) if self.active and of_user else None
         self._called.add(id(module))
         try:
@@ -187,9 +189,13 @@ class Capture:
         return result
 
     def _watch(self, cls: type) -> None:
-        """Record calls of the public methods of a unit's class from now on."""
+        """Record calls of the public methods of a unit's class from now on, and of `forward` by its own name as calls of the module."""
         import torch
 
+        if owner := next((base for base in cls.__mro__ if isinstance(vars(base).get("forward"), FunctionType)), None):
+            forward: Any = vars(owner)["forward"]
+            if owner.__module__.partition(".")[0] != "torch" and not hasattr(forward, "watched"):
+                setattr(owner, "forward", self._watched("", forward))
         for name, member in methods.public_methods(cls, torch.nn.Module).items():
             owner = next(base for base in cls.__mro__ if name in vars(base))
             if isinstance(member, FunctionType) and not hasattr(member, "watched"):

@@ -38,7 +38,7 @@ class Tested(Plain): pass
 
 if __name__ == "__main__":
     net = Main("4x2")
-    print(net(torch.randn(2, 4)))
+    print(net.forward(torch.randn(2, 4)))
     open("there/is/no/such/file")
 '''
 README = """\
@@ -69,6 +69,7 @@ def test_shape(spec, batch):
 
 
 def test_what_a_repository_shows_becomes_examples(repository: Any, sandbox: Sandbox, tmp_path: Path) -> None:
+    # `net.forward(x)` by name is a call of the module.
     inventory = repository({"net.py": MODEL, "README.md": README, "test_net.py": TEST})
     pieces = snippets(inventory, [unit.id for unit in inventory.units])
     assert not any("open(" in piece.code for piece in pieces)

@@ -15,6 +15,7 @@ from typing import Any, Literal, TypeVar, cast
 
 import numpy as np
 import torch
+from torch.jit import _state
 
 from migrate_agent.tools.harness.common import host_random, methods, operator_kinds, reach, tolerances, trees
 from migrate_agent.tools.harness.common.argument_changes import CALL, Changes, bind, called, changed, ints, proposals, strings
@@ -188,6 +189,8 @@ class Original:
         """That of a job's unit, whose files are imported as far as the job says that they are needed. Raises as the constructor does."""
         # `torch.compile` runs its function as it is: there may be no compiler, and it has not all kernels in float64.
         os.environ.setdefault("TORCHDYNAMO_DISABLE", "1")
+        # So does `torch.jit.script`: what it compiles has no signature, and no lines that could be seen to run.
+        _state.disable()
         reach.count(Path(sys.path[0]), arguments.get("folder", ""))
         use_roots(arguments["roots"])
         use_parts(arguments["parts"], Path(sys.path[0]))

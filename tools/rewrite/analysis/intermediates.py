@@ -7,7 +7,7 @@ They are no state: what an earlier call left there is never computed with.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 
 from migrate_agent.tools.rewrite.analysis.counters import counters
@@ -46,8 +46,14 @@ class _Family:
     """Attributes that are set, changed or looked up in a form that is not followed."""
 
 
-def intermediates(repo: Repo, facts: Mapping[str, Facts], randomness: Randomness) -> dict[str, dict[str, bool]]:
-    """Class id → attribute that holds an intermediate → whether that is an array, and not a size or a list."""
+def intermediates(
+    repo: Repo, facts: Mapping[str, Facts], randomness: Randomness, observed_lines: Callable[[str], Set[int]] = lambda path: frozenset()
+) -> dict[str, dict[str, bool]]:
+    """Class id → attribute that holds an intermediate → whether that is an array, and not a size or a list.
+
+    `observed_lines` of a file are those on which something ran while the examples did: what a store or a read elsewhere is, nobody has seen, and
+    it decides nothing.
+    """
     found: dict[str, dict[str, bool]] = {}
     uses = _uses(repo)
     for file in repo.files.values():
@@ -56,7 +62,7 @@ def intermediates(repo: Repo, facts: Mapping[str, Facts], randomness: Randomness
                 continue
             family = _family(repo, model)
             names = {store.name for store in family.stores if _is_live(store.model, store.method, randomness)} - family.blocked
-            kinds = {name: _kind(repo, family, name, uses.get(name, ()), facts, randomness) for name in sorted(names)}
+            kinds = {name: _kind(repo, family, name, uses.get(name, ()), facts, randomness, observed_lines) for name in sorted(names)}
             rows = {name: kind for name, kind in kinds.items() if kind is not None}
             found.update({one.id: rows for one in family.models})
     return found
@@ -160,12 +166,28 @@ def _around(node: ast.AST, parents: Mapping[int, ast.AST]) -> Iterator[ast.AST]:
         yield node
 
 
+def _has_run(path: str, node: ast.expr, observed_lines: Callable[[str], Set[int]]) -> bool:
+    """Whether an expression ran, or may have; a constant leaves no trace."""
+    lines = observed_lines(path)
+    return not lines or isinstance(node, ast.Constant) or any(node.lineno <= line <= (node.end_lineno or node.lineno) for line in lines)
+
+
 def _kind(
-    repo: Repo, family: _Family, name: str, uses: list[_Use] | tuple[()], facts: Mapping[str, Facts], randomness: Randomness
+    repo: Repo,
+    family: _Family,
+    name: str,
+    uses: list[_Use] | tuple[()],
+    facts: Mapping[str, Facts],
+    randomness: Randomness,
+    observed_lines: Callable[[str], Set[int]],
 ) -> bool | None:
     """Whether an attribute holds an array, or something plain; `None` where it is no intermediate."""
     stores = [store for store in family.stores if store.name == name]
-    live = [store for store in stores if _is_live(store.model, store.method, randomness)]
+    live = [
+        store
+        for store in stores
+        if _is_live(store.model, store.method, randomness) and _has_run(store.model.file.file.path, store.value, observed_lines)
+    ]
     kinds = {_kind_of(_fact(store, facts)) for store in live}
     if len(kinds) != 1 or (kind := kinds.pop()) is None or _has_own_rule(repo, family, name, facts, randomness):
         return None
@@ -174,7 +196,12 @@ def _kind(
         return None
     # What starts as a real array may be state that the first call reads: only reads after a method's own store are sure.
     strict = any(_is_array(store, facts) for store in starts)
-    reads = [use for use in uses if any((use.file.file.path, function) in randomness.live for function in use.functions)]
+    reads = [
+        use
+        for use in uses
+        if any((use.file.file.path, function) in randomness.live for function in use.functions)
+        and _has_run(use.file.file.path, use.node, observed_lines)
+    ]
     if not all(_reads_intermediate(repo, family, use, kind, facts) for use in reads):
         return None
     if strict and not all(_follows_store(use, stores) for use in reads):

@@ -97,7 +97,7 @@ class Workspace:
         result.mutated, result.out_of_reach = mutated_parameters(self.repo, facts)
         result.walked = walked_classes(self.repo, facts)
         result.asked_for_class = asks_layers_for_class(self.repo, facts)
-        result.intermediates = intermediates(self.repo, facts, result)
+        result.intermediates = intermediates(self.repo, facts, result, self.observed_lines)
         return result
 
     def _at_host(self, key: tuple[str, str]) -> bool:

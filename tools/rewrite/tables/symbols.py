@@ -95,6 +95,8 @@ def global_names(source: str, imports_only: bool = False) -> frozenset[str]:
     table = symtable.symtable(source, "<source>", "exec")
     names: set[str] = set()
     _collect(table, names, imports_only)
+    if _rebinds(table):
+        names |= {name for node in _classes(ast.parse(source), imports_only) for name in _read_before_bound(node)}
     # `symtable` does not look into strings; parsing them is slow, so that a regular expression asks
     # first.
     if not imports_only and STRING_ANNOTATION.search(source):
@@ -112,6 +114,51 @@ def _collect(table: symtable.SymbolTable, names: set[str], imports_only: bool) -
         if imports_only and child.get_type() == "function" and child.get_name() not in ("listcomp", "genexpr", "setcomp", "dictcomp"):
             continue
         _collect(child, names, imports_only)
+
+
+def _rebinds(table: symtable.SymbolTable) -> bool:
+    """Whether the body of a class reads a name that it also binds: before it does, the name is the global one (`WIDTH = WIDTH`)."""
+    own = table.get_type() == "class" and any(symbol.is_referenced() and symbol.is_local() for symbol in table.get_symbols())
+    return own or any(_rebinds(child) for child in table.get_children())
+
+
+def _classes(node: ast.AST, imports_only: bool) -> Iterator[ast.ClassDef]:
+    if isinstance(node, ast.ClassDef):
+        yield node
+    if not (imports_only and isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))):
+        for child in ast.iter_child_nodes(node):
+            yield from _classes(child, imports_only)
+
+
+def _read_before_bound(node: ast.ClassDef) -> set[str]:
+    """The names that the body of a class binds, and reads before."""
+    bound: set[str] = set()
+    early: set[str] = set()
+    for statement in node.body:
+        now = list(_running_now(statement))
+        early |= {name.id for name in now if isinstance(name.ctx, ast.Load)} - bound
+        bound |= {name.id for name in now if isinstance(name.ctx, ast.Store)}
+        if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            bound.add(statement.name)
+    return early & bound
+
+
+def _running_now(node: ast.AST) -> Iterator[ast.Name]:
+    """The names in what a class body runs at once: not what has a scope of its own, the bodies of functions and of classes in it."""
+    match node:
+        case ast.Name():
+            yield node
+        case ast.Lambda(args=arguments) | ast.FunctionDef(args=arguments) | ast.AsyncFunctionDef(args=arguments):
+            for part in (*arguments.defaults, *filter(None, arguments.kw_defaults), *getattr(node, "decorator_list", ())):
+                yield from _running_now(part)
+        case ast.ClassDef(bases=bases, keywords=keywords, decorator_list=decorators):
+            for part in (*bases, *keywords, *decorators):
+                yield from _running_now(part)
+        case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
+            yield from _running_now(node.generators[0].iter)
+        case _:
+            for child in ast.iter_child_nodes(node):
+                yield from _running_now(child)
 
 
 STRING_ANNOTATION = re.compile(r"(?::|->)[^=;{}]*?[\"']")

@@ -17,7 +17,7 @@ SAYING = ("warn", "warning", "info", "debug", "print", "warn_once", "warning_onc
 """Last names of calls that tell people something, and compute nothing."""
 UNTOLD = frozenset({"extra_repr", "__repr__", "__str__", "_get_name"})
 """Methods that are for people alone."""
-COMPILING = ("script", "script_method", "jit")
+COMPILING = ("jit",)
 """Last names of decorators of the original whose function a compiler reads from its source."""
 BODIES = ("body", "orelse", "finalbody", "handlers", "cases")
 DIGITS = 10
@@ -109,7 +109,7 @@ class CountedFile:
 
     @cached_property
     def compiled(self) -> frozenset[str]:
-        """The functions whose lines never run, since a compiler reads them: `torch.jit.script`, `triton.jit`."""
+        """The functions whose lines never run, since a compiler reads them: `triton.jit`."""
         return frozenset(
             name
             for name, node in _functions(self.tree.body, "")

@@ -4,20 +4,64 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from migrate_agent.tools.verify.evidence.parsed_source import bindings, dotted
 
 _QUERY = re.compile(r"torch\.distributed\.(is_available|is_initialized|get_world_size|get_rank)")
+_DEVICE = re.compile(r"(cpu|cuda|mps|xpu)(:\d+)?")
 _AVAILABLE = re.compile(r"torch\.distributed\.(is_available|is_initialized)")
 
 
-def moves_device(node: ast.AST) -> bool:
-    """Whether a statement is `x = x.cuda()` or `x = x.cpu()`, which changes no value and has no counterpart in a port."""
+def moves_device(node: ast.AST, tree: ast.AST | None = None) -> bool:
+    """Whether a statement is `x = x.cuda()`, `x = x.cpu()` or `x = x.to(device)`, which changes no value and has no counterpart in a port.
+
+    `x.to(…)` may change the dtype, so that its argument must be a device by its text, or a name that `tree`, the file, gives devices only.
+    """
     match node:
         case ast.Assign(targets=[target], value=ast.Call(func=ast.Attribute(value=moved, attr="cuda" | "cpu"))):
             return ast.unparse(target) == ast.unparse(moved)
+        case ast.Assign(targets=[target], value=ast.Call(func=ast.Attribute(value=moved, attr="to"), args=places, keywords=keywords)):
+            named = [keyword.value for keyword in keywords if keyword.arg == "device"]
+            others = {keyword.arg for keyword in keywords} - {"device", "non_blocking", "copy"}
+            given = [*places[:1], *named]
+            is_move = len(places) <= 1 and not others and len(given) == 1 and _is_device(given[0], tree)
+            return is_move and ast.unparse(target) == ast.unparse(moved)
     return False
+
+
+def _is_device(value: ast.expr, tree: ast.AST | None) -> bool:
+    match value:
+        case ast.Constant(value=str(text)):
+            return _DEVICE.fullmatch(text) is not None
+        case ast.Attribute(attr="device"):
+            return True
+        case ast.Call(func=function):
+            return dotted(function) == "torch.device"
+        case ast.IfExp(body=body, orelse=orelse):
+            return _is_device(body, tree) and _is_device(orelse, tree)
+        case ast.Name(id=name) if tree is not None:
+            given = list(_given(name, tree))
+            return bool(given) and all(_is_device(one, None) for one in given)
+    return False
+
+
+def _given(name: str, tree: ast.AST) -> Iterator[ast.expr]:
+    """What a file gives a name: the values that are assigned to it, and the annotations of parameters (an absent one is no device)."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Assign(targets=targets, value=value):
+                bound = {inner.id for target in targets for inner in ast.walk(target) if isinstance(inner, ast.Name)}
+                if name in bound:
+                    yield value
+            case ast.arg(arg=argument, annotation=annotation) if argument == name:
+                yield annotation or ast.Constant(None)
+            case ast.Name(id=other, ctx=ast.Store()) if other == name and not _is_assigned(node, tree):
+                yield ast.Constant(None)
+
+
+def _is_assigned(name: ast.Name, tree: ast.AST) -> bool:
+    return any(isinstance(node, ast.Assign) and any(name is target for target in node.targets) for node in ast.walk(tree))
 
 
 def asks_processes(tree: ast.Module, nodes: Sequence[ast.stmt]) -> bool:

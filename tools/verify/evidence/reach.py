@@ -199,7 +199,7 @@ class Reaching:
             done = self._ran[0].get(path, frozenset()) | self._refused.get(path, frozenset())
             ran = {file.places[number].owner for number in done}
             for row in file.missed(inside, done):
-                if all(map(moves_device, row.nodes)) or asks_processes(file.tree, row.nodes):
+                if all(moves_device(node, file.tree) for node in row.nodes) or asks_processes(file.tree, row.nodes):
                     continue
                 of_unit = path == own.source and row.owner.startswith(f"{own.name}.")
                 if row.owner not in file.compiled and (of_unit or row.owner in ran or self._is_inherited(path, row.owner)):

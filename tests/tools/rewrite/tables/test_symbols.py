@@ -38,6 +38,9 @@ def test_defined_names(source: str, names: list[str]) -> None:
         ("def f(a=x):\n    return y", {"x", "y"}, {"x"}),
         ("z = [i for i in xs]", {"xs"}, {"xs"}),  # a comprehension runs at once
         ("class C(B):\n    def f(self):\n        return g", {"B", "g"}, {"B"}),
+        ("class C:\n    A = A\n    b = 1\n    c = b", {"A"}, {"A"}),  # the global one, before the class has its own
+        ("def f(x):\n    class C:\n        y = x\n        x = 1", {"x"}, set()),  # a class body looks past the function
+        ("class C:\n    f = f(1)\n    def g(self, a=g): pass", {"f", "g"}, {"f", "g"}),
         ("def f(a: 'T', b: Literal['u']) -> Optional['V']: pass", {"T", "V", "Literal", "Optional"}, {"Literal", "Optional"}),
     ],
 )

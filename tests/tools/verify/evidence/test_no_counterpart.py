@@ -18,10 +18,38 @@ from migrate_agent.tools.verify.evidence.no_counterpart import asks_processes, m
         ("x = x.cuda() + 1", False),
         ("x = x.double()", False),
         ("x.cuda()", False),
+        ("x = x.to(y.device)", True),
+        ("x = x.to('cuda:0', non_blocking=True)", True),
+        ("x = x.to(device=torch.device('cpu'))", True),
+        ("x = y.to(y.device)", False),
+        ("x = x.to(y)", False),
+        ("x = x.to(y.dtype)", False),
+        ("x = x.to(y.device, torch.float16)", False),
+        ("x = x.to(y.device, dtype=y.dtype)", False),
+        ("x = x.to('float16')", False),
     ],
 )
 def test_only_a_move_of_the_same_name_has_no_counterpart(statement: str, moves: bool) -> None:
     assert moves_device(ast.parse(statement).body[0]) is moves
+
+
+@pytest.mark.parametrize(
+    ("text", "moves"),
+    [
+        ("device = y.device\nx = x.to(device)", True),
+        ("device = 'cuda' if ready else torch.device('cpu')\nx = x.to(device)", True),
+        ("def f(x, device: torch.device):\n    x = x.to(device)", True),
+        ("def f(x, device):\n    x = x.to(device)", False),
+        ("def f(x, device: torch.dtype):\n    x = x.to(device)", False),
+        ("device = y.device\ndevice = torch.float16\nx = x.to(device)", False),
+        ("for device in places:\n    x = x.to(device)", False),
+        ("device, kind = y.device, torch.float16\nx = x.to(device)", False),
+    ],
+)
+def test_a_name_is_a_device_where_the_file_gives_it_devices_only(text: str, moves: bool) -> None:
+    tree = ast.parse(text)
+    last = tree.body[-1]
+    assert moves_device(last.body[-1] if isinstance(last, (ast.FunctionDef, ast.For)) else last, tree) is moves
 
 
 @pytest.mark.parametrize(
