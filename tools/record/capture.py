@@ -195,7 +195,7 @@ class Capture:
         if owner := next((base for base in cls.__mro__ if isinstance(vars(base).get("forward"), FunctionType)), None):
             forward: Any = vars(owner)["forward"]
             if owner.__module__.partition(".")[0] != "torch" and not hasattr(forward, "watched"):
-                setattr(owner, "forward", self._watched("", forward))
+                owner.forward = self._watched("", forward)
         for name, member in methods.public_methods(cls, torch.nn.Module).items():
             owner = next(base for base in cls.__mro__ if name in vars(base))
             if isinstance(member, FunctionType) and not hasattr(member, "watched"):

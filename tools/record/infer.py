@@ -14,7 +14,7 @@ from migrate_agent.tools.types import Example, Inventory, Job, Limits, Unit
 ENTRY = "migrate_agent.tools.record.guessing.job:guess_example"
 LIMITS = Limits(seconds=60.0)
 SECONDS = 8.0
-"""For the search for one unit's example."""
+"""Of computing, for the search for one unit's example."""
 
 
 class Guess(NamedTuple):
@@ -39,7 +39,7 @@ def infer(inventory: Inventory, unit: Unit, sandbox: Sandbox, folder: Path, limi
         "module": module,
         "name": unit.name,
         "parts": needed_parts(inventory, unit, ()),
-        "seconds": min(seconds, limits.seconds / 2),
+        "seconds": min(seconds, limits.seconds / 4),
     }
     run = sandbox.run(Job("original", ENTRY, inventory.root, arguments, {}, limits))
     sandbox.release(run)

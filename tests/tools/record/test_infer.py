@@ -9,6 +9,7 @@ import pytest
 
 from migrate_agent.sandbox.base import Sandbox
 from migrate_agent.tools.record import record
+from migrate_agent.tools.record.guessing.job import NOT_CALLED
 from migrate_agent.tools.record.guessing.rows import INIT_ROWS, parameter_texts
 from migrate_agent.tools.record.infer import infer
 
@@ -75,6 +76,12 @@ GUESSABLE = {
         " def forward(self, x):\n  return self.fc(self.c(x).flatten(1))\n",
         ("", "torch.randn(2, 3, 28, 28)"),
     ),
+    "layer of a class that the constructor asks for": (
+        "class Net(nn.Module):\n def __init__(self, base, rank=2):\n  super().__init__()\n"
+        "  if not isinstance(base, (nn.Conv1d, nn.Conv2d)):\n   raise TypeError('no convolution')\n"
+        "  self.base = base\n def forward(self, x):\n  return self.base(x)\n",
+        ("torch.nn.Conv1d(64, 64, 3, padding=1)", "torch.randn(2, 64, 32)"),
+    ),
     "class that shares its name with a layer": (
         "class LayerNorm(nn.Module):\n def __init__(self, ndim, bias):\n  super().__init__()\n"
         "  self.weight = nn.Parameter(torch.ones(ndim))\n def forward(self, x):\n  return x * self.weight\n",
@@ -109,6 +116,15 @@ def test_none_where_no_guess_runs(name: str, repository: Any, sandbox: Sandbox, 
     guess = infer(inventory, inventory.units[0], sandbox, tmp_path, seconds=1.0)
     assert guess.example is None
     assert guess.error
+
+
+def test_what_was_never_called_is_no_example(repository: Any, sandbox: Sandbox, tmp_path: Path) -> None:
+    """Where construction alone takes all the time."""
+    source = "import time\nclass Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  time.sleep(0.5)\n def forward(self, x):\n  return x\n"
+    inventory = repository({"net.py": HEAD + source})
+    guess = infer(inventory, inventory.units[0], sandbox, tmp_path, seconds=0.1)
+    assert guess.example is None and guess.nearest is not None
+    assert guess.error == NOT_CALLED
 
 
 TEXTS = {

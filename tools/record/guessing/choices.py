@@ -16,6 +16,19 @@ DEPTH = 2
 MOST = 6
 NAMED = {"rnn": ("'LSTM'", "'GRU'"), "norm": ("'BatchNorm2d'", "'BatchNorm1d'"), "act": ("'ReLU'",), "pool": ("'MaxPool2d'",)}
 """What `getattr(torch.nn, name)` may look up, by what is in the parameter's name."""
+LAYERS = {
+    "Linear": "64, 64",
+    "Conv1d": "64, 64, 3, padding=1",
+    "Conv2d": "64, 64, 3, padding=1",
+    "Conv3d": "64, 64, 3, padding=1",
+    "Embedding": "64, 64",
+    "LayerNorm": "64",
+    "BatchNorm1d": "64",
+    "BatchNorm2d": "64",
+    "LSTM": "64, 64",
+    "GRU": "64, 64",
+}
+"""Layers of torch that a constructor may ask for, and arguments to build them with."""
 
 
 def choices(function: Callable[..., Any], parameter: inspect.Parameter) -> tuple[str, ...]:
@@ -35,6 +48,15 @@ def _annotated_values(annotation: Any) -> Iterator[str]:
         yield from (ast.unparse(part) for part in ast.parse(f"[{match[1]}]", mode="eval").body.elts)  # type: ignore[attr-defined]
     elif isinstance(annotation, type) and issubclass(annotation, Enum):
         yield from (f"{annotation.__name__}.{member.name}" for member in annotation)
+    elif isinstance(annotation, type):
+        yield from _layers(annotation)
+
+
+def _layers(asked: Any) -> Iterator[str]:
+    """A layer of torch for each of the classes that a parameter must be an instance of."""
+    for cls in asked if isinstance(asked, tuple) else (asked,):
+        if getattr(cls, "__module__", "").startswith("torch.nn.modules") and cls.__name__ in LAYERS:
+            yield f"torch.nn.{cls.__name__}({LAYERS[cls.__name__]})"
 
 
 def _compared_values(function: Callable[..., Any], name: str, depth: int) -> Iterator[str]:
@@ -50,6 +72,10 @@ def _compared_values(function: Callable[..., Any], name: str, depth: int) -> Ite
                 yield from _words(table, module_names)
             case ast.Call(func=ast.Attribute(value=table, attr="get"), args=[key, *_]) if _is(key, name):
                 yield from _words(table, module_names)
+            case ast.Call(func=ast.Name(id="isinstance"), args=[left, ast.Tuple(elts=classes)]) if _is(left, name):
+                yield from _layers(tuple(_value(cls, module_names) for cls in classes))
+            case ast.Call(func=ast.Name(id="isinstance"), args=[left, cls]) if _is(left, name):
+                yield from _layers(_value(cls, module_names))
             case ast.Call(func=ast.Name(id="getattr"), args=[owner, key, *_]) if _is(key, name) and ast.unparse(owner).endswith("nn"):
                 yield from (text for part, texts in NAMED.items() if part in name.lower() for text in texts)
             case ast.Call(func=called, args=args, keywords=keywords) if depth > 1:

@@ -20,7 +20,7 @@ from migrate_agent.tools.harness.common.example_text import build, import_module
 from migrate_agent.tools.harness.common.partial_import import use_parts
 from migrate_agent.tools.record.guessing.arguments import Call, text_of
 from migrate_agent.tools.record.guessing.distinctions import distinctions, other_constructions
-from migrate_agent.tools.record.guessing.trial import MOST_SECONDS, time_limit
+from migrate_agent.tools.record.guessing.trial import MOST_SECONDS, WAITING, time_limit
 from migrate_agent.tools.types import Example
 
 MOST = 2
@@ -171,7 +171,7 @@ def _places(module: Any, name: str, example: Example) -> tuple[frozenset[int], S
     import torch
 
     torch.manual_seed(0)
-    with time_limit(MOST_SECONDS):
+    with time_limit(MOST_SECONDS, WAITING):
         instance, args, kwargs = build(module, name, example)
         reach.take()
         tensors = [value for value in torch.utils._pytree.tree_leaves((args, kwargs)) if isinstance(value, torch.Tensor)]

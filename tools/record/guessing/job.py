@@ -13,6 +13,8 @@ from migrate_agent.tools.record.guessing.options import Options
 from migrate_agent.tools.record.guessing.search import Search
 from migrate_agent.tools.record.guessing.trial import Stage, Trial
 
+NOT_CALLED = "it was constructed, and the time was over before a call was tried"
+
 
 def guess_example(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) -> dict[str, Any]:
     """Try guesses for the unit `name` of `module` until one runs or `seconds` are over.
@@ -41,4 +43,4 @@ def guess_example(arguments: Mapping[str, Any], inputs: Mapping[str, Path], outp
     ran = found.outcome.stage in (Stage.DONE, Stage.EVALUATION_ONLY)
     train = False if found.outcome.stage is Stage.EVALUATION_ONLY else None
     row = {"init": example.init, "call": example.call, "setup": example.setup, "train": train, "trials": found.trials}
-    return {**row, "hopeless": found.outcome.hopeless, "error": "" if ran else found.outcome.error}
+    return {**row, "hopeless": found.outcome.hopeless, "error": "" if ran else found.outcome.error or NOT_CALLED}

@@ -19,7 +19,7 @@ from migrate_agent.tools.harness.common.partial_import import use_parts
 from migrate_agent.tools.harness.common.trees import Unencodable, encode
 from migrate_agent.tools.record.guessing.choices import choices
 from migrate_agent.tools.record.guessing.rows import annotation_text, call_values
-from migrate_agent.tools.record.guessing.trial import MOST_SECONDS, leaves, required, time_limit
+from migrate_agent.tools.record.guessing.trial import MOST_SECONDS, WAITING, leaves, required, time_limit
 from migrate_agent.tools.record.guessing.values import Tensor, text
 from migrate_agent.tools.types import Example
 
@@ -95,7 +95,7 @@ class Methods:
             self.given |= {keyword.arg: ast.unparse(keyword.value) for keyword in parsed.keywords if keyword.arg}
         args, kwargs = call_arguments(self.example, self.namespace)
         self._note((args, kwargs))
-        with torch.no_grad(), time_limit(MOST_SECONDS):
+        with torch.no_grad(), time_limit(MOST_SECONDS, WAITING):
             self._note(self._instance()(*args, **kwargs))
 
     def _note(self, value: Any) -> None:
@@ -154,7 +154,7 @@ class Methods:
         import torch
 
         try:
-            with time_limit(MOST_SECONDS):
+            with time_limit(MOST_SECONDS, WAITING):
                 torch.manual_seed(0)
                 args, kwargs = call_arguments(Example("", "", call), self.namespace)
                 result = methods.bound(self._instance(), name)(*args, **kwargs)

@@ -14,6 +14,7 @@ from migrate_agent.tools.record.guessing.repairs import repairs
 from migrate_agent.tools.record.guessing.trial import Attempt, Outcome, Stage, Trial
 
 MOST_TRIALS = 600
+WAITING = 3
 PATIENCE = 40
 """Trials from one attempt after which another one has its turn."""
 
@@ -40,11 +41,14 @@ class State:
 
 
 class Search:
-    """Tries attempts on one class until one runs, or `seconds` or `MOST_TRIALS` are spent."""
+    """Tries attempts on one class until one runs, or `seconds` of this process or `MOST_TRIALS` are spent.
+
+    What other processes of a busy machine take does not count, up to `WAITING` times as long by the clock.
+    """
 
     def __init__(self, trial: Trial, options: Options, seconds: float) -> None:
         self.trial, self.options = trial, options
-        self._deadline = time.monotonic() + seconds
+        self._deadline, self._latest = time.process_time() + seconds, time.monotonic() + WAITING * seconds
         self._seen: set[tuple[str, str | None]] = set()
         self._order = count()
         self._queue: list[State] = []
@@ -79,7 +83,7 @@ class Search:
         return False
 
     def _over(self) -> bool:
-        return time.monotonic() > self._deadline or len(self._seen) >= MOST_TRIALS
+        return time.process_time() > self._deadline or time.monotonic() > self._latest or len(self._seen) >= MOST_TRIALS
 
     def _try(self, attempt: Attempt, idle: int, parent: State | None = None) -> bool:
         """Run an attempt and queue its repairs. Returns whether the search is over."""

@@ -25,7 +25,8 @@ from migrate_agent.tools.types import Example
 NOT_FINITE = "the result is not finite"
 NO_TENSOR = "it gives no tensor"
 MOST_SECONDS = 4.0
-"""Of one trial. A guess that takes longer is none that a verifier could repeat."""
+"""Of one trial, in this process; `WAITING` times as long by the clock. A guess that takes longer is none that a verifier could repeat."""
+WAITING = 3
 Arguments = tuple[tuple[str, Value], ...]
 EMPTY = inspect.Parameter.empty
 VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
@@ -80,23 +81,30 @@ def arguments_text(arguments: Arguments, parameters: Sequence[inspect.Parameter]
 
 
 @contextmanager
-def time_limit(seconds: float) -> Iterator[None]:
-    """Raise `TimeoutError` in code that runs longer. Without effect where signals cannot be set (another thread)."""
+def time_limit(seconds: float, waiting: float = 1) -> Iterator[None]:
+    """Raise `TimeoutError` in code that computes longer, or takes `waiting` times as long by the clock.
+
+    Without effect where signals cannot be set (another thread).
+    """
+    of_process = ((signal.SIGPROF, signal.ITIMER_PROF, seconds),) if waiting > 1 else ()
+    timers = (*of_process, (signal.SIGALRM, signal.ITIMER_REAL, waiting * seconds))
 
     def stop(number: int, frame: FrameType | None) -> None:
         raise TimeoutError(f"it ran longer than {seconds:g} seconds")
 
     try:
-        before = signal.signal(signal.SIGALRM, stop)
+        before = [signal.signal(number, stop) for number, _, _ in timers]
     except ValueError:
         yield
         return
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    for _, timer, most in timers:
+        signal.setitimer(timer, most)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        for (number, timer, _), handler in zip(timers, before, strict=True):
+            signal.setitimer(timer, 0)
+            signal.signal(number, handler)
 
 
 class Trial:
@@ -131,7 +139,7 @@ class Trial:
         example = self.example(attempt)
         self._places, self.instance, stage = set(), None, Stage.CONSTRUCT
         try:
-            with time_limit(MOST_SECONDS), self._counted():
+            with time_limit(MOST_SECONDS, WAITING), self._counted():
                 torch.manual_seed(0)
                 namespace = make_namespace(self.module, example)
                 self.instance = construct(self.cls, example, namespace)

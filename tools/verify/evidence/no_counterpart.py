@@ -21,11 +21,11 @@ def moves_device(node: ast.AST, tree: ast.AST | None = None) -> bool:
     match node:
         case ast.Assign(targets=[target], value=ast.Call(func=ast.Attribute(value=moved, attr="cuda" | "cpu"))):
             return ast.unparse(target) == ast.unparse(moved)
-        case ast.Assign(targets=[target], value=ast.Call(func=ast.Attribute(value=moved, attr="to"), args=places, keywords=keywords)):
+        case ast.Assign(targets=[target], value=ast.Call(func=ast.Attribute(value=moved, attr="to"), args=positional, keywords=keywords)):
             named = [keyword.value for keyword in keywords if keyword.arg == "device"]
             others = {keyword.arg for keyword in keywords} - {"device", "non_blocking", "copy"}
-            given = [*places[:1], *named]
-            is_move = len(places) <= 1 and not others and len(given) == 1 and _is_device(given[0], tree)
+            devices = [*positional[:1], *named]
+            is_move = len(positional) <= 1 and not others and len(devices) == 1 and _is_device(devices[0], tree)
             return is_move and ast.unparse(target) == ast.unparse(moved)
     return False
 
@@ -41,8 +41,8 @@ def _is_device(value: ast.expr, tree: ast.AST | None) -> bool:
         case ast.IfExp(body=body, orelse=orelse):
             return _is_device(body, tree) and _is_device(orelse, tree)
         case ast.Name(id=name) if tree is not None:
-            given = list(_given(name, tree))
-            return bool(given) and all(_is_device(one, None) for one in given)
+            values = list(_given(name, tree))
+            return bool(values) and all(_is_device(one, None) for one in values)
     return False
 
 
