@@ -163,3 +163,49 @@ def test_calls_of_functions_that_reach_more_are_found(tmp_path: Path) -> None:
         "torch.randn(2, 3), reduction='sum'",
         "torch.randn(2, 3), reduction='none'",
     ]
+
+
+STATES = """
+import torch
+from torch import nn
+class Attention(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.kv = nn.Linear(4, 8)
+    def forward(self, x, kv_cache=None, use_cache=False):
+        k, v = self.kv(x).chunk(2, dim=-1)
+        if kv_cache is not None:
+            k = torch.cat([kv_cache[0], k], 1)
+            v = torch.cat([kv_cache[1], v], 1)
+        y = (x @ k.transpose(1, 2)).softmax(-1) @ v
+        return (y, (k, v)) if use_cache else y
+class Steps(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cell = nn.GRUCell(4, 4)
+    def forward(self, x, hidden=None):
+        if hidden is None:
+            hidden = x.new_zeros(x.shape[0], 4)
+        else:
+            assert x.shape[1] == 1, "one step"
+            hidden = hidden["h"] * 2
+        for t in range(x.shape[1]):
+            hidden = self.cell(x[:, t], hidden)
+        return {"y": hidden, "state": {"h": hidden}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "calls"),
+    [
+        ("Attention", ["torch.randn(2, 3, 4), use_cache=True, kv_cache=(torch.randn(2, 3, 4), torch.randn(2, 3, 4))"]),
+        ("Steps", ["torch.randn(2, 1, 4), hidden={'h': torch.randn(2, 4)}"]),
+    ],
+)
+def test_the_state_of_a_call_is_handed_to_another(name: str, calls: list[str], tmp_path: Path) -> None:
+    (tmp_path / "model.py").write_text(STATES)
+    inventory = scan(tmp_path)
+    unit = inventory.unit(f"model.py:{name}")
+    with ProcessSandbox() as sandbox:
+        found = further_examples(inventory, [(unit, [Example(unit.id, "", "torch.randn(2, 3, 4)")])], Recording(), sandbox, Limits())
+    assert [example.call for example in found] == calls

@@ -122,6 +122,10 @@ LONG_OPERATORS: Final = 600
 """Sizes of inputs go beyond whole numbers of the code up to this one, in inputs of so many elements; so many are tried, and compared. Loops over
 a longer axis must not run more operators than this (where the example does not): they are compiled one by one."""
 
+REFUSALS: Final = 6
+REFUSAL_TRIES: Final = 36
+"""So many places that raise are looked for, in so many trials, each a construction or a forward pass that usually ends early."""
+
 SMALL: Final = 3
 SMALL_TRIES: Final = 12
 """So many numbers of the arguments are made smaller than the sizes of the inputs, of so many that are tried."""

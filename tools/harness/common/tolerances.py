@@ -43,6 +43,11 @@ FP32_FACTOR: Final = 2.0
 FLOOR_FP32: Final = 16 * EPS32
 """… plus 2e-6: torch's fused kernels are sometimes exact where XLA rounds, and 16 ulp is what ten operations of rounding come to."""
 
+FLOOR_TERM: Final = 1 / 32
+MOST_TERMS: Final = 2**14
+"""… or 1/32 ulp for each number of the inputs that comes to one of an output (16,384 at most): XLA adds the terms of a total one after the other,
+and the roundings of equal terms have one direction (2,048 of them: 52 ulp)."""
+
 FAR_OFF: Final = 1e-2
 """At the edges: where torch's own float32 answer is further off, nothing is judged by it."""
 

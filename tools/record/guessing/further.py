@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from migrate_agent.tools.harness.common.example_text import build, import_module
 from migrate_agent.tools.harness.common.partial_import import use_parts
 from migrate_agent.tools.record.guessing.arguments import Call, text_of
 from migrate_agent.tools.record.guessing.distinctions import distinctions, other_constructions
+from migrate_agent.tools.record.guessing.feedback import fed_back
 from migrate_agent.tools.record.guessing.trial import MOST_SECONDS, WAITING, time_limit
 from migrate_agent.tools.types import Example
 
@@ -133,7 +135,14 @@ def _other_calls(module: Any, name: str, example: Example, shape: Sequence[int] 
     of_module = isinstance(unit, type)
     parameters = list(inspect.signature(unit.forward if of_module else unit).parameters.values())[int(of_module) :]
     required = [parameter.name for parameter in parameters if parameter.default is parameter.empty]
-    for values in others(call, parameters, shape):
+    texts = call.by_name([parameter.name for parameter in parameters])
+
+    def result(values: Mapping[str, str]) -> Any:
+        return _result(module, name, replace(example, call=text_of(values, required)))[1]
+
+    arguments = _result(module, name, example)[0]
+    states = fed_back(texts, parameters, dict(zip(texts, arguments, strict=False)), result)
+    for values in chain(states, others(call, parameters, shape)):
         yield replace(example, call=text_of(values, required))
     for text in other_constructions(call, parameters, distinctions(ast.parse(inspect.getsource(module))), lambda text: None):
         yield replace(example, call=text)
@@ -157,6 +166,16 @@ def _value(text: str, namespace: dict[str, Any]) -> Any:
         return eval(text, namespace)
     except Exception:  # it may be known while the example runs alone
         return None
+
+
+def _result(module: Any, name: str, example: Example) -> tuple[tuple[Any, ...], Any]:
+    """The positional arguments of an example, and what the call gives in evaluation mode. Raises the errors of the original."""
+    import torch
+
+    torch.manual_seed(0)
+    with time_limit(MOST_SECONDS), torch.no_grad():
+        instance, args, kwargs = build(module, name, example)
+        return args, in_mode(instance, training=False)(*args, **kwargs)
 
 
 def _unit(module: Any, name: str) -> Any:

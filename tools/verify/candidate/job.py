@@ -26,6 +26,7 @@ from migrate_agent.tools.harness.common.training_steps import OPTIMISERS, NumpyO
 from migrate_agent.tools.harness.jax_side.module import Candidate, modes
 from migrate_agent.tools.harness.jax_side.program import CHOSEN, Program, moved
 from migrate_agent.tools.verify.candidate.export import exported
+from migrate_agent.tools.verify.candidate.refusals import refused
 from migrate_agent.tools.verify.candidate.session import Session, stored
 from migrate_agent.tools.verify.candidate.slopes import slopes
 from migrate_agent.tools.verify.contract.scenario import REFUSABLE, Request, Role
@@ -50,6 +51,7 @@ def exact(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path
         compile_ahead(session, session.requests)
         errors = _answer(session, session.requests, result)
         result |= {"curves": curves(session)} if not errors else {}
+    result["refusals"] = refused(session)
     if not errors:
         result["search"] = exported(session, arguments["search"])
     result["reach"] = reach.told(session.reached)

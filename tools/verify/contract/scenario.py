@@ -222,6 +222,8 @@ class Scenario:
     drawing: Drawing = USUAL
     conditions: Conditions = AS_MADE
     before: bool = False
+    given: int = 0
+    """Elements of all inputs."""
     undefined: bool = False
     native: Sequence[str] | None = None
     narrow: str = ""
@@ -316,6 +318,8 @@ class Expectations:
     """Name of a scenario → places of the original that it ran."""
     large: bool = False
     """Whether it has a schedule (`contract.schedule`)."""
+    refusals: Sequence[Mapping[str, Any]] = ()
+    """What the original refuses on purpose (`original/scenarios/refusals.py`)."""
     unrun: str = ""
     """What of the class no example runs, in words."""
 

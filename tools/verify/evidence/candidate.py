@@ -308,6 +308,7 @@ class Results:
             "listening": kind == "exact" and not self.unreached,
             "search": start.name if kind == "exact" and scenarios is None and (start := self.expected.search_start) else "",
             "described": described,
+            "refusals": [*self.expected.refusals] if kind == "exact" and scenarios is None else [],
             "port": self.port,
             "plain": [self.examples[item["index"]].init for item in self.expected.examples] if self.port is not None else [],
             **more_arguments,

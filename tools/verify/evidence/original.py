@@ -112,6 +112,7 @@ def _collect(run: Run, configured: Run, folder: Path, given_examples: Sequence[E
         noise=noise,
         reached=reached,
         large=bool(run.result.get("large")),
+        refusals=configured.result.get("refusals", ()) if configured.status == "ok" else (),
         unrun=unrun,
     )
 

@@ -7,7 +7,7 @@ other: the examples, and the first of them with other configurations.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
@@ -23,11 +23,12 @@ from migrate_agent.tools.harness.torch_side.line_coverage import Lines
 from migrate_agent.tools.harness.torch_side.module import Original, flushing
 from migrate_agent.tools.verify.contract.scenario import Scenario
 from migrate_agent.tools.verify.contract.schedule import ORIGINAL_SHARE, Deadline
-from migrate_agent.tools.verify.original.outputs import attempt, one_line
+from migrate_agent.tools.verify.original.outputs import attempt, elements, one_line
 from migrate_agent.tools.verify.original.scenarios.configurations import compare, others
 from migrate_agent.tools.verify.original.scenarios.menu import write_scenarios
 from migrate_agent.tools.verify.original.scenarios.methods import called_otherwise, write_method
 from migrate_agent.tools.verify.original.scenarios.random import SPREAD, TILTS
+from migrate_agent.tools.verify.original.scenarios.refusals import refusals
 from migrate_agent.tools.verify.original.scenarios.writer import ScenarioWriter, undetermined_reason
 
 
@@ -158,6 +159,7 @@ def configured(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output:
     if not ran:
         return {**result, "wrong": {"reason": "the examples do not run a second time"}}
     make, texts = partial(example_units.make, first), arguments["examples"][first]
+    result["refusals"] = attempt(lambda: _refusals(make, texts, output, example_units)) or []
     try:
         units = enumerate(others(make({}), make, example_units.lines))
         writers = [ScenarioWriter(unit, number + offset, texts, output, example_units.base, example_units.lines) for offset, unit in units]
@@ -178,6 +180,13 @@ def configured(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output:
         "reach": reach.told(reached),
         "lines": example_units.lines.told(ran[-1].original.cls),
     }
+
+
+def _refusals(make: Callable[[Changes], Original], texts: Mapping[str, Any], output: Path, example_units: Examples) -> list[dict[str, Any]]:
+    """What the first example refuses when it is called otherwise; nothing where it is too large to be tried so often."""
+    plain = make({})
+    writer = ScenarioWriter(plain, 0, texts, output, example_units.base, example_units.lines)
+    return refusals(writer, make) if elements(plain) <= budgets.CONFIGURATION_ELEMENTS else []
 
 
 def surface(example_units: Examples, index: int) -> dict[str, Any]:

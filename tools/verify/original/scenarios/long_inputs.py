@@ -75,7 +75,7 @@ def longer(writer: ScenarioWriter) -> None:
     decisions, most = set(usual.found), max(budgets.LONG_OPERATORS, usual.operators * 5 // 4)
     stops = source_literals.uses(unit.native, source_literals.STOPS)
     always, tries, accepted = source_literals.counts(unit.native), 0, 0
-    for label, values in _proposals(writer):
+    for label, values in proposals(writer):
         if tries == budgets.LONG_TRIES or accepted == budgets.LONG_SIZES:
             return
         tries += 1
@@ -134,7 +134,7 @@ def decided(unit: Original, lines: Lines, values: Sequence[Array] | None = None)
     return watch
 
 
-def _proposals(writer: ScenarioWriter) -> Iterator[tuple[str, list[Array]]]:
+def proposals(writer: ScenarioWriter) -> Iterator[tuple[str, list[Array]]]:
     """Labels and inputs, the longest first."""
     leaves = writer.original.leaves
     leading = next((leaf.value.shape for leaf in leaves if leaf.value.ndim), ())
