@@ -161,13 +161,14 @@ def nll_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> jax.Array:
-    """Minus the log-probability of the target class: (N, C, …) or (C,) and integers (N, …) or ().
+    """Minus the log-probability of the target class: (N, C, …) or (C,) and integers (N, …), () or (1,).
 
     The mean is weighted, over the targets that are not `ignore_index`.
     https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.nll_loss.html
     """
     reduction = legacy_reduction(size_average, reduce, reduction)
     axis = min(1, input.ndim - 1)
+    target = target.reshape(input.shape[:axis] + input.shape[axis + 1 :])  # torch takes (1,) for ()
     keep = target != ignore_index
     index = jnp.where(keep, target, 0)
     chosen = jnp.take_along_axis(input, jnp.expand_dims(index, axis), axis).squeeze(axis)

@@ -476,4 +476,40 @@ class M(nnx.Module):
     ),
 )
 
-PAIRS = (REACH, NORM, STREAM, DAMPED, FORCED, ARGUMENTS, UNTRAINED, ALWAYS, LABELS, AVERAGE, TRAINED, MASKED, FUSED, UNREACHED)
+REFUSING = Pair(
+    "refusing",
+    """
+    class M(nn.Module):
+        def __init__(self, most=8, kind="sum"):
+            super().__init__()
+            if kind not in ("sum", "max"):
+                raise ValueError(f"unknown kind {kind}")
+            self.most, self.kind = most, kind
+            self.table = nn.Parameter(torch.randn(most, 3))
+
+        def forward(self, x):
+            assert x.shape[1] <= self.most
+            x = x + self.table[torch.arange(x.shape[1])]
+            return x.sum(1) if self.kind == "sum" else x.amax(1)
+    """,
+    """
+class M(nnx.Module):
+    def __init__(self, most=8, kind="sum", *, rngs):
+        if kind not in ("sum", "max"):
+            raise ValueError(f"unknown kind {kind}")
+        self.most, self.kind = most, kind
+        self.table = nnx.Param(jax.random.normal(rngs.params(), (most, 3)))
+
+    def __call__(self, x):
+        assert x.shape[1] <= self.most
+        x = x + self.table[jnp.arange(x.shape[1])]
+        return x.sum(1) if self.kind == "sum" else x.max(1)
+""",
+    call="torch.randn(2, 5, 3)",
+    wrongs=(
+        Wrong("a length without limit", "refusals", "assert x.shape[1] <= self.most", "pass", alone=True),
+        Wrong("an unknown kind taken", "refusals", 'if kind not in ("sum", "max"):', 'if kind == "":', alone=True),
+    ),
+)
+
+PAIRS = (REACH, NORM, STREAM, DAMPED, FORCED, ARGUMENTS, UNTRAINED, ALWAYS, LABELS, AVERAGE, TRAINED, MASKED, FUSED, UNREACHED, REFUSING)

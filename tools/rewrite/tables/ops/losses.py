@@ -39,7 +39,19 @@ SIGNATURES = {
 UNUSED = {"linear_cross_entropy": ", options=None"}
 """Function → arguments that only say how torch splits the work into chunks."""
 
-ROWS = [Op(F + name, signature + UNUSED.get(name, ""), vendored_call(name, signature)) for name, signature in SIGNATURES.items()]
+SAMPLES = {
+    "nll_loss": (
+        "torch.nn.functional.nll_loss(torch.ones(4), torch.tensor([3]))",
+        "torch.nn.functional.nll_loss(torch.ones(4), torch.tensor(3))",
+    ),
+    "cross_entropy": ("torch.nn.functional.cross_entropy(torch.ones(4), torch.tensor([3]))",),
+}
+"""Calls that `op_db` does not have: one row of scores, with its label as a vector of one."""
+
+ROWS = [
+    Op(F + name, signature + UNUSED.get(name, ""), vendored_call(name, signature), samples=SAMPLES.get(name, ()))
+    for name, signature in SIGNATURES.items()
+]
 
 OPTIONS = Op(
     "torch.nn.LinearCrossEntropyOptions",
