@@ -222,7 +222,7 @@ class Scenario:
     drawing: Drawing = USUAL
     conditions: Conditions = AS_MADE
     before: bool = False
-    given: int = 0
+    input_elements: int = 0
     """Elements of all inputs."""
     undefined: bool = False
     native: Sequence[str] | None = None

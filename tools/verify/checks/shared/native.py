@@ -87,7 +87,7 @@ def compare_native(exact: Pair, native: Pair, scenario: Scenario, *, alike: bool
     size = rms(np.abs(truth)) or 1.0
     own = rms(np.abs(torchs - truth)) / size
     conditioning = partial(_conditioning, scenario, exact.key, dtype, size, kinks=kinks) if alike else float
-    terms = min(scenario.given / max(exact.expected.size, 1), tolerances.MOST_TERMS)
+    terms = min(scenario.input_elements / max(exact.expected.size, 1), tolerances.MOST_TERMS)
     totals = tolerances.FLOOR_TERM * terms * epsilon
     floor = max(tolerances.FLOOR_FP32, totals) if dtype == "float32" else tolerances.FLOOR_NARROW * epsilon
     return _conditioned(label, rms(np.abs(ours - truth)) / size, tolerances.FP32_FACTOR * own, floor, conditioning)

@@ -20,8 +20,8 @@ def judge(results: Results) -> Verdict | None:
         return Verdict("spec", "refusals", "unverified", detail=f"the job ended before it was tried: {missing[0]['words']}")
     answered = [row for row in asked if not answers[row["name"]]]
     if answered:
-        told = "; ".join(f"{row['words']} gives an answer, where the original raises {row['error']}" for row in answered[:MOST_WORDS])
-        return Verdict("spec", "refusals", "fail", float(len(answered)), 0.0, told)
+        words = "; ".join(f"{row['words']} gives an answer, where the original raises {row['error']}" for row in answered[:MOST_WORDS])
+        return Verdict("spec", "refusals", "fail", float(len(answered)), 0.0, words)
     return (
         Verdict("spec", "refusals", "pass", 0.0, 0.0, f"refused as the original does: {', '.join(row['words'] for row in asked)}")
         if asked

@@ -67,18 +67,18 @@ def refusals(writer: ScenarioWriter, make: Make) -> list[dict[str, Any]]:
             tree = unit.tree
             unit.run(unit.state(), values or input_sampling.recorded_inputs(unit.leaves), "eval", watch=watch)
         except Exception as error:
-            place = _on_purpose(error, writer.lines.root)
-            if place is None or place in rows or watch.any:
+            statement = _on_purpose(error, writer.lines.root)
+            if statement is None or statement in rows or watch.any:
                 continue
             name = f"refused-{len(rows)}"
-            given = values or input_sampling.recorded_inputs(writer.original.leaves)
+            inputs = values or input_sampling.recorded_inputs(writer.original.leaves)
             tensor_files.save(
-                writer.folder / f"given/inputs/{name}.safetensors", {f"in/{index}": value for index, value in enumerate(given)}
+                writer.folder / f"given/inputs/{name}.safetensors", {f"in/{index}": value for index, value in enumerate(inputs)}
             )
-            rows[place] = {
+            rows[statement] = {
                 "name": name,
                 "words": trial.words,
-                "error": f"{one_line(error)} at {Path(place[0]).relative_to(writer.lines.root)}:{place[1]}",
+                "error": f"{one_line(error)} at {Path(statement[0]).relative_to(writer.lines.root)}:{statement[1]}",
                 "changes": dict(trial.changes),
                 "tree": tree,
                 "leaf_dtypes": [leaf.dtype for leaf in writer.original.leaves],

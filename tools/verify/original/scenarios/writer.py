@@ -218,7 +218,7 @@ class ScenarioWriter:
             drawing=drawing,
             conditions=conditions,
             before=before is not None,
-            given=sum(value.size for value in values),
+            input_elements=sum(value.size for value in values),
             undefined=undefined.seen,
             native=plain.dtypes if plain is not None else None,
             narrow=plain.narrow if plain is not None else "",
