@@ -24,6 +24,7 @@ from migrate_agent.tools.programs.judge.curves import loss_curves
 from migrate_agent.tools.programs.judge.judge import Judge, ProgramFailedError
 from migrate_agent.tools.programs.migrate import lay_out
 from migrate_agent.tools.programs.program import Program, stage
+from migrate_agent.tools.programs.rewrite.program_files import ProgramFiles
 from migrate_agent.tools.types import Evidence, UnitReport
 
 
@@ -52,7 +53,9 @@ def verify_program(root: Path, source: str, options: VerifyOptions, services: Se
     ):
         original, candidate = working_copies(repository.root, program, Path(scratch))
         try:
-            judge = Judge(program, original, sandbox, Path(scratch) / "runs", config.limits.limits(), lambda t: progress.stage(source, t))
+            beside = ProgramFiles(inventory, source).beside()
+            tell = lambda text: progress.stage(source, text)  # noqa: E731
+            judge = Judge(program, original, sandbox, Path(scratch) / "runs", config.limits.limits(), tell, beside)
         except ProgramFailedError as error:
             raise UsageError(str(error)) from None
         evidence = judge.judge(candidate, target)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from migrate_agent.agent.config.config import Config, ProgramTable
 from migrate_agent.agent.config.errors import ConfigError
 from migrate_agent.agent.config.json_files import read
 from migrate_agent.agent.loop.context import Context
-from migrate_agent.tools.programs.program import NoProgramError, Program, parse_command
+from migrate_agent.tools.programs.program import NoProgramError, Program, parse_program
 from migrate_agent.tools.types import UnitReport
 
 ROW, DRAFT = "row.json", "draft.json"
@@ -22,7 +23,7 @@ def configured_programs(config: Config, root: Path) -> tuple[Program, ...]:
 
 def _program(table: ProgramTable, root: Path) -> Program:
     try:
-        return Program(parse_command(table.run, root), table.reads, table.writes, table.steps)
+        return replace(parse_program(table.run, root), reads=table.reads, writes=table.writes, steps=table.steps)
     except NoProgramError as error:
         raise ConfigError(f"[[program]] run = {table.run!r}: {error}") from None
 

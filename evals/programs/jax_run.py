@@ -8,6 +8,7 @@ from __future__ import annotations
 import gc
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import jax
@@ -113,6 +114,11 @@ def main(mode: str, start: Path, out: Path, arguments: list[str]) -> None:
     if mode == "exact":
         widen(models)
     watch(models, stamps, start)
+    # A stream that the script does not seed is that of seed 0, as torch's is.
+    namespace: Any = np.random
+    own = namespace.SeedSequence
+    zeros = SimpleNamespace(generate_state=lambda count: np.zeros(count, np.uint32))
+    namespace.SeedSequence = lambda *args, **kwargs: own(*args, **kwargs) if args or kwargs else zeros
     begin()
     run(arguments)
     for number, model in enumerate(models):

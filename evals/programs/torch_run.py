@@ -108,6 +108,38 @@ def watch(kept: list[tuple[Any, Any]], stamps: list[float], out: Path) -> None:
     optimizer.__init__ = __init__
 
 
+def watch_without_optimizer(kept: list[tuple[Any, Any]], stamps: list[float], out: Path) -> None:
+    """Note what a script that updates its weights by hand begins with: its largest module at the first gradients, and the generator as the last draw
+    in place left it, which gave a parameter its first values.
+    """
+    tensor: Any = torch.Tensor
+    states = [torch.get_rng_state().numpy()]
+    backward = tensor.backward
+
+    def noting(own: Callable[..., Any]) -> Callable[..., Any]:
+        def draw(*args: Any, **kwargs: Any) -> Any:
+            result = own(*args, **kwargs)
+            states[:] = [torch.get_rng_state().numpy()]
+            return result
+
+        return draw
+
+    def watched(*args: Any, **kwargs: Any) -> Any:
+        if not kept:
+            modules = [thing for thing in gc.get_objects() if issubclass(type(thing), torch.nn.Module)]
+            module = max(modules, key=lambda one: sum(p.numel() for p in one.parameters()))
+            np.save(out / "generator-0.npy", states[0])
+            save(out / "start-0.npz", module)
+            kept.append((None, module))
+        if kept[0][0] is None:
+            stamps.append(clock())
+        return backward(*args, **kwargs)
+
+    for name in ("normal_", "uniform_"):
+        setattr(tensor, name, noting(getattr(tensor, name)))
+    tensor.backward = watched
+
+
 def owner(parameters: set[int]) -> Any:
     """The module that is part of no other and holds these parameters; of several, the one with the fewest."""
     modules = [thing for thing in gc.get_objects() if issubclass(type(thing), torch.nn.Module)]
@@ -129,6 +161,7 @@ def main(mode: str, out: Path, arguments: list[str]) -> None:
     if mode == "exact":
         widen()
     watch(kept, stamps, out)
+    watch_without_optimizer(kept, stamps, out)
     begin()
     run(arguments)
     for number, (_, module) in enumerate(kept):

@@ -25,7 +25,7 @@ def constructed_optimizers(arguments: Mapping[str, Any], inputs: Mapping[str, Pa
     from migrate_agent.tools.programs.judge.devices import everything_on_cpu
     from migrate_agent.tools.programs.observe import end_after, watch_groups
 
-    with program_folder(output, arguments["command"]) as script:
+    with program_folder(output, arguments) as script:
         everything_on_cpu()
         end_after(1)
         rows = watch_groups()
@@ -43,7 +43,7 @@ def converted_checkpoint(arguments: Mapping[str, Any], inputs: Mapping[str, Path
     from migrate_agent.tools.programs.torch_checkpoint import value_of
 
     tree = value_of(json.loads(inputs["tree"].read_text(encoding="utf-8")), load_file(inputs["tensors"]))
-    with program_folder(output, arguments["command"]) as script:
+    with program_folder(output, arguments) as script:
         module = _helpers_of(script.read_text())
         if not module:
             return {"error": f"{arguments['command'][0]} reads no checkpoint"}

@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import Literal
 
 from migrate_agent.sandbox.base import Sandbox
+from migrate_agent.tools.programs.judge.beside import Beside, Missed
 from migrate_agent.tools.programs.judge.judge import Judge, ProgramFailedError
 from migrate_agent.tools.programs.observe import ObservationError, observe
 from migrate_agent.tools.programs.profile import refusals
 from migrate_agent.tools.programs.program import Program, stage
 from migrate_agent.tools.programs.rewrite.assemble import merged, rewrite_program
+from migrate_agent.tools.programs.rewrite.program_files import ProgramFiles
 from migrate_agent.tools.programs.rewrite.unreached import as_reached
 from migrate_agent.tools.rewrite.assemble.formatting import format_python
 from migrate_agent.tools.scan import scan
@@ -61,7 +63,7 @@ def migrate_program(
     if draft.holes or not draft.files:
         return Migrated(target, draft, reason=_first_holes(draft))
     try:
-        judge = Judge(program, original, sandbox, folder / "runs", limits, tell)
+        judge = Judge(program, original, sandbox, folder / "runs", limits, tell, ProgramFiles(inventory, program.source).beside())
         if observations := _observed_further(judge, program, inventory, sandbox, folder, limits):
             every = merged(observations, seen.recording.observations)
             draft = rewrite_program(inventory, every, program, folder, units, seen.optimizers, known, seen.constructions)
@@ -71,8 +73,8 @@ def migrate_program(
     except ProgramFailedError as error:
         return Migrated(target, draft, reason=str(error))
     if [verdict.check for verdict in evidence.verdicts if verdict.status != "pass"] == ["reach"]:
-        text = (original / program.source).read_text()
-        return _reached(Migrated(target, draft, evidence), text, judge.missed, keep)
+        script = Missed(Beside(program.source, target, ()), *map(tuple, judge.missed))
+        return _reached(Migrated(target, draft, evidence), original, (script, *judge.missed_beside), keep)
     return Migrated(target, draft, evidence)
 
 
@@ -92,21 +94,26 @@ def _observed_further(judge: Judge, program: Program, inventory: Inventory, sand
     return result
 
 
-def _reached(migrated: Migrated, original: str, missed: tuple[list[int], list[int]], keep: bool) -> Migrated:
+def _reached(migrated: Migrated, original: Path, missed: Sequence[Missed], keep: bool) -> Migrated:
     """The same with errors in the places that no run reached: the other verdicts hold for it too, since none of these places ran."""
-    draft, evidence, target = migrated.draft, migrated.evidence, migrated.target
+    draft, evidence, files = migrated.draft, migrated.evidence, dict[str, str]()
     assert evidence is not None
-    result = as_reached(original, draft.files[target], missed, keep)
-    if result is None:
-        return migrated
-    text, chosen = result
     state = "kept, as [run] keep_unreached asks" if keep else "not migrated, an error once it runs"
-    notes = [f"{target}:{region.lines[0]}: no run of [[program]] comes here{region.reason}: {state}" for region in chosen]
-    passed = replace(evidence.verdicts[-1], status="pass", detail=f"{len(chosen)} places that no run reaches are {state}")
-    files = format_python({target: text if keep else without_idle_imports(draft.files[target], text)})
+    notes: list[str] = []
+    for one in missed:
+        target = one.file.target
+        if target not in draft.files:
+            return migrated
+        result = as_reached((original / one.file.source).read_text(), draft.files[target], (one.original, one.rewrite), keep)
+        if result is None:
+            return migrated
+        text, chosen = result
+        notes += [f"{target}:{region.lines[0]}: no run of [[program]] comes here{region.reason}: {state}" for region in chosen]
+        files[target] = text if keep else without_idle_imports(draft.files[target], text)
+    passed = replace(evidence.verdicts[-1], status="pass", detail=f"{len(notes)} places that no run reaches are {state}")
     return Migrated(
-        target,
-        replace(draft, files={**draft.files, **files}, notes=(*draft.notes, *notes)),
+        migrated.target,
+        replace(draft, files={**draft.files, **format_python(files)}, notes=(*draft.notes, *notes)),
         replace(evidence, verdicts=(*evidence.verdicts[:-1], passed)),
     )
 

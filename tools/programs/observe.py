@@ -41,7 +41,7 @@ class Watched:
 
 def observe(program: Program, inventory: Inventory, sandbox: Sandbox, folder: Path, limits: Limits) -> Watched:
     """What a run of the program shows, kept under `folder`. Raises `ObservationError`."""
-    arguments = {**plan(inventory), "command": list(program.command), "steps": program.steps, "max_bytes": MAX_BYTES}
+    arguments = {**plan(inventory), **program.arguments(), "steps": program.steps, "max_bytes": MAX_BYTES}
     run = sandbox.run(Job("original", "migrate_agent.tools.programs.observe:observe_program", inventory.root, arguments, {}, limits))
     if run.status != "ok":
         raise ObservationError(f"{program.source} does not run: {problem(run)}")
@@ -64,12 +64,12 @@ def observe_program(arguments: Mapping[str, Any], inputs: Mapping[str, Path], ou
 
     from migrate_agent.tools.programs.judge.contract import StopProgramError
     from migrate_agent.tools.programs.judge.devices import everything_on_cpu
-    from migrate_agent.tools.programs.judge.running import program_folder
+    from migrate_agent.tools.programs.judge.running import WORK, program_folder
 
     _state.disable()
     torch.manual_seed(0)
-    with program_folder(output, arguments["command"]) as script:
-        root = Path.cwd()
+    with program_folder(output, arguments) as script:
+        root = output / WORK
         session = Session(root, arguments["files"], arguments["units"], arguments["max_bytes"], launching=arguments["launching"])
         session.install()
         everything_on_cpu()

@@ -37,11 +37,11 @@ def port_checkpoint(
     tell("reading the checkpoint")
     read = read_tree(checkpoint, sandbox, folder / "read", limits)
     tell("running the original up to its first step")
-    run = sandbox.run(Job("original", f"{JOBS}constructed_optimizers", roots[0], {"command": list(program.command)}, {}, limits))
+    run = sandbox.run(Job("original", f"{JOBS}constructed_optimizers", roots[0], program.arguments(), {}, limits))
     rows = _result(run, program.source)["optimizers"]
     sandbox.release(run)
     tell("running the rewrite up to its first step")
-    arguments = {"command": program.with_script(target), "optimizers": rows}
+    arguments = {**program.arguments(target), "optimizers": rows}
     run = sandbox.run(
         Job("candidate", f"{JOBS}converted_checkpoint", roots[1], arguments, {"tree": read / TREE, "tensors": read / TENSORS}, limits)
     )

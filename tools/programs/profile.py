@@ -9,6 +9,7 @@ from pathlib import Path
 
 import libcst as cst
 
+from migrate_agent.tools.programs.hand_updates import hand_updates
 from migrate_agent.tools.programs.rewrite.core import blocks, body, function_of, is_optimizer, method_of
 from migrate_agent.tools.programs.rewrite.names import Imports
 from migrate_agent.tools.programs.tables.registry import optimizers as rows
@@ -117,7 +118,7 @@ def _dotted(tree: ast.Module, imports: Imports) -> Iterator[str]:
 
 def _reasons(text: str, optimizers: tuple[str, ...], schedules: tuple[str, ...]) -> Iterator[str]:
     yield from refusals(text)
-    if not optimizers:
+    if not optimizers and not hand_updates(text):
         yield "no optimizer of torch.optim is constructed here"
     yield from (f"{name} has no row" for name in optimizers if name not in rows())
     yield from (f"{name} has no row" for name in schedules if f"torch.optim.lr_scheduler.{name}" not in schedule_rows())

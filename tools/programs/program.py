@@ -8,32 +8,51 @@ import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 
 @dataclass(frozen=True)
 class Program:
     """A training program. `command` is its script (relative to the repository) and its options; `reads` are files beyond those that git tracks.
 
-    `steps` is how many optimizer steps are compared; 0 means all of the run.
+    `steps` is how many optimizer steps are compared; 0 means all of the run. `folder`, relative to the repository, is where it runs ("": at its root).
     """
 
     command: tuple[str, ...]
     reads: tuple[str, ...] = ()
     writes: tuple[str, ...] = ()
     steps: int = 0
+    folder: str = ""
 
     @property
     def source(self) -> str:
         """The script, as a POSIX path relative to the repository."""
         return PurePosixPath(self.command[0]).as_posix()
 
-    def with_script(self, path: str) -> list[str]:
-        """The command with another script."""
-        return [path, *self.command[1:]]
+    def arguments(self, script: str = "", options: Sequence[str] = ()) -> dict[str, Any]:
+        """What a job is told of it: where it runs, and its command with another script and with further options."""
+        return {"command": [script or self.command[0], *self.command[1:], *options], "folder": self.folder}
 
 
 class NoProgramError(ValueError):
     """A command that does not run a script of the repository. One line that says what to do."""
+
+
+def parse_program(text: str | Sequence[str], root: Path) -> Program:
+    """The program of `python [-m] FILE …`, also of `cd FOLDER && python FILE …`. Raises `NoProgramError`."""
+    words = shlex.split(text) if isinstance(text, str) else list(text)
+    folder = ""
+    if words[:1] == ["cd"] and words[2:3] == ["&&"]:
+        folder, words = PurePosixPath(words[1]).as_posix(), words[3:]
+    place = (root / folder).resolve()
+    if not place.is_dir() or not place.is_relative_to(root.resolve()):
+        raise NoProgramError(f"the repository has no folder {folder}")
+    folder = place.relative_to(root.resolve()).as_posix()
+    script, *options = parse_command(words, place)
+    path = (place / script).resolve()
+    if not path.is_relative_to(root.resolve()):
+        raise NoProgramError(f"{script} lies outside of the repository")
+    return Program((path.relative_to(root.resolve()).as_posix(), *options), folder="" if folder == "." else folder)
 
 
 def parse_command(text: str | Sequence[str], root: Path) -> tuple[str, ...]:

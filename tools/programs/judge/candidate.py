@@ -9,10 +9,12 @@ import sys
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
+from migrate_agent.tools.programs.judge.beside import unrun_of
 from migrate_agent.tools.programs.judge.contract import Trace
 from migrate_agent.tools.programs.judge.deciding import conditions
 from migrate_agent.tools.programs.judge.jax_files import jax_files
@@ -21,11 +23,11 @@ from migrate_agent.tools.programs.judge.loads import reading
 from migrate_agent.tools.programs.judge.paired import PairedDraws
 from migrate_agent.tools.programs.judge.plain_lines import PlainLines
 from migrate_agent.tools.programs.judge.reach import reached, unreached
-from migrate_agent.tools.programs.judge.running import files_in, printing, program_folder, run_script, steady_clock, written
+from migrate_agent.tools.programs.judge.running import WORK, files_in, printing, program_folder, run_script, steady_clock, written
 
 
 def run_candidate(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) -> dict[str, Any]:
-    """Run `arguments["command"]` (script and options) and write its trace to `output`.
+    """Run a program as `Program.arguments` say and write its trace to `output`.
 
     `inputs["start"]` are the weights that the original's optimizers began with, `generators` the states of torch's generator there, and
     `draws` those before each draw of the script that came after parameters were initialised, which takes no numbers of that generator here. `exact`,
@@ -42,12 +44,14 @@ def run_candidate(arguments: Mapping[str, Any], inputs: Mapping[str, Path], outp
         _widen_arrays()
     np.random.seed(0)
     random.seed(0)
+    _seed_what_is_unseeded()
     trace = Trace(arguments["steps"], tuple(arguments["keep"]))
     watch = _Watch(trace, load_file(str(inputs["start"])), arguments["generators"], arguments["draws"], arguments["exact"])
+    watch.work = output / WORK
     watch.scale, watch.restored = arguments["scale"], frozenset(arguments["restored"])
     counts: dict[str, int] = {}
-    with program_folder(output, arguments["command"]) as script, ExitStack() as stack:
-        work = Path.cwd()
+    with program_folder(output, arguments) as script, ExitStack() as stack:
+        work = output / WORK
         steady_clock(work)
         watch.install()
         functions = watch_schedules()
@@ -56,7 +60,9 @@ def run_candidate(arguments: Mapping[str, Any], inputs: Mapping[str, Path], outp
         stack.enter_context(counting_compilations(counts))
         stack.enter_context(printing(trace))
         plain = PlainLines(script.read_text())
-        lines = stack.enter_context(reached(script, plain.look)) if arguments["lines"] else set()
+        others: dict[str, set[int]] = {path: set() for path in arguments["beside"]} if arguments["lines"] else {}
+        places = {str(work / path): ran for path, ran in others.items()}
+        lines = stack.enter_context(reached(script, plain.look, places)) if arguments["lines"] else set()
         run_script(script, trace)
         barrier: Any = jax.effects_barrier
         barrier()
@@ -74,12 +80,25 @@ def run_candidate(arguments: Mapping[str, Any], inputs: Mapping[str, Path], outp
         eager=watch.eager,
         partial=not watch.models,
         unrun=unrun,
+        beside=unrun_of(work, arguments["beside"], others) if arguments["lines"] else {},
         plain=plain.rows(unrun),
         conditions=conditions(text),
         reads=sorted(opened),
         schedules=schedules,
     )
     return {"steps": trace.steps}
+
+
+def _seed_what_is_unseeded() -> None:
+    """Let a stream that a program does not seed be that of seed 0, as torch's is on the side of the original."""
+    namespace: Any = np.random
+    own = namespace.SeedSequence
+
+    def sequence(*args: Any, **kwargs: Any) -> Any:
+        zeros = SimpleNamespace(generate_state=lambda count, dtype=np.uint32: np.zeros(count, dtype))
+        return own(*args, **kwargs) if args or kwargs else zeros
+
+    namespace.SeedSequence = sequence
 
 
 def _widen_arrays() -> None:
@@ -104,6 +123,8 @@ class _Watch:
 
     def __init__(self, trace: Trace, start: Mapping[str, Any], generators: list[Any], draws: list[Any], exact: bool) -> None:
         self.trace, self.start, self.generators, self.draws, self.exact = trace, start, generators, draws, exact
+        self.work = Path.cwd()
+        """The folder of the repository that the program runs in."""
         self.scale = 1.0
         """What every gradient is multiplied by."""
         self.restored: frozenset[int] = frozenset()
@@ -217,7 +238,7 @@ class _Watch:
             self.paired.active = True
             if not number:
                 # The program's modules are there by now, and its schedulers are not.
-                keep_schedulers(self.schedulers, Path.cwd())
+                keep_schedulers(self.schedulers, self.work)
             self.models.append(model)
             self._begin(number, model)
             construct(optimizer, model, *args, **kwargs)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from migrate_agent.tools.programs.judge.beside import Missed
 from migrate_agent.tools.programs.judge.contract import numbers, plain
 from migrate_agent.tools.programs.judge.fingerprints import is_among
 from migrate_agent.tools.programs.judge.plain_lines import same_lines
@@ -264,16 +265,18 @@ def compiled_once(pair: Pair, native: Pair) -> Verdict:
     )
 
 
-def reach(missed: tuple[Sequence[int], Sequence[int]], idle: Sequence[tuple[int, str]] = ()) -> Verdict:
+def reach(missed: tuple[Sequence[int], Sequence[int]], idle: Sequence[tuple[int, str]] = (), beside: Sequence[Missed] = ()) -> Verdict:
     """Whether the runs of each side reach every line of its script, given those that are `missed`: what did not run was not compared. `idle` are lines
-    and parts of conditions of the original that change nothing in them, and that the rewrite has not."""
+    and parts of conditions of the original that change nothing in them, and that the rewrite has not; `beside` is what is missed of other files."""
     texts = [
         f"lines of {side} that no run reaches, so that nothing says whether they are right: {ranges(lines)}"
         for side, lines in zip(("the original", "the rewrite"), missed, strict=True)
         if lines
     ]
     texts += [f"line {line} of the original: {text} changes nothing in any run, and the rewrite has it not" for line, text in idle]
-    count = sum(map(len, missed)) + len(idle)
+    both = [(one.file.source, one.original) for one in beside] + [(one.file.target, one.rewrite) for one in beside]
+    texts += [f"lines of {path} that no run reaches: {ranges(lines)}" for path, lines in both if lines]
+    count = sum(map(len, missed)) + len(idle) + sum(len(lines) for _, lines in both)
     return verdict("behavioural", "reach", "unverified" if texts else "pass", "; ".join(texts), count, 0)
 
 

@@ -63,13 +63,13 @@ def run_both(
     tell: Callable[[str], None],
 ) -> Sides:
     """Run the program below `original` and `target` below `candidate`. Raises `CurveError` where one does not run."""
-    common = {"exact": False, "steps": program.steps, "keep": [], "lines": False}
+    common = {"exact": False, "beside": {}, "steps": program.steps, "keep": [], "lines": False}
     tell("running the original")
-    job = Job("original", ORIGINAL, original, {**common, "command": list(program.command), "perturb": 0.0}, {}, limits)
+    job = Job("original", ORIGINAL, original, {**common, **program.arguments(), "perturb": 0.0}, {}, limits)
     torch = _ran(job, sandbox, folder / "original", program.source)
     generators = [row["generator"] for row in torch.trace["optimizers"]]
     tell("running the rewrite")
-    arguments = {**common, "command": program.with_script(target), "generators": generators, "draws": torch.trace["draws"]}
+    arguments = {**common, **program.arguments(target), "generators": generators, "draws": torch.trace["draws"]}
     arguments |= {"scale": 1.0, "restored": [], "schedules": []}
     start = {"start": folder / "original" / TENSORS}
     # A right program may take longer to compile than torch takes for the whole run.

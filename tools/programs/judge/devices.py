@@ -18,11 +18,16 @@ def everything_on_cpu() -> None:
         owner.cuda = lambda self, *args, **kwargs: self
     tensor.pin_memory = lambda self, *args, **kwargs: self
     own = module.to
-    module.to = lambda self, *args, **kwargs: own(self, *map(on_cpu, args), **{key: on_cpu(value) for key, value in kwargs.items()})
+    module.to = lambda self, *args, **kwargs: own(self, *map(_device, args), **{key: _device(value) for key, value in kwargs.items()})
     loader: Any = torch.utils.data.DataLoader
     loader.__init__ = _in_process(loader.__init__)
     mode: Any = CpuInPlaceOfGpu()
     mode.__enter__()
+
+
+def _device(value: Any) -> Any:
+    """The CPU in place of a GPU, which a plain number is too."""
+    return torch.device("cpu") if type(value) is int else on_cpu(value)
 
 
 def _in_process(own: Callable[..., None]) -> Callable[..., None]:

@@ -6,7 +6,7 @@ import json
 import math
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from typing import Any
 from safetensors.numpy import load_file
 
 from migrate_agent.sandbox.base import Sandbox
+from migrate_agent.tools.programs.judge.beside import Beside, Missed, missed_beside
 from migrate_agent.tools.programs.judge.clipping import clipping_runs, clipping_verdict
 from migrate_agent.tools.programs.judge.compare import EXACT, NATIVE_CHECKS, Pair, Ran, idle_parts, missed_lines, reach, verdict
 from migrate_agent.tools.programs.judge.contract import TENSORS, TRACE
@@ -37,11 +38,22 @@ class ProgramFailedError(Exception):
 class Judge:
     """Runs a program as it is, once, and any number of candidates against it.
 
-    `root` holds the original's repository and `folder` what the runs leave. Options that guard lines which the run does not reach are tried too.
+    `root` holds the original's repository, `folder` what the runs leave, and `beside` are further files of the program's own code. Options that guard
+    lines which the run does not reach are tried too.
     Raises `ProgramFailedError` where the original does not run.
     """
 
-    def __init__(self, program: Program, root: Path, sandbox: Sandbox, folder: Path, limits: Limits, tell: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        program: Program,
+        root: Path,
+        sandbox: Sandbox,
+        folder: Path,
+        limits: Limits,
+        tell: Callable[[str], None],
+        beside: Sequence[Beside] = (),
+    ) -> None:
+        self.beside = beside
         self.program, self.sandbox, self.folder, self.limits, self.tell = program, sandbox, folder, limits, tell
         tell("running the original in float64")
         self.exact = self._original(root, exact=True)
@@ -51,6 +63,8 @@ class Judge:
         self.native = self._original(root, exact=False)
         self.missed: tuple[list[int], list[int]] = [], []
         """The lines of the original and of the last candidate that no run reaches, once one was judged to the end."""
+        self.missed_beside: tuple[Missed, ...] = ()
+        """The same of the files beside the script."""
         self.clipping = clipping_runs(self.exact, lambda scale: self._scaled(root, scale))
         self.further = tuple(self._further(root))
 
@@ -78,7 +92,8 @@ class Judge:
         verdicts += [check(pair, own) for check in NATIVE_CHECKS]
         originals, candidates = [self.exact, *(one.original for one in self.further)], [exact, *unrun]
         self.missed = missed_lines(originals, candidates)
-        verdicts.append(reach(self.missed, idle_parts(originals, candidates)))
+        self.missed_beside = missed_beside(self.beside, *([run.trace["beside"] for run in side] for side in (originals, candidates)))
+        verdicts.append(reach(self.missed, idle_parts(originals, candidates), self.missed_beside))
         return self._evidence(target, verdicts, began)
 
     def stage(self, root: Path, variant: Variant) -> Path:
@@ -142,7 +157,8 @@ class Judge:
 
     def _original(self, root: Path, exact: bool, perturb: float = 0.0, variant: Variant = PLAIN) -> Ran:
         arguments = {
-            "command": [*self.program.command, *variant.options.split()],
+            **self.program.arguments(options=variant.options.split()),
+            "beside": {file.source: list(file.names) for file in self.beside},
             "exact": exact,
             "perturb": perturb,
             "scale": variant.scale,
@@ -158,7 +174,8 @@ class Judge:
 
     def _candidate(self, root: Path, target: str, of: Ran, variant: Variant = PLAIN, exact: bool = True) -> tuple[Ran | None, str]:
         arguments = {
-            "command": [*self.program.with_script(target), *variant.options.split()],
+            **self.program.arguments(target, variant.options.split()),
+            "beside": {file.target: list(file.names) for file in self.beside},
             "exact": exact,
             "scale": variant.scale,
             "lines": exact and not variant.steps and variant.scale == 1.0,

@@ -15,6 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from migrate_agent.tools.programs.judge.beside import unrun_of
+from migrate_agent.tools.programs.judge.by_hand import updates_by_hand
 from migrate_agent.tools.programs.judge.contract import Trace
 from migrate_agent.tools.programs.judge.deciding import deciding
 from migrate_agent.tools.programs.judge.loads import Loads
@@ -22,7 +24,7 @@ from migrate_agent.tools.programs.judge.module_frames import drawn_by_a_module
 from migrate_agent.tools.programs.judge.paired import PairedDraws
 from migrate_agent.tools.programs.judge.plain_lines import PlainLines
 from migrate_agent.tools.programs.judge.reach import reached, unreached
-from migrate_agent.tools.programs.judge.running import files_in, printing, program_folder, run_script, steady_clock, written
+from migrate_agent.tools.programs.judge.running import WORK, files_in, printing, program_folder, run_script, steady_clock, written
 from migrate_agent.tools.programs.judge.torch_files import torch_files
 from migrate_agent.tools.programs.judge.torch_schedules import later_rates, watch_schedulers
 
@@ -34,7 +36,7 @@ MOST_DRAWS = 200
 
 
 def run_original(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) -> dict[str, Any]:
-    """Run `arguments["command"]` (script and options) and write its trace to `output`.
+    """Run a program as `Program.arguments` say and write its trace to `output`.
 
     `exact` runs it in float64 with dropout's masks all ones, `perturb` moves the weights that its optimizers begin with by that factor at random,
     `scale` multiplies every gradient, and `lines` notes which lines of the script do not run. `steps` (0: all) is where it ends, `keep` are the
@@ -48,9 +50,9 @@ def run_original(arguments: Mapping[str, Any], inputs: Mapping[str, Path], outpu
     np.random.seed(0)
     random.seed(0)
     trace = Trace(arguments["steps"], tuple(arguments["keep"]))
-    watch = _Watch(trace, arguments.get("perturb", 0.0), arguments.get("scale", 1.0))
-    with program_folder(output, arguments["command"]) as script, ExitStack() as stack:
-        work = Path.cwd()
+    watch = _Watch(trace, output / WORK, arguments.get("perturb", 0.0), arguments.get("scale", 1.0))
+    with program_folder(output, arguments) as script, ExitStack() as stack:
+        work = output / WORK
         steady_clock(work)
         everything_on_cpu()
         watch.install()
@@ -69,7 +71,10 @@ def run_original(arguments: Mapping[str, Any], inputs: Mapping[str, Path], outpu
             stack.enter_context(NativeDraws(watch.paired))
         stack.enter_context(printing(trace))
         plain = PlainLines(script.read_text())
-        lines = stack.enter_context(reached(script, plain.look)) if arguments["lines"] else set()
+        others: dict[str, set[int]] = {path: set() for path in arguments["beside"]} if arguments["lines"] else {}
+        places = {str(work / path): ran for path, ran in others.items()}
+        lines = stack.enter_context(reached(script, plain.look, places)) if arguments["lines"] else set()
+        stack.enter_context(updates_by_hand(script, watch.construct, lambda optimizer: watch.after_step(optimizer, (), {})))
         with deciding(script) if arguments["lines"] else nullcontext() as parts:
             run_script(script, trace)
         watch.keep_last()
@@ -80,6 +85,7 @@ def run_original(arguments: Mapping[str, Any], inputs: Mapping[str, Path], outpu
     trace.write(
         output,
         unrun=unrun,
+        beside=unrun_of(work, arguments["beside"], others) if arguments["lines"] else {},
         plain=plain.rows(unrun),
         undecided=parts.undecided() if parts is not None else [],
         loads=loads.rows(),
@@ -96,8 +102,8 @@ def run_original(arguments: Mapping[str, Any], inputs: Mapping[str, Path], outpu
 class _Watch:
     """Hooks into torch that note what a training loop does."""
 
-    def __init__(self, trace: Trace, perturb: float, scale: float) -> None:
-        self.trace, self.perturb, self.scale = trace, perturb, scale
+    def __init__(self, trace: Trace, work: Path, perturb: float, scale: float) -> None:
+        self.trace, self.work, self.perturb, self.scale = trace, work, perturb, scale
         self.optimizers: list[Any] = []
         self.roots: list[Any] = []
         self.rows: list[dict[str, Any]] = []
@@ -116,7 +122,7 @@ class _Watch:
         module.__repr__ = lambda self: type(self).__name__
         self._scale_gradients(torch.Tensor)
         self._around(torch.Tensor, "backward", self._before_backward)
-        self._around(optimizer, "__init__", None, self._construct)
+        self._around(optimizer, "__init__", None, self.construct)
         self._around(optimizer, "zero_grad", self._before_zero)
         clip = importlib.import_module("torch.nn.utils.clip_grad")
         for name in ("clip_grad_norm_", "clip_grad_value_"):
@@ -126,7 +132,7 @@ class _Watch:
             for name in names:
                 self._around(owner, name, self._before_draw)
         hooks: Any = importlib.import_module("torch.optim.optimizer")
-        hooks.register_optimizer_step_post_hook(self._after_step)
+        hooks.register_optimizer_step_post_hook(self.after_step)
 
     def _around(self, owner: Any, name: str, before: Callable[..., Any] | None, after: Callable[..., Any] | None = None) -> None:
         own = getattr(owner, name)
@@ -183,7 +189,9 @@ class _Watch:
             norm = own(listed, bound, *args, **kwargs)
             size = largest if norm is None else float(norm)
             # A bound without end only asks for the norm.
-            self.trace.add("clip", site=caller(), ratio=size / float(bound) if float(bound) and np.isfinite(float(bound)) else None)
+            self.trace.add(
+                "clip", site=caller(self.work), ratio=size / float(bound) if float(bound) and np.isfinite(float(bound)) else None
+            )
             return norm
 
         def watched(parameters: Any, *args: Any, **kwargs: Any) -> Any:
@@ -192,7 +200,7 @@ class _Watch:
 
         return watched
 
-    def _before_draw(self, first: Any, *args: Any, **kwargs: Any) -> None:
+    def _before_draw(self, first: Any = None, *args: Any, **kwargs: Any) -> None:
         import torch
 
         if kwargs.get("generator") is not None:
@@ -211,7 +219,8 @@ class _Watch:
     def _number(self, optimizer: Any) -> int:
         return next((i for i, one in enumerate(self.optimizers) if one is optimizer), -1)
 
-    def _construct(self, optimizer: Any, *args: Any, **kwargs: Any) -> None:
+    def construct(self, optimizer: Any, *args: Any, **kwargs: Any) -> None:
+        """Note an optimizer that is there now."""
         import torch
 
         number = len(self.optimizers)
@@ -240,7 +249,8 @@ class _Watch:
                 noise = generator.standard_normal(tuple(parameter.shape)) * self.perturb
                 parameter.mul_(1 + torch.from_numpy(np.asarray(noise)).to(parameter.dtype))
 
-    def _after_step(self, optimizer: Any, args: Any, kwargs: Any) -> None:
+    def after_step(self, optimizer: Any, args: Any, kwargs: Any) -> None:
+        """Note a step of an optimizer. Ends the program where all steps were made."""
         trace, number = self.trace, self._number(optimizer)
         trace.steps += 1
         trace.add("step", optimizer=number, rates=[float(group["lr"]) for group in optimizer.param_groups])
@@ -255,9 +265,9 @@ class _Watch:
                 self.trace.store(f"end/{number}", _arrays(root))
 
 
-def caller() -> str:
-    """The place of the program that called what runs: `train.py:12`."""
-    folder = os.getcwd()
+def caller(work: Path) -> str:
+    """The place of the program that called what runs, relative to the folder of its repository: `train.py:12`."""
+    folder = str(work)
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and not frame.f_code.co_filename.startswith(folder):
         frame = frame.f_back

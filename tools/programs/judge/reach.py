@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -15,14 +15,24 @@ SILENT = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.I
 
 
 @contextmanager
-def reached(script: Path, look: Callable[[FrameType], None] = lambda frame: None) -> Iterator[set[int]]:
-    """A context that notes the lines of a file that run, and looks at their frames before they do."""
+def reached(
+    script: Path, look: Callable[[FrameType], None] = lambda frame: None, others: Mapping[str, set[int]] | None = None
+) -> Iterator[set[int]]:
+    """A context that notes the lines of a file that run, and looks at their frames before they do. `others` are further files by their paths, which
+    get the lines of theirs that run.
+    """
     lines: set[int] = set()
-    name, outer = str(script), sys.gettrace()
+    name, outer, further = str(script), sys.gettrace(), others or {}
 
     def called(frame: FrameType, event: str, argument: Any) -> Callable[..., Any] | None:
         # Frames without a trace function cost nothing further.
-        return line if frame.f_code.co_filename == name else None
+        if frame.f_code.co_filename == name:
+            return line
+        return beside if frame.f_code.co_filename in further else None
+
+    def beside(frame: FrameType, event: str, argument: Any) -> Callable[..., Any]:
+        further[frame.f_code.co_filename].add(frame.f_lineno)
+        return beside
 
     def line(frame: FrameType, event: str, argument: Any) -> Callable[..., Any]:
         lines.add(frame.f_lineno)

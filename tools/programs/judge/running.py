@@ -7,7 +7,7 @@ import runpy
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -40,8 +40,11 @@ class Lines:
 
 
 @contextmanager
-def program_folder(output: Path, command: list[str]) -> Iterator[Path]:
-    """A copy of the repository to run in: the folder becomes the current one, and the script's folder the first to import from."""
+def program_folder(output: Path, arguments: Mapping[str, Any]) -> Iterator[Path]:
+    """A copy of the repository to run in, as `Program.arguments` say: the folder that the program runs in becomes the current one, and the
+    script's the first to import from. The copy is `output / WORK`.
+    """
+    command: list[str] = arguments["command"]
     work = output / WORK
     shutil.copytree(sys.path[0] or ".", work, symlinks=True, ignore=shutil.ignore_patterns(".git", "__pycache__"))
     for folder, _, names in os.walk(work):
@@ -49,12 +52,12 @@ def program_folder(output: Path, command: list[str]) -> Iterator[Path]:
         for name in names:
             if not (Path(folder) / name).is_symlink():
                 os.chmod(Path(folder) / name, 0o644)
-    os.chdir(work)
+    os.chdir(work / arguments["folder"])
     script = work / command[0]
     sys.path[0] = str(script.parent)
     # Packages of the repository that its owner has installed from there.
     sys.path += [str(folder) for folder in (work, work / "src") if folder.is_dir() and folder != script.parent]
-    sys.argv = list(command)
+    sys.argv = [os.path.relpath(script), *command[1:]]
     yield script
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -81,7 +82,7 @@ class VariantSearch:
             yield Variant(options)
 
     def _resumed(self, before: Variant, first: Ran) -> Iterator[Further]:
-        files = sorted(first.trace["contents"])
+        files = [os.path.relpath(file, self.program.folder or ".") for file in sorted(first.trace["contents"])]
         moved: Ran | None = None
         for options in resuming_options(self.text, sorted(self.lines), self.program.command, files)[:MOST_TRIES]:
             # What goes on reads what the same kind of run left, so that it comes first.

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import libcst as cst
@@ -19,7 +20,7 @@ from migrate_agent.tools.programs.rewrite.core import (
     changed,
     method_of,
 )
-from migrate_agent.tools.programs.rewrite.names import SELF, FreeNames, Rename, bound, chains, code, exposed, parse, read
+from migrate_agent.tools.programs.rewrite.names import SELF, FreeNames, Rename, bound, chains, code, exposed, name_of, parse, read
 
 
 @dataclass(frozen=True)
@@ -167,7 +168,7 @@ def plan_step(
     """
     fetched = [name for statement in core.fetched for name in bound(statement)]
     made = dict.fromkeys([*(name for statement in core.slice for name in (*bound(statement), *changed(statement))), *fetched])
-    used = {name for statement in outside for name in _value_read(statement)} | set(fetched)
+    used = {name for statement in outside for name in _value_read(statement)} | {*fetched, *_carried(core, made)}
     conditions = [clip.test for clip in core.clips if isinstance(clip, cst.If)]
     if changing := [name for test in conditions for name in read(test) if name in scope.varying and not _all(kinds.get(name), STATIC)]:
         raise NotUnderstoodError(f"gradients are clipped where {min(changing)} says so, which differs from step to step", core.clips[0])
@@ -178,7 +179,7 @@ def plan_step(
         )
     needed = _inputs(core)
     norms = [name for clip in core.clips for name in bound(clip)]
-    loss = core.losses[0].value if len(core.losses) == 1 and isinstance(core.losses[0], cst.Name) else ""
+    loss = name_of(core.losses[0]) if len(core.losses) == 1 else ""
     others = [name for name in needed if name in core.models and name not in core.owners]
     inputs = (*others, *(name for name in needed if name in scope.varying and name not in core.models))
     closure = [name for name in needed if (name in scope.fixed or name.startswith(f"{SELF}.")) and name not in (*core.models, *inputs)]
@@ -195,8 +196,12 @@ def plan_step(
         tuple(core.owners),
         tuple(core.optimizers),
         inputs,
-        loss if loss in used else "",
-        tuple(name for name in made if name in used and name != loss and (name in fetched or _outlives(core, name, others_of))),
+        loss if loss in used or loss.startswith(f"{SELF}.") else "",
+        tuple(
+            name
+            for name in made
+            if name in used and name != loss and (name in fetched or name in _carried(core, made) or _outlives(core, name, others_of))
+        ),
         tuple(name for name in norms if name in used),
         scope.inner if closure else scope.outer,
         scope.inner,
@@ -205,6 +210,13 @@ def plan_step(
         names,
         *_function_names("" if alone else suffix, free or FreeNames("")),
     )
+
+
+def _carried(core: Core, made: Collection[str]) -> set[str]:
+    """Names whose values one step makes for the next: the step reads them first, and nothing in its block gives them others before."""
+    lines = list(body(core.block))
+    start = next((i for i, line in enumerate(lines) if line in core.slice), 0)
+    return {name for name in _inputs(core) if name in made} - {name for line in lines[:start] for name in bound(line)}
 
 
 def _function_names(suffix: str, free: FreeNames) -> tuple[str, str, str, str]:
@@ -238,10 +250,10 @@ def _values(core: Core, name: str, kinds: Mapping[str, frozenset[str]]) -> list[
 def _inner_names(names: Sequence[str], taken: set[str]) -> dict[str, str]:
     """Names for attributes in functions: their last part, unless that means something else there."""
     result: dict[str, str] = {}
-    for name in dict.fromkeys(name for name in names if "." in name):
-        last = name.rpartition(".")[2]
-        clash = last in taken or last in names or last in result.values()
-        result[name] = name.removeprefix(f"{SELF}.").replace(".", "_") if clash else last
+    for name in dict.fromkeys(name for name in names if not name.isidentifier()):
+        parts = re.findall(r"\w+", name.removeprefix(f"{SELF}."))
+        clash = parts[-1] in taken or parts[-1] in names or parts[-1] in result.values() or not parts[-1].isidentifier()
+        result[name] = "_".join(parts) if clash else parts[-1]
     return result
 
 

@@ -74,17 +74,23 @@ def schedulers_of(module: cst.Module, imports: Imports, cores: Sequence[Core]) -
         if optimizer not in names:
             raise NotUnderstoodError("a scheduler of something other than one optimizer has no rule", statement)
         uses = [s for s in lines if name in read(s)]
-        core = next((one for one in cores if optimizer in one.optimizers), cores[0])
-        block, made = _updates(module, core)
-        beside = [s for s in body(block) if code(s).strip() == f"{name}.step()"]
-        after = beside and made and not core.accumulates and list(body(block)).index(beside[0]) > list(body(block)).index(made)
+        core = next((one for one in cores if optimizer in one.optimizers), cores[0] if cores else None)
+        beside = _beside(module, core, name) if core is not None else []
         # A rate that is part of the transform is that of the last update, and torch's is that of the next one.
-        after = after and f"{optimizer}.param_groups" not in module.code
-        inner = beside[0] if after and uses == beside and not _in_headers(module, name) else None
+        own = beside and f"{optimizer}.param_groups" not in module.code
+        inner = beside[0] if own and uses == beside and not _in_headers(module, name) else None
         result[name] = SchedulerCall(dotted, call, statement, optimizer, imports.of(names[optimizer].func), inner, parts)
         if inner is not None and _needs_later(module, names[optimizer], result[name]):
             result[name] = replace(result[name], late=True)
     return result
+
+
+def _beside(module: cst.Module, core: Core, name: str) -> list[cst.CSTNode]:
+    """The statements that step a scheduler after each update, in the block that makes it."""
+    block, made = _updates(module, core)
+    lines = list(body(block))
+    beside = [s for s in lines if code(s).strip() == f"{name}.step()"]
+    return beside if beside and made and not core.accumulates and lines.index(beside[0]) > lines.index(made) else []
 
 
 def _needs_later(module: cst.Module, construction: cst.Call, scheduler: SchedulerCall) -> bool:
@@ -137,11 +143,12 @@ def _in_headers(module: cst.Module, name: str) -> bool:
 
 
 def optimizers_of(
-    module: cst.Module, imports: Imports, schedulers: Mapping[str, SchedulerCall], seen: Sequence[str] = ()
+    module: cst.Module, imports: Imports, schedulers: Mapping[str, SchedulerCall], seen: Sequence[str] = (), shared: bool = False
 ) -> dict[str, OptimizerCall]:
     """Name → the optimizer that it is assigned. One of another form is left out; its construction then has no rule.
 
-    `seen` are names that were seen to hold optimizers: of a script with one optimizer they are names of that one.
+    `seen` are names that were seen to hold optimizers: of a script with one optimizer they are names of that one. With `shared` other files set
+    rates.
     """
     names = optimizer_names(module, imports)
     aliases = [name for name in seen if name not in names] if len(names) == 1 else []
@@ -151,7 +158,7 @@ def optimizers_of(
     for name, call in names.items():
         plain = dict.fromkeys((name, *aliases), OptimizerCall("", False))
         indexed = any(f"{one}.param_groups[" in module.code for one in plain)
-        inject = name in outside or indexed or any(rate_of(loop, plain) is not None for loop in loops)
+        inject = shared or name in outside or indexed or any(rate_of(loop, plain) is not None for loop in loops)
         argument = call.args[0].value if call.args else None
         if argument is None:
             continue

@@ -32,6 +32,8 @@ DRAWS = frozenset({"torch.randn", "torch.rand", "torch.randint", "torch.randperm
 LIKE = {"torch.randn_like": "randn", "torch.rand_like": "rand"}
 AVERAGES = "torch.optim.swa_utils."
 NO_GRADIENT = frozenset({"torch.no_grad", "torch.inference_mode"})
+SAFE_GLOBALS = "torch.serialization.safe_globals"
+"""What `torch.load` may construct; the rewrite's checkpoints hold arrays."""
 SEEDS = frozenset({"torch.manual_seed", "torch.random.manual_seed"})
 IDLE = frozenset(
     {
@@ -43,6 +45,7 @@ IDLE = frozenset(
         "torch.use_deterministic_algorithms",
         "torch.set_num_threads",
         "torch.autograd.set_detect_anomaly",
+        "torch.serialization.add_safe_globals",
     }
 )
 """Calls without an effect on what is computed, and without a counterpart."""
@@ -214,7 +217,7 @@ class RewriteHost(cst.CSTTransformer):
                 new, called = self._call(*firsts[statement], statement), True
             elif statement not in gone:
                 new = self.result_of[statement]
-            elif not called and statement not in self._inner():
+            elif not called and statement not in self._inner() and all(statement not in core.zeros for core, _ in here):
                 # What is said above a statement that goes is said above the next one.
                 comments += getattr(statement, "leading_lines", ())
             called = called and not any(statement in core.steps for core, _ in here)
@@ -472,7 +475,7 @@ class RewriteHost(cst.CSTTransformer):
     def leave_With(self, original_node: cst.With, updated_node: cst.With) -> Any:
         """`with torch.no_grad():` goes, and what stands in it stays: no gradient is taken outside of the step."""
         items = [item.item for item in original_node.items]
-        if not all(isinstance(item, cst.Call) and self.imports.of(item.func) in NO_GRADIENT for item in items):
+        if not all(isinstance(item, cst.Call) and self.imports.of(item.func) in (*NO_GRADIENT, SAFE_GLOBALS) for item in items):
             return updated_node
         lines = list(updated_node.body.body)
         if lines and hasattr(lines[0], "leading_lines"):

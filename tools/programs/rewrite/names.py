@@ -42,20 +42,27 @@ def name_of(node: cst.CSTNode | None) -> str:
 
 
 def chain_of(node: cst.CSTNode) -> str:
-    """A name with attributes, `args.lr` or `self.args.lr`, as text; "" for anything else."""
+    """A name with attributes and words, `args.lr`, `self.args.lr` or `config["lr"]`, as text; "" for anything else."""
     inner = node
-    while isinstance(inner, cst.Attribute):
-        inner = inner.value
-    return code(node) if isinstance(inner, cst.Name) else ""
+    while isinstance(inner, cst.Attribute) or _has_word(inner):
+        inner = inner.value  # type: ignore[attr-defined]
+    return ast.unparse(ast.parse(code(node), mode="eval")) if isinstance(inner, cst.Name) else ""
+
+
+def _has_word(node: cst.CSTNode) -> bool:
+    """Whether an expression is `x["word"]`."""
+    index = node.slice[0].slice if isinstance(node, cst.Subscript) and len(node.slice) == 1 else None
+    return isinstance(index, cst.Index) and isinstance(index.value, cst.SimpleString)
 
 
 def chains(node: cst.CSTNode, name: str) -> list[str]:
-    """The longest chains of attributes that begin with a name, in order; the name itself where it stands alone."""
+    """The longest chains of attributes and words that begin with a name, in order; the name itself where it stands alone."""
     found: list[str] = []
 
     def walk(part: ast.AST) -> None:
-        text = ast.unparse(part) if isinstance(part, (ast.Attribute, ast.Name)) else ""
-        if text == name or text.startswith(f"{name}."):
+        word = isinstance(part, ast.Subscript) and isinstance(part.slice, ast.Constant) and isinstance(part.slice.value, str)
+        text = ast.unparse(part) if word or isinstance(part, (ast.Attribute, ast.Name)) else ""
+        if text == name or text.startswith((f"{name}.", f"{name}['")):
             # A method that is called is no attribute that holds a value.
             found.append(text)
             return
@@ -75,8 +82,15 @@ class Rename(cst.CSTTransformer):
 
     def leave_Attribute(self, original_node: cst.Attribute, updated_node: cst.Attribute) -> cst.BaseExpression:
         """The name of a chain."""
-        name = self._names.get(code(original_node))
-        return updated_node if name is None else cst.Name(name)
+        return self._named(original_node, updated_node)
+
+    def leave_Subscript(self, original_node: cst.Subscript, updated_node: cst.Subscript) -> cst.BaseExpression:
+        """The name of a chain that ends in a word."""
+        return self._named(original_node, updated_node)
+
+    def _named(self, original: cst.BaseExpression, updated: cst.BaseExpression) -> cst.BaseExpression:
+        name = self._names.get(chain_of(original))
+        return updated if name is None else cst.Name(name)
 
 
 def bound(node: cst.CSTNode) -> list[str]:

@@ -17,6 +17,7 @@ import libcst as cst
 from migrate_agent.tools.programs.rewrite.configured import Construction, configured
 from migrate_agent.tools.programs.rewrite.core import blocks, body, call_of
 from migrate_agent.tools.programs.rewrite.names import Imports, bound, code
+from migrate_agent.tools.programs.rewrite.opened_checkpoints import CALLS, opened_path, without_open
 
 CONTEXTS = ("autocast", "nullcontext")
 SCALERS = "GradScaler"
@@ -67,6 +68,8 @@ class Normalise(cst.CSTTransformer):
 
     def leave_With(self, original_node: cst.With, updated_node: cst.With) -> Any:
         """`with autocast(): …` → its statements."""
+        if (opened := without_open(updated_node, self.imports)) is not None:
+            return cst.FlattenSentinel(opened)
         if not all(self._is_context(item.item) for item in original_node.items):
             return updated_node
         if any("autocast" in code(item.item) for item in original_node.items):
@@ -83,6 +86,9 @@ class Normalise(cst.CSTTransformer):
             self._guards.append(plain.guard())
             return plain.call
         function = updated_node.func
+        if self.imports.of(original_node.func) in CALLS:
+            paths = [(argument, opened_path(argument.value)) for argument in updated_node.args]
+            return updated_node.with_changes(args=[a if path is None else a.with_changes(value=path) for a, path in paths])
         kinds = self._kinds(original_node)
         if self.imports.of(original_node.func) == "torch.compile" and updated_node.args and updated_node.args[0].keyword is None:
             # The step is compiled.

@@ -171,7 +171,7 @@ def _is_harmless(statement: ast.stmt) -> bool:
 
 def _is_idle(value: ast.expr) -> bool:
     text = ast.unparse(value.func) if isinstance(value, ast.Call) else ""
-    return text.startswith(("torch.cuda.", "torch.backends.")) or text.rpartition(".")[2] in MOVES
+    return text.startswith(("torch.cuda.", "torch.backends.", "torch.accelerator.", "torch.device")) or text.rpartition(".")[2] in MOVES
 
 
 def _is_plain(value: ast.expr) -> bool:

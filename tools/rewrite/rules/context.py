@@ -93,6 +93,8 @@ class Context:
         """Whether the place at hand runs in Python and is never traced."""
         if self.host is None or any(one is not None and self.repo.is_module_class(one) for one in self.classes):
             return False
+        if any(one is not None and one.qualname in self.host.traced for one in self.classes):
+            return False
         return not any(function.name.value in self.host.traced for function in self.functions)
 
     @property

@@ -1,0 +1,107 @@
+"""The plain form of a script: what has no meaning on one device goes, and updates by hand get an optimizer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import libcst as cst
+
+from migrate_agent.tools.programs.hand_updates import hand_updates
+from migrate_agent.tools.programs.rewrite.configured import Construction
+from migrate_agent.tools.programs.rewrite.drawn_arguments import DrawnArguments
+from migrate_agent.tools.programs.rewrite.named_optimizers import NamedOptimizers
+from migrate_agent.tools.programs.rewrite.names import Imports
+from migrate_agent.tools.programs.rewrite.normalise import Normalise
+from migrate_agent.tools.programs.rewrite.phases import Phases
+from migrate_agent.tools.programs.rewrite.spans import Positions, moved, positions_of, span_of
+from migrate_agent.tools.programs.rewrite.taken_branches import TakenBranches
+from migrate_agent.tools.types import Observed, Span
+
+
+@dataclass(frozen=True)
+class PlainForm:
+    """A script in its plain form, what was observed by where it stands there, and notes."""
+
+    module: cst.Module
+    observed: Mapping[Span, Observed]
+    notes: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        """Its text."""
+        return self.module.code
+
+
+def plain_form(
+    text: str,
+    observed: Mapping[Span, Observed],
+    construction: Callable[[cst.Call, str], str],
+    constructions: Sequence[Construction],
+) -> PlainForm:
+    """The plain form of a script. `construction` gives the text that stands for the call of a method which constructs an optimizer, or "", and
+    `constructions` are the calls that constructed optimizers and schedulers.
+    """
+    module, observed = _with_taken_branches(cst.parse_module(text), observed)
+    module, observed = _with_named_optimizers(module, observed)
+    module, observed = _with_phases(module, observed)
+    text = module.code
+    positions = positions_of(module)
+
+    def kinds(node: cst.CSTNode) -> Sequence[str]:
+        fact = observed.get(span_of(positions[node])) if node in positions else None
+        return fact.kinds if fact is not None else ()
+
+    def constructed(node: cst.CSTNode) -> Sequence[Construction]:
+        span = span_of(positions[node])
+        return [one for one in dict.fromkeys(constructions) if span.line <= one.line <= span.end_line]
+
+    normalise = Normalise(module, Imports(text), kinds, construction, constructed)
+    new = module.visit(normalise)
+    assert isinstance(new, cst.Module)
+    facts, plain = moved(new, normalise.origin, positions, observed), cst.parse_module(new.code)
+    spans = positions_of(plain)
+    drawn = DrawnArguments(plain, Imports(plain.code))
+    last = plain.visit(drawn)
+    assert isinstance(last, cst.Module)
+    return PlainForm(cst.parse_module(last.code), moved(last, drawn.origin, spans, facts), tuple(dict.fromkeys(normalise.notes)))
+
+
+Script = tuple[cst.Module, Mapping[Span, Observed]]
+"""A script, and what was observed by where it stands there."""
+
+
+def _with_taken_branches(module: cst.Module, observed: Mapping[Span, Observed]) -> Script:
+    """The script with the branches of its steps that a configuration chose."""
+    positions = positions_of(module)
+    return _after(module, TakenBranches(module, positions, observed), positions, observed)
+
+
+def _with_phases(module: cst.Module, observed: Mapping[Span, Observed]) -> Script:
+    """The script with what its steps are computed by beside them."""
+    positions = positions_of(module)
+
+    def is_module(node: cst.CSTNode) -> bool:
+        fact = observed.get(span_of(positions[node])) if node in positions else None
+        return fact is not None and bool(fact.kinds) and all(kind.startswith("module:") for kind in fact.kinds)
+
+    return _after(module, Phases(Imports(module.code), is_module), positions, observed)
+
+
+def _after(
+    module: cst.Module, change: TakenBranches | Phases | NamedOptimizers, positions: Positions, observed: Mapping[Span, Observed]
+) -> Script:
+    new = module.visit(change)
+    assert isinstance(new, cst.Module)
+    return cst.parse_module(new.code), moved(new, change.origin, positions, observed)
+
+
+def _with_named_optimizers(module: cst.Module, observed: Mapping[Span, Observed]) -> Script:
+    """The script with an optimizer for each update that it writes out by hand, and what was observed by where it stands there."""
+    text = module.code
+    updates = hand_updates(text)
+    torch = next((name for name, dotted in Imports(text).dotted.items() if dotted == "torch"), "")
+    if not updates or not torch:
+        return module, observed
+    positions = positions_of(module)
+    return _after(module, NamedOptimizers(updates, torch, lambda node: span_of(positions[node]).line), positions, observed)
