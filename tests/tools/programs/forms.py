@@ -768,6 +768,8 @@ FORMS = {
     "deep_q": DEEP_Q,
     "one_cycle": ONE_CYCLE,
     "fine_tuning": FINE_TUNING,
+    "phases": example("finetune"),
+    "by_hand": example("char_rnn"),
     "gradient_penalty": example("wgan_gp"),
     "two_optimizers_on_one_loss": example("seq2seq"),
     "two_views": example("simclr"),

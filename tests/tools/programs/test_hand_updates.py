@@ -76,12 +76,17 @@ def test_the_rewrite_is_a_step_of_an_optimizer(tmp_path: Path) -> None:
 
 
 TRAINING = """\
-for step in range(3):
-    model(x).sum().backward()
-    with torch.no_grad():
-        for p in model.parameters():
-            p -= 0.1 * p.grad
-    model.zero_grad()
+def train():
+    for step in range(3):
+        model(x).sum().backward()
+        with torch.no_grad():
+            for p in model.parameters():
+                p -= 0.1 * p.grad
+        model.zero_grad()
+
+
+for epoch in range(2):
+    train()
 """
 
 
@@ -103,6 +108,6 @@ def test_the_judge_sees_steps(tmp_path: Path, made: str) -> None:
     plain = {**space}
     torch.manual_seed(0)
     exec(text, plain)
-    assert steps == ["made", 0.1, 0.1, 0.1]
+    assert steps == ["made", *[0.1] * 6]
     assert script.read_text() == text
     assert marked.count("\n") == text.count("\n")

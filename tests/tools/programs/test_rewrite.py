@@ -100,6 +100,17 @@ PARTS = {
         'wrt=nnx.All(nnx.Param, lambda path, _: path[0] != "backbone"),',
         'argnums=nnx.DiffState(0, nnx.All(nnx.Param, lambda path, _: path[0] != "backbone"))',
     ),
+    "phases": (
+        "                loss, outputs = train_step(model, optimizer, inputs, targets)\n",
+        "                outputs = eval_step(model, inputs)\n",
+        '"fc": lambda count: 1e-2 * 0.9**count, "block": lambda count: 1e-4 * 0.9**count',
+        'label_parameters(lambda name, p: "fc" if name.startswith("fc.") else "block")',
+    ),
+    "by_hand": (
+        "optax.sgd(learning_rate))(learning_rate=args.lr)",
+        "set_hyperparameter(optimizer, lr)",
+        'write_checkpoint(model, "model.pt")',
+    ),
     "gradient_penalty": (
         "def compute_gradient_penalty(D, real_samples, fake_samples, alpha):",
         "d_interpolates, pull_back = jax.vjp(D, interpolates)",

@@ -70,7 +70,7 @@ def _marked(text: str, updates: list[HandUpdate]) -> str:
         else:
             after = min((node for node in statements if node.lineno > (made.end_lineno or 1)), key=lambda node: node.lineno)
             marks.append((starts[after.lineno - 1] + after.col_offset, f"{call}; "))
-        loop = next(node for node in statements if isinstance(node, ast.For) and node.lineno >= one.line)
+        loop = min((node for node in statements if isinstance(node, ast.For) and node.lineno >= one.line), key=lambda node: node.lineno)
         header = loop.iter
         marks.append((starts[header.lineno - 1] + header.col_offset, f"{UPDATED}({number}, "))
         marks.append((starts[(header.end_lineno or 1) - 1] + (header.end_col_offset or 0), f", {one.rate})"))

@@ -17,10 +17,19 @@ OPPOSITE = {"<": ">=", ">=": "<", ">": "<=", "<=": ">", "==": "!=", "!=": "=="}
 
 
 @dataclass(frozen=True)
+class PartGroup:
+    """A group of the parameters of one part of a module ("": of all of it), and the options that it has for itself, as texts."""
+
+    part: str
+    options: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
 class OptimizerCall:
     """An optimizer over the parameters of the module `model`.
 
-    With groups, `decays` is the text of the condition on a parameter `p` for which `weight_decay` holds, and which leaves the others without.
+    `parts` are groups by parts of the module. With groups by rank or name, `decays` is the text of the condition on a parameter `p` for which
+    `weight_decay` holds, and which leaves the others without.
     `statements` are those that make the groups. `inject`: the program sets the rate while it runs. `trainable` is the text of the filter of the
     parameters that are updated, where these are not all.
     """
@@ -31,6 +40,7 @@ class OptimizerCall:
     weight_decay: str = ""
     statements: tuple[cst.CSTNode, ...] = ()
     trainable: str = ""
+    parts: tuple[PartGroup, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -167,6 +177,9 @@ def optimizers_of(
             result[name] = OptimizerCall(model, inject, trainable=trainable(part, frozen_parts(module).get(model, ())))
         elif (groups := _groups(module, argument, inject)) is not None:
             result[name] = groups
+        elif (parted := _part_groups(argument)) is not None:
+            model, parts = parted
+            result[name] = OptimizerCall(model, inject, trainable=_of_parts(parts), parts=parts)
     return result | {alias: call for alias in aliases for call in result.values()}
 
 
@@ -181,8 +194,35 @@ def _owner(module: cst.Module, call: cst.Call) -> str:
         return ""
     if (chosen := chosen_parameters(argument)) is not None:
         return chosen[0]
+    if (parted := _part_groups(argument)) is not None:
+        return parted[0]
     groups = _groups(module, argument, False)
     return groups.model if groups is not None else ""
+
+
+def _part_groups(argument: cst.BaseExpression) -> tuple[str, tuple[PartGroup, ...]] | None:
+    """Module and groups of `[{"params": model.head.parameters()}, {"params": model.body.parameters(), "lr": 1e-4}]`."""
+    rows = []
+    for element in argument.elements if isinstance(argument, cst.List) else ():
+        entries = element.value.elements if isinstance(element.value, cst.Dict) else ()
+        named = {code(e.key).strip("\"'"): e.value for e in entries if isinstance(e, cst.DictElement)}
+        chosen = chosen_parameters(named["params"]) if "params" in named else None
+        if chosen is None or len(named) != len(entries):
+            return None
+        options = tuple((name, code(value)) for name, value in named.items() if name != "params")
+        rows.append((chosen[0], PartGroup(chosen[1], options)))
+    models, parts = {model for model, _ in rows}, [group.part for _, group in rows]
+    if len(models) != 1 or len(set(parts)) != len(parts) or ("" in parts and len(parts) > 1):
+        return None
+    return rows[0][0], tuple(group for _, group in rows)
+
+
+def _of_parts(groups: Sequence[PartGroup]) -> str:
+    """The text of the filter of the parameters of these parts."""
+    if len(groups) == 1:
+        return trainable(groups[0].part, ())
+    names = ", ".join(f'"{group.part}"' for group in groups)
+    return f"nnx.All(nnx.Param, lambda path, _: path[0] in ({names}))"
 
 
 def chosen_parameters(node: cst.BaseExpression) -> tuple[str, str] | None:

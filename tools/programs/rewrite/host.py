@@ -351,7 +351,9 @@ class RewriteHost(cst.CSTTransformer):
             self._late[scheduler.statement] = made
             return cst.RemoveFromParent()
         if isinstance(small, cst.Assign) and (scheduler := self._scheduler(original_node)) is not None:
-            made = scheduler_text(scheduler, self.optimizers.constructions[scheduler.optimizer])
+            known = self.optimizers.calls.get(scheduler.optimizer)
+            groups = known.parts if known is not None and len(known.parts) > 1 else ()
+            made = scheduler_text(scheduler, self.optimizers.constructions[scheduler.optimizer], groups)
             self.helpers |= made.helpers
             return updated_node.with_changes(body=[small.with_changes(value=cst.parse_expression(made.code))])
         if isinstance(small, (cst.Assign, cst.AugAssign)) and (rate := self._rate(original_node)) is not None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import libcst as cst
 
 from migrate_agent.tools.programs.rewrite.core import NotUnderstoodError
-from migrate_agent.tools.programs.rewrite.groups import OptimizerCall, SchedulerCall, names_in
+from migrate_agent.tools.programs.rewrite.groups import OptimizerCall, PartGroup, SchedulerCall, names_in
 from migrate_agent.tools.programs.rewrite.names import code
-from migrate_agent.tools.programs.tables.arguments import literal
+from migrate_agent.tools.programs.tables.arguments import Argument, literal
 from migrate_agent.tools.programs.tables.registry import Text, optimizer_arguments, optimizers, row_of, schedules
 from migrate_agent.tools.programs.tables.schedule_text import momentum_text, schedule_call, schedule_text, scheduled_optimizer
 from migrate_agent.tools.rewrite.tables.registry import Refuse
@@ -15,15 +17,34 @@ from migrate_agent.tools.rewrite.tables.registry import Refuse
 
 def transform(dotted: str, call: cst.Call, optimizer: OptimizerCall, scheduler: SchedulerCall | None) -> Text:
     """The text of the transform. A `scheduler` that is stepped with each update is part of it. Raises `NotUnderstoodError`."""
+    if optimizer.parts:
+        texts = [_plain(dotted, call, optimizer, scheduler, dict(group.options)) for group in optimizer.parts]
+        return _partition([group.part for group in optimizer.parts], texts)
+    return _plain(dotted, call, optimizer, scheduler, {"weight_decay": optimizer.weight_decay} if optimizer.decays else {})
+
+
+def _partition(parts: Sequence[str], texts: Sequence[Text]) -> Text:
+    """One transform for each part of a module, by the first name in the path of a parameter."""
+    if len(texts) == 1:
+        return texts[0]
+    choices = " else ".join([*(f'"{part}" if name.startswith("{part}.")' for part in parts[:-1]), f'"{parts[-1]}"'])
+    transforms = ", ".join(f'"{part}": {text.code}' for part, text in zip(parts, texts, strict=True))
+    helpers = frozenset({"label_parameters"}).union(*(text.helpers for text in texts))
+    return Text(f"optax.partition({{{transforms}}}, label_parameters(lambda name, p: {choices}))", helpers)
+
+
+def _plain(dotted: str, call: cst.Call, optimizer: OptimizerCall, scheduler: SchedulerCall | None, options: Mapping[str, str]) -> Text:
+    """The transform with other options than those of the call."""
     try:
         arguments = optimizer_arguments(dotted, code(call))
-        if optimizer.decays:
-            arguments["weight_decay"] = literal(optimizer.weight_decay)
+        if unknown := sorted(set(options) - set(arguments)):
+            raise NotUnderstoodError(f"groups of parameters with {unknown[0]} have no rule", call)
+        arguments |= {name: literal(text) for name, text in options.items()}
         rate, momentum = Text(arguments["lr"].text), None
         if scheduler is not None:
             momentum = _momentum(scheduler)
         if scheduler is not None and scheduler.inner is not None:
-            rate = _schedule(scheduler, call)
+            rate = _schedule(scheduler, arguments["lr"])
         elif momentum is not None:
             # Set by the scheduler before the first step.
             name = row_of(dotted, optimizers()).momentum
@@ -53,8 +74,10 @@ def _masked(text: Text, optimizer: OptimizerCall, call: cst.Call) -> Text:
     raise NotUnderstoodError("groups with other weight decays have no rule for this optimizer", call)
 
 
-def scheduler_text(scheduler: SchedulerCall, construction: cst.Call) -> Text:
-    """The object that stands for a scheduler on the host. `construction` is that of its optimizer. Raises `NotUnderstoodError`."""
+def scheduler_text(scheduler: SchedulerCall, construction: cst.Call, groups: Sequence[PartGroup] = ()) -> Text:
+    """The object that stands for a scheduler on the host. `construction` is that of its optimizer, whose `groups` may have rates of their own. Raises
+    `NotUnderstoodError`.
+    """
     try:
         row = row_of(scheduler.dotted, schedules()) if not scheduler.parts else None
     except Refuse as error:
@@ -62,7 +85,13 @@ def scheduler_text(scheduler: SchedulerCall, construction: cst.Call) -> Text:
     if row is not None and row.host:
         kept = [a for a in scheduler.call.args if a.keyword is None or a.keyword.value != "verbose"]
         return Text(f"{row.host}({', '.join(code(a.with_changes(comma=cst.MaybeSentinel.DEFAULT)) for a in kept)})", frozenset({row.host}))
-    schedule, others = _schedule(scheduler, construction), Text("")
+    lr = optimizer_arguments(scheduler.optimizer_class, code(construction))["lr"]
+    schedule, others = _schedule(scheduler, lr), Text("")
+    if any("lr" in dict(group.options) for group in groups):
+        rates = [dict(group.options).get("lr") for group in groups]
+        rows = [_schedule(scheduler, literal(rate) if rate is not None else lr) for rate in rates]
+        named = ", ".join(f'"{group.part}": {row.code}' for group, row in zip(groups, rows, strict=True))
+        schedule = Text(f"{{{named}}}", schedule.helpers.union(*(row.helpers for row in rows)))
     if (momentum := _momentum(scheduler)) is not None:
         name = row_of(scheduler.optimizer_class, optimizers()).momentum
         others = Text(f", {name}={momentum.code}", momentum.helpers)
@@ -70,10 +99,10 @@ def scheduler_text(scheduler: SchedulerCall, construction: cst.Call) -> Text:
     return Text(text, schedule.helpers | others.helpers | {"RateSchedule"})
 
 
-def _schedule(scheduler: SchedulerCall, construction: cst.Call) -> Text:
+def _schedule(scheduler: SchedulerCall, lr: Argument) -> Text:
     try:
         parts = [schedule_call(part.dotted, code(part.call)) for part in scheduler.parts]
         call = schedule_call(scheduler.dotted, code(scheduler.call), parts=parts)
-        return schedule_text(call, optimizer_arguments(scheduler.optimizer_class, code(construction))["lr"])
+        return schedule_text(call, lr)
     except Refuse as error:
         raise NotUnderstoodError(str(error), scheduler.call) from None
