@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import json
-import posixpath
 import tempfile
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 
+from migrate_agent.agent.commands.opened_program import open_program
 from migrate_agent.agent.commands.verify_program import working_copies
-from migrate_agent.agent.config.config import load_config
 from migrate_agent.agent.config.errors import UsageError
 from migrate_agent.agent.config.json_files import write_text
-from migrate_agent.agent.loop.programs import configured_programs
 from migrate_agent.agent.loop.services import Services
-from migrate_agent.agent.repository.git import open_repository
 from migrate_agent.agent.runs.loss_chart import loss_chart
 from migrate_agent.agent.runs.progress import Progress, stdout
 from migrate_agent.tools.programs.judge.curves import CurveError, Sides, run_both
-from migrate_agent.tools.programs.program import Program
 
 
 def curves(
@@ -34,23 +29,14 @@ def curves(
     progress: Progress,
 ) -> int:
     """Print the curves, and write them to `logs`; gives 0 where both print the same lines, else 1. Raises `UsageError` where one does not run."""
-    repository = open_repository(root)
-    config = load_config(repository.root)
-    known = configured_programs(config, repository.root)
-    program = next((one for one in known if one.source == source), Program((source,)))
-    if options:
-        program = replace(program, command=(source, *options), steps=0)
-    inventory = services.scanned(repository.root, config)
-    target = posixpath.normpath(against) if against else next((file.target for file in inventory.files if file.path == source), "")
-    for path in (source, target):
-        if not (repository.root / path).is_file():
-            raise UsageError(f"{path or 'the rewrite'} is not in {repository.root}")
+    opened = open_program(root, source, services, against, options or None)
+    program, target, config = opened.program, opened.target, opened.config
     with (
         tempfile.TemporaryDirectory(prefix="migrate-agent-") as scratch,
         closing(services.open_sandbox(sandbox_kind or config.run.sandbox, config.run.device)) as sandbox,
         progress.live(),
     ):
-        original, candidate = working_copies(repository.root, program, Path(scratch))
+        original, candidate = working_copies(opened.root, program, Path(scratch))
         try:
             sides = run_both(
                 program,

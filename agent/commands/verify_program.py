@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import posixpath
 import tempfile
 from contextlib import closing
 from pathlib import Path
 
 from rich.markup import escape
 
+from migrate_agent.agent.commands.opened_program import open_program
 from migrate_agent.agent.commands.verify import VerifyOptions
-from migrate_agent.agent.config.config import load_config
 from migrate_agent.agent.config.errors import UsageError
 from migrate_agent.agent.config.json_files import plain, write, write_text
-from migrate_agent.agent.loop.programs import configured_programs
 from migrate_agent.agent.loop.report import VERSION, totals, verdict_row
 from migrate_agent.agent.loop.services import Services
-from migrate_agent.agent.repository.git import open_repository
 from migrate_agent.agent.runs.progress import Progress, coloured, stdout
 from migrate_agent.agent.runs.tables import verdict_table
 from migrate_agent.agent.runs.verify_page import page
@@ -35,25 +32,16 @@ def is_program(module: str) -> bool:
 
 def verify_program(root: Path, source: str, options: VerifyOptions, services: Services, progress: Progress) -> int:
     """Print the verdicts; gives 0 where the program is verified, else 1. Raises `UsageError` where there is nothing to judge."""
-    repository = open_repository(root)
-    config = load_config(repository.root)
-    known = configured_programs(config, repository.root)
-    program = next((one for one in known if one.source == source), Program((source,)))
-    if not (repository.root / source).is_file():
-        raise UsageError(f"{source} is not in {repository.root}")
-    inventory = services.scanned(repository.root, config)
-    mirror = next((file.target for file in inventory.files if file.path == source), "")
-    target = posixpath.normpath(options.against) if options.against else mirror
-    if not (repository.root / target).is_file():
-        raise UsageError(f"{target} is not there: name the rewrite with --against")
+    opened = open_program(root, source, services, options.against)
+    program, target, config = opened.program, opened.target, opened.config
     with (
         tempfile.TemporaryDirectory(prefix="migrate-agent-") as scratch,
         closing(services.open_sandbox(options.sandbox or config.run.sandbox, config.run.device)) as sandbox,
         progress.live(),
     ):
-        original, candidate = working_copies(repository.root, program, Path(scratch))
+        original, candidate = working_copies(opened.root, program, Path(scratch))
         try:
-            beside = ProgramFiles(inventory, source).beside()
+            beside = ProgramFiles(opened.inventory, source).beside()
             tell = lambda text: progress.stage(source, text)  # noqa: E731
             judge = Judge(program, original, sandbox, Path(scratch) / "runs", config.limits.limits(), tell, beside)
         except ProgramFailedError as error:

@@ -10,16 +10,14 @@ from pathlib import Path
 
 from rich.markup import escape
 
+from migrate_agent.agent.commands.opened_program import open_program
 from migrate_agent.agent.commands.verify_program import working_copies
 from migrate_agent.agent.commands.weights import WeightsOptions
-from migrate_agent.agent.config.config import load_config
 from migrate_agent.agent.config.errors import UsageError
 from migrate_agent.agent.loop.services import Services
-from migrate_agent.agent.repository.git import open_repository
 from migrate_agent.agent.runs.progress import Progress, stdout
 from migrate_agent.tools.checkpoint.files import CheckpointError
 from migrate_agent.tools.programs.port_checkpoint import port_checkpoint
-from migrate_agent.tools.programs.program import Program
 
 
 def weights_of_program(
@@ -34,29 +32,23 @@ def weights_of_program(
     """Write the checkpoint for the rewrite; gives 0. Raises `UsageError` where that cannot be done."""
     if settings != WeightsOptions(output=settings.output, sandbox=settings.sandbox):
         raise UsageError("of a program, weights takes --output and --sandbox alone, and its own options after --")
-    repository = open_repository(root)
-    config = load_config(repository.root)
-    inventory = services.scanned(repository.root, config)
-    target = next((file.target for file in inventory.files if file.path == source), "")
-    for path in (source, target):
-        if not (repository.root / path).is_file():
-            raise UsageError(f"{path or 'the rewrite'} is not in {repository.root}")
+    opened = open_program(root, source, services, options=options)
     if not checkpoint.is_file():
         raise UsageError(f"{checkpoint} is no file")
     result = settings.output or checkpoint.with_name(f"{checkpoint.stem}_jax")
     if result.exists() and not (result / "arrays").is_dir():
         raise UsageError(f"--output {result} is there, and no checkpoint of a rewrite")
-    program = Program((source, *options))
-    opened = closing(services.open_sandbox(settings.sandbox or config.run.sandbox, config.run.device))
-    with tempfile.TemporaryDirectory(prefix="migrate-agent-") as scratch, opened as sandbox, progress.live():
-        roots = working_copies(repository.root, program, Path(scratch))
+    config = opened.config
+    safe = closing(services.open_sandbox(settings.sandbox or config.run.sandbox, config.run.device))
+    with tempfile.TemporaryDirectory(prefix="migrate-agent-") as scratch, safe as sandbox, progress.live():
+        roots = working_copies(opened.root, opened.program, Path(scratch))
         for folder in roots:
-            _lay_beside(checkpoint, repository.root, folder)
+            _lay_beside(checkpoint, opened.root, folder)
         try:
             port_checkpoint(
-                program,
+                opened.program,
                 roots,
-                target,
+                opened.target,
                 checkpoint,
                 result,
                 sandbox,
@@ -66,7 +58,7 @@ def weights_of_program(
             )
         except CheckpointError as error:
             raise UsageError(str(error)) from None
-    stdout().print(f"written: {escape(str(result))}, for {escape(target)} with the same options", soft_wrap=True)
+    stdout().print(f"written: {escape(str(result))}, for {escape(opened.target)} with the same options", soft_wrap=True)
     return 0
 
 

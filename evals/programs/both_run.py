@@ -38,6 +38,8 @@ def run(arguments: list[str]) -> None:
     """Run a script as `python FILE …` does."""
     sys.argv = arguments
     sys.path.insert(0, str(Path(arguments[0]).resolve().parent))
+    # Packages of the repository that its owner has installed from there.
+    sys.path.append(str(Path.cwd()))
     try:
         runpy.run_path(str(Path(arguments[0]).resolve()), run_name="__main__")
     except SystemExit as error:

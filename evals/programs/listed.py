@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import shutil
 import tomllib
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
+from migrate_agent.evals.programs.stand_ins import stand_in
 from migrate_agent.evals.suites.repositories import Repository, lay_out_commit
 from migrate_agent.evals.zoo_packages.packages import Package
 from migrate_agent.evals.zoo_packages.zoo_run import commit_all
@@ -20,7 +22,9 @@ OWN = LISTS.parents[1] / "examples" / "programs"
 class Listed:
     """A program: the command that runs it, and what it covers of training code. `address` and `commit` are empty for ours.
 
-    `refused` is what the tool must name as the reason where it cannot migrate the program by design; such a program is out of scope.
+    `refused` is what the tool must name as the reason where it cannot migrate the program by design; such a program is out of scope. Of a public one
+    `paths` are laid out (all, where there are none), and `data` names files that stand in for those that it downloads: kind and folder,
+    `"digits:data"` (`stand_ins.py`).
     """
 
     name: str
@@ -29,23 +33,35 @@ class Listed:
     refused: str = ""
     address: str = ""
     commit: str = ""
+    paths: tuple[str, ...] = ()
+    data: str = ""
+
+    @property
+    def folder(self) -> str:
+        """The folder that it runs in, relative to the repository; "" for that itself."""
+        words = self.run.split()
+        return words[1] if words[0] == "cd" else ""
 
     @property
     def script(self) -> str:
         """The script, relative to the repository."""
+        return (PurePosixPath(self.folder) / self._word).as_posix()
+
+    @property
+    def _word(self) -> str:
         return next(word for word in self.run.split() if word.endswith(".py"))
 
     @property
     def arguments(self) -> list[str]:
         """The options after the script."""
         words = self.run.split()
-        return words[words.index(self.script) + 1 :]
+        return words[words.index(self._word) + 1 :]
 
 
 def load_programs(folder: Path = LISTS) -> dict[str, Listed]:
     """Name → program, of each `[[program]]` of the TOML files."""
     rows = [row for file in sorted(folder.glob("*.toml")) for row in tomllib.loads(file.read_text(encoding="utf-8"))["program"]]
-    return {row["name"]: Listed(**{**row, "covers": tuple(row["covers"])}) for row in rows}
+    return {row["name"]: Listed(**{**row, "covers": tuple(row["covers"]), "paths": tuple(row.get("paths", ()))}) for row in rows}
 
 
 def lay_out_program(program: Listed, sources: str, folder: Path, seconds: float) -> None:
@@ -53,8 +69,19 @@ def lay_out_program(program: Listed, sources: str, folder: Path, seconds: float)
     if program.address:
         package = Package(program.name, "repository", (), ())
         lay_out_commit(Repository(package, program.address, program.commit, ()), Path(sources), folder)
+        _keep(folder, program.paths)
+        if program.data:
+            stand_in(folder, program.data)
     else:
         shutil.copytree(OWN / program.name, folder)
     text = f"[[program]]\nrun = {json.dumps(program.run)}\n\n[limits]\nseconds = {seconds}\n"
     (folder / "migrate.toml").write_text(text, encoding="utf-8")
     commit_all(folder)
+
+
+def _keep(folder: Path, paths: Sequence[str]) -> None:
+    """Leave these files and folders alone."""
+    for path in sorted(folder.rglob("*")) if paths else ():
+        name = path.relative_to(folder).as_posix()
+        if path.is_file() and not any(name == one or name.startswith(f"{one}/") for one in paths):
+            path.unlink()

@@ -67,7 +67,7 @@ def judged(program: Listed, folder: Path, options: Options) -> Outcome:
 def _confirmed(program: Listed, place: Path, branch: str, target: str, folder: Path) -> Confirmed:
     rewrite = folder / "rewrite"
     subprocess.run(["git", "-C", str(place), "worktree", "add", "--quiet", "--detach", str(rewrite), branch], check=True)
-    return confirm(place, rewrite, program.script, target, program.arguments, folder / "compared")
+    return confirm(place, rewrite, program.script, target, program.arguments, folder / "compared", program.folder)
 
 
 def passed(verdicts: Iterable[Mapping[str, Any]]) -> int:

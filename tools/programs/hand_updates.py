@@ -174,17 +174,17 @@ def _hand_update(tree: ast.Module, statement: ast.stmt, loop: ast.For, blocks: B
     if function is not None and _module(loop) in [one.arg for one in ast.walk(function) if isinstance(one, ast.arg)]:
         return None
     for home in (*reversed(blocks), tree.body):
-        made = _made(home, _module(loop), loop, function.name if function is not None else "")
-        if made is not None:
+        binding = _made(home, _module(loop), loop, function.name if function is not None else "")
+        if binding is not None:
             break
     else:
         return None
-    fixed = _fixed_after(tree, home, made, ast.parse(rate, mode="eval"))
-    place, first = (fixed, rate) if fixed is not None else (made, _first_rate(tree, home, made, rate))
-    following = home[home.index(place) + 1 : home.index(place) + 2]
-    if not isinstance(place, SIMPLE) and not (following and isinstance(following[0], SIMPLE)):
+    fixed = _fixed_after(tree, home, binding, ast.parse(rate, mode="eval"))
+    anchor, first = (fixed, rate) if fixed is not None else (binding, _first_rate(tree, home, binding, rate))
+    following = home[home.index(anchor) + 1 : home.index(anchor) + 2]
+    if not isinstance(anchor, SIMPLE) and not (following and isinstance(following[0], SIMPLE)):
         return None
-    return HandUpdate(statement.lineno, _module(loop), rate, zeroes, place.lineno, first, fixed is None, _free(tree, "optimizer", number))
+    return HandUpdate(statement.lineno, _module(loop), rate, zeroes, anchor.lineno, first, fixed is None, _free(tree, "optimizer", number))
 
 
 SIMPLE = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr)
@@ -193,13 +193,13 @@ SIMPLE = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr)
 
 def _made(home: Sequence[ast.stmt], name: str, loop: ast.For, function: str) -> ast.stmt | None:
     """The last statement of a block that gives the module its name before the first one that leads to the loop."""
-    made = None
+    binding = None
     for statement in home:
         if isinstance(statement, (ast.FunctionDef, ast.ClassDef)):
             continue
         if loop in ast.walk(statement) or (function and function in _names(statement)):
-            return made
-        made = statement if name in _stored(statement) else made
+            return binding
+        binding = statement if name in _stored(statement) else binding
     return None
 
 
@@ -213,17 +213,17 @@ def _stored(node: ast.AST) -> list[str]:
     return [one.id for one in ast.walk(node) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)]
 
 
-def _fixed_after(tree: ast.Module, home: Sequence[ast.stmt], made: ast.stmt, rate: ast.Expression) -> ast.stmt | None:
+def _fixed_after(tree: ast.Module, home: Sequence[ast.stmt], module: ast.stmt, rate: ast.Expression) -> ast.stmt | None:
     """The statement of `home` after which a rate that never changes is known: that of the module, or that of a name of the rate; else `None`."""
-    place = made
+    anchor = module
     for name in sorted(_names(rate)):
         stores = _stored(tree).count(name) + sum(isinstance(one, ast.arg) and one.arg == name for one in ast.walk(tree))
         binding = _binding(home, name)
         if stores != 1 or (binding is None and name not in _stored_at_top(tree)) or _sets_attribute(tree, name):
             return None
-        if binding is not None and binding.lineno > place.lineno:
-            place = binding
-    return place
+        if binding is not None and binding.lineno > anchor.lineno:
+            anchor = module
+    return anchor
 
 
 def _stored_at_top(tree: ast.Module) -> list[str]:
@@ -236,14 +236,14 @@ def _sets_attribute(tree: ast.Module, name: str) -> bool:
     return any(ast.unparse(one.value) == name for one in stores)
 
 
-def _first_rate(tree: ast.Module, home: Sequence[ast.stmt], made: ast.stmt, rate: str) -> str:
-    """What a rate that changes begins with, where the script says so in names that are known once the module is made; else zero."""
+def _first_rate(tree: ast.Module, home: Sequence[ast.stmt], binding: ast.stmt, rate: str) -> str:
+    """What a rate that changes begins with, where the script says so in names that are known once the module is there; else zero."""
     values = [s.value for s in ast.walk(tree) if isinstance(s, ast.Assign) and [ast.unparse(t) for t in s.targets] == [rate]]
-    known = {name for s in (*tree.body, *home) if s.lineno <= made.lineno and isinstance(s, ast.Assign) for name in _stored(s)}
-    return next((ast.unparse(value) for value in values if _names(value) <= known), "0.0")
+    visible = {name for s in (*tree.body, *home) if s.lineno <= binding.lineno and isinstance(s, ast.Assign) for name in _stored(s)}
+    return next((ast.unparse(value) for value in values if _names(value) <= visible), "0.0")
 
 
 def _free(tree: ast.Module, wished: str, number: int) -> str:
-    taken = _names(tree) | {one.arg for one in ast.walk(tree) if isinstance(one, ast.arg)}
+    names = _names(tree) | {one.arg for one in ast.walk(tree) if isinstance(one, ast.arg)}
     numbered = [f"{wished}{count}" for count in range(2, 100)]
-    return [name for name in (wished, *numbered) if name not in taken][number]
+    return [name for name in (wished, *numbered) if name not in names][number]

@@ -5,13 +5,15 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
 from migrate_agent.sandbox.base import Sandbox
 from migrate_agent.tools.programs.judge.beside import Beside, Missed
 from migrate_agent.tools.programs.judge.judge import Judge, ProgramFailedError
-from migrate_agent.tools.programs.observe import ObservationError, observe
+from migrate_agent.tools.programs.judge.variants import Further
+from migrate_agent.tools.programs.observe import ObservationError, Watched, observe
 from migrate_agent.tools.programs.profile import refusals
 from migrate_agent.tools.programs.program import Program, stage
 from migrate_agent.tools.programs.rewrite.assemble import merged, rewrite_program
@@ -64,11 +66,8 @@ def migrate_program(
         return Migrated(target, draft, reason=_first_holes(draft))
     try:
         judge = Judge(program, original, sandbox, folder / "runs", limits, tell, ProgramFiles(inventory, program.source).beside())
-        if observations := _observed_further(judge, program, inventory, sandbox, folder, limits):
-            every = merged(observations, seen.recording.observations)
-            draft = rewrite_program(inventory, every, program, folder, units, seen.optimizers, known, seen.constructions)
-            if draft.holes:
-                return Migrated(target, draft, reason=_first_holes(draft))
+        rewrite = partial(rewrite_program, inventory, program=program, folder=folder, units=units, recorded=seen.optimizers, known=known)
+        draft = _with_further(judge, draft, seen, partial(_observed, judge, program, inventory, sandbox, folder, limits), rewrite)
         evidence = judge.judge(lay_out(original, draft.files, folder / "candidate"), target)
     except ProgramFailedError as error:
         return Migrated(target, draft, reason=str(error))
@@ -83,15 +82,30 @@ def _first_holes(draft: Draft) -> str:
     return "; ".join(holes) or "nothing was rewritten"
 
 
-def _observed_further(judge: Judge, program: Program, inventory: Inventory, sandbox: Sandbox, folder: Path, limits: Limits) -> Observations:
-    """What expressions were in the further runs that reach more lines, such as those that go on from a checkpoint."""
-    result: Observations = {}
-    for number, further in enumerate(judge.further):
-        root = judge.stage(inventory.root, further.variant)
-        again = replace(program, command=(*program.command, *further.variant.options.split()))
-        seen = observe(again, replace(inventory, root=root), sandbox, folder / f"recording{number}", limits)
-        result = merged(seen.recording.observations, result)
-    return result
+def _with_further(
+    judge: Judge, draft: Draft, seen: Watched, observed: Callable[[Further], Observations], rewrite: Callable[..., Draft]
+) -> Draft:
+    """The draft that knows the further runs which reach more lines, such as those that go on from a checkpoint. A run that no rule covers the rewrite
+    of beside the plain one, such as one that takes another branch of a step, is left out, so that its lines are not reached.
+    """
+    every, chosen = seen.recording.observations, []
+    for further in judge.further:
+        more = merged(observed(further), every)
+        wider = rewrite(observations=more, constructions=seen.constructions)
+        if not wider.holes:
+            every, draft = more, wider
+            chosen.append(further)
+    judge.further = tuple(chosen)
+    return draft
+
+
+def _observed(
+    judge: Judge, program: Program, inventory: Inventory, sandbox: Sandbox, folder: Path, limits: Limits, further: Further
+) -> Observations:
+    """What expressions were in a further run."""
+    root = judge.stage(inventory.root, further.variant)
+    again = replace(program, command=(*program.command, *further.variant.options.split()))
+    return observe(again, replace(inventory, root=root), sandbox, folder / "recording-further", limits).recording.observations
 
 
 def _reached(migrated: Migrated, original: Path, missed: Sequence[Missed], keep: bool) -> Migrated:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import jax.numpy as jnp
@@ -55,6 +57,22 @@ def test_what_checkpoints_hold(tmp_path: Path, write: Callable[[Path, Any], None
     theirs = Ran({"contents": torch_files(tmp_path / "torch", ["ckpt.pt"])}, {})
     ours = Ran({"contents": jax_files(tmp_path / "jax", _files(tmp_path / "jax"))}, {})
     assert contents(Pair(theirs, theirs, ours)).status == status
+
+
+def test_modules_whose_class_is_gone_are_read(tmp_path: Path) -> None:
+    """As those of a script that has ended are."""
+    space: dict[str, Any] = {"torch": torch, "__name__": "gone"}
+    exec(
+        "class Net(torch.nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.fc = torch.nn.Linear(3, 2)\n", space
+    )
+    sys.modules["gone"] = SimpleNamespace(**space)  # type: ignore[assignment]
+    try:
+        torch.save({"model": space["Net"](), "epoch": 3}, tmp_path / "whole.pt")
+    finally:
+        del sys.modules["gone"]
+    row = torch_files(tmp_path, ["whole.pt"])["whole.pt"]
+    assert row is not None
+    assert (sorted(row["tensors"]), row["numbers"]) == (["model.fc.bias", "model.fc.weight"], {"epoch": 3.0})
 
 
 def test_a_file_that_cannot_be_read_is_not_compared() -> None:

@@ -37,10 +37,10 @@ def unrun_of(work: Path, files: Mapping[str, Sequence[str]], lines: Mapping[str,
 
 
 def _unrun(text: str, names: Sequence[str], ran: set[int]) -> Iterator[tuple[str, list[int]]]:
-    left = unreached(text, ran)
+    unrun = unreached(text, ran)
     for node in ast.parse(text).body:
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and node.name in names:
-            yield node.name, [line for line in left if node.lineno < line <= (node.end_lineno or node.lineno)]
+            yield node.name, [line for line in unrun if node.lineno < line <= (node.end_lineno or node.lineno)]
 
 
 def missed_beside(files: Sequence[Beside], originals: Sequence[Unrun], candidates: Sequence[Unrun]) -> tuple[Missed, ...]:

@@ -63,12 +63,12 @@ def _marked(text: str, updates: list[HandUpdate]) -> str:
     statements = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.stmt)]
     marks: list[tuple[int, str]] = []
     for number, one in enumerate(updates):
-        made = next(node for node in statements if node.lineno == one.construction)
+        anchor = next(node for node in statements if node.lineno == one.construction)
         call = f"{MADE}({number}, {one.module})"
-        if isinstance(made, SIMPLE):
-            marks.append((starts[(made.end_lineno or 1) - 1] + (made.end_col_offset or 0), f"; {call}"))
+        if isinstance(anchor, SIMPLE):
+            marks.append((starts[(anchor.end_lineno or 1) - 1] + (anchor.end_col_offset or 0), f"; {call}"))
         else:
-            after = min((node for node in statements if node.lineno > (made.end_lineno or 1)), key=lambda node: node.lineno)
+            after = min((node for node in statements if node.lineno > (anchor.end_lineno or 1)), key=lambda node: node.lineno)
             marks.append((starts[after.lineno - 1] + after.col_offset, f"{call}; "))
         loop = min((node for node in statements if isinstance(node, ast.For) and node.lineno >= one.line), key=lambda node: node.lineno)
         header = loop.iter

@@ -61,8 +61,8 @@ def run_candidate(arguments: Mapping[str, Any], inputs: Mapping[str, Path], outp
         stack.enter_context(printing(trace))
         plain = PlainLines(script.read_text())
         others: dict[str, set[int]] = {path: set() for path in arguments["beside"]} if arguments["lines"] else {}
-        places = {str(work / path): ran for path, ran in others.items()}
-        lines = stack.enter_context(reached(script, plain.look, places)) if arguments["lines"] else set()
+        watched_files = {str(work / path): ran for path, ran in others.items()}
+        lines = stack.enter_context(reached(script, plain.look, watched_files)) if arguments["lines"] else set()
         run_script(script, trace)
         barrier: Any = jax.effects_barrier
         barrier()

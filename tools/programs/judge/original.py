@@ -38,8 +38,8 @@ MOST_DRAWS = 200
 def run_original(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) -> dict[str, Any]:
     """Run a program as `Program.arguments` say and write its trace to `output`.
 
-    `exact` runs it in float64 with dropout's masks all ones, `perturb` moves the weights that its optimizers begin with by that factor at random,
-    `scale` multiplies every gradient, and `lines` notes which lines of the script do not run. `steps` (0: all) is where it ends, `keep` are the
+    `exact` runs it in float64 with dropout's masks all ones, `perturb` moves the weights that its optimizers begin with, and those after each step, by
+    that factor at random, `scale` multiplies every gradient, and `lines` notes which lines of the script do not run. `steps` (0: all) is where it ends, `keep` are the
     steps after which parameters are kept. What it raises is raised.
     """
     import torch
@@ -72,8 +72,8 @@ def run_original(arguments: Mapping[str, Any], inputs: Mapping[str, Path], outpu
         stack.enter_context(printing(trace))
         plain = PlainLines(script.read_text())
         others: dict[str, set[int]] = {path: set() for path in arguments["beside"]} if arguments["lines"] else {}
-        places = {str(work / path): ran for path, ran in others.items()}
-        lines = stack.enter_context(reached(script, plain.look, places)) if arguments["lines"] else set()
+        watched_files = {str(work / path): ran for path, ran in others.items()}
+        lines = stack.enter_context(reached(script, plain.look, watched_files)) if arguments["lines"] else set()
         stack.enter_context(updates_by_hand(script, watch.construct, lambda optimizer: watch.after_step(optimizer, (), {})))
         with deciding(script) if arguments["lines"] else nullcontext() as parts:
             run_script(script, trace)
@@ -243,7 +243,7 @@ class _Watch:
     def _perturb(self, root: Any) -> None:
         import torch
 
-        generator = np.random.default_rng(0)
+        generator = np.random.default_rng(self.trace.steps)
         with torch.no_grad():
             for parameter in root.parameters() if self.perturb else ():
                 noise = generator.standard_normal(tuple(parameter.shape)) * self.perturb
@@ -256,6 +256,9 @@ class _Watch:
         trace.add("step", optimizer=number, rates=[float(group["lr"]) for group in optimizer.param_groups])
         if trace.wants(trace.steps) and number >= 0 and self.roots[number] is not None:
             trace.store(f"step/{trace.steps}/{number}", _arrays(self.roots[number]))
+        if number >= 0 and self.roots[number] is not None:
+            # Each step is rounded by itself: what the first weights were may be forgotten by then.
+            self._perturb(self.roots[number])
         trace.end_step()
 
     def keep_last(self) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pickle
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from migrate_agent.tools.programs.judge.fingerprints import fingerprint
@@ -29,9 +31,10 @@ def _read(path: Path) -> dict[str, Any] | None:
     if path.stat().st_size > MOST_BYTES:
         return None
     try:
-        tree = torch.load(path, weights_only=False, map_location="cpu")
+        tree = torch.load(
+            path, weights_only=False, map_location="cpu", pickle_module=SimpleNamespace(Unpickler=_Unpickler, __name__="pickle")
+        )
     except Exception:
-        # A pickled module of a script that has ended: its class is gone.
         return None
     tensors = {name: fingerprint(tensor.detach().numpy()) for name, tensor in _tensors(tree, "") if tensor.is_floating_point()}
     top = tree if isinstance(tree, Mapping) else {}
@@ -39,12 +42,25 @@ def _read(path: Path) -> dict[str, Any] | None:
     return {"tensors": tensors, "numbers": numbers}
 
 
+class _Unpickler(pickle.Unpickler):
+    """Reads pickled modules of a script that has ended, whose classes are gone: what it read of them is what any module holds."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        """The class, or one that has its place."""
+        import torch
+
+        try:
+            return super().find_class(module, name)
+        except (AttributeError, ImportError):
+            return type(name, (torch.nn.Module,), {})
+
+
 def _tensors(tree: Any, name: str) -> Iterator[tuple[str, Any]]:
     """Name → tensor of more than one number, of nested containers and modules."""
     import torch
 
     if isinstance(tree, torch.nn.Module):
-        tree = tree.state_dict()
+        tree = tree.state_dict() if "_modules" in vars(tree) else {}
     if isinstance(tree, torch.Tensor):
         if tree.numel() > 1:
             yield name, tree

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import libcst as cst
 
 from migrate_agent.tools.programs.rewrite.checkpoint_paths import asks_existence, checkpoint_paths
-from migrate_agent.tools.programs.rewrite.core import Core, NotUnderstoodError, body, is_optimizer
+from migrate_agent.tools.programs.rewrite.core import Core, NotUnderstoodError, blocks, body, is_optimizer
 from migrate_agent.tools.programs.rewrite.functions import (
     Step,
     accumulate_function,
@@ -105,6 +106,7 @@ class RewriteHost(cst.CSTTransformer):
         self.steps = [step for one in trainings for step in one.steps]
         self.accumulating = [(core, step) for core, step in zip(self.cores, self.steps, strict=True) if core.accumulates]
         self.forwards, self.devices, self.holders, self.optimizers = forwards, devices, holders, _common(trainings)
+        self._device_names = {code(node) for node in devices}
         self._prints = 0
         schedulers = [one for training in trainings for one in training.optimizers.schedulers.values()]
         inner = [one for one in schedulers if one.inner is not None]
@@ -121,6 +123,8 @@ class RewriteHost(cst.CSTTransformer):
         self._kept = 0
         self._plain: set[str] = set()
         self._checkpoints: frozenset[str] = frozenset()
+        self._stores: Mapping[str, int] = {}
+        """Name → how many statements give it a value."""
         self._rate_targets: set[cst.CSTNode] = set()
         self._losses: dict[cst.CSTNode, cst.BaseExpression] = {}
         self._used: set[cst.CSTNode] = set()
@@ -130,6 +134,9 @@ class RewriteHost(cst.CSTTransformer):
     def visit_Module(self, node: cst.Module) -> None:
         """Note the paths of checkpoints."""
         self._checkpoints = checkpoint_paths(node, self.imports)
+        self._stores = Counter(
+            name for block, _ in blocks(node) for s in body(block) if isinstance(s, cst.SimpleStatementLine) for name in bound(s)
+        )
 
     def on_visit(self, node: cst.CSTNode) -> bool:
         """Count how deep the walk is in code that is traced."""
@@ -350,6 +357,8 @@ class RewriteHost(cst.CSTTransformer):
                 return made
             self._late[scheduler.statement] = made
             return cst.RemoveFromParent()
+        if isinstance(small, cst.Assign) and small.value in self.holders and self.imports.of(_function(small.value)) == "torch.load":
+            return self._loaded_module(small, updated_node)
         if isinstance(small, cst.Assign) and (scheduler := self._scheduler(original_node)) is not None:
             known = self.optimizers.calls.get(scheduler.optimizer)
             groups = known.parts if known is not None and len(known.parts) > 1 else ()
@@ -364,6 +373,16 @@ class RewriteHost(cst.CSTTransformer):
         if isinstance(small, cst.Assign) and self.imports.of(small.targets[0].target).startswith(IDLE_PREFIX):
             return cst.RemoveFromParent()
         return updated_node
+
+    def _loaded_module(self, small: cst.Assign, updated: cst.SimpleStatementLine) -> cst.SimpleStatementLine:
+        """`model = torch.load(path)` → the state of the module that has this name already. Raises `NotUnderstoodError` where none has."""
+        name = code(small.targets[0].target)
+        if len(small.targets) != 1 or self._stores.get(name, 0) < 2:
+            raise NotUnderstoodError("a module that a file gives, and that the script does not construct, has no rule", small)
+        self.helpers.add("load_object_state")
+        value: Any = updated.body[0]
+        call = cst.Call(cst.Name("load_object_state"), [cst.Arg(small.targets[0].target), cst.Arg(value.value)])
+        return updated.with_changes(body=[cst.Expr(call)])
 
     def _rate(self, statement: cst.SimpleStatementLine) -> str | None:
         """The optimizer whose only group gets a rate by this statement."""
@@ -466,6 +485,13 @@ class RewriteHost(cst.CSTTransformer):
             if everywhere or frozen.count(".") > 1 + frozen.startswith("self."):
                 raise NotUnderstoodError("an optimizer has parameters that are frozen", original)
             return cst.RemoveFromParent()
+        if thawed := loop.thawed():
+            whole = [one for one in self.optimizers.calls.values() if thawed.startswith(one.model) and not one.parts]
+            if whole or not self.optimizers.calls:
+                raise NotUnderstoodError(
+                    "parameters that take gradients again have no rule where no group of an optimizer names them", original
+                )
+            return cst.RemoveFromParent()
         new = update_statement(loop)
         return updated if new is None else new.with_changes(leading_lines=updated.leading_lines)
 
@@ -536,7 +562,8 @@ class RewriteHost(cst.CSTTransformer):
         self, original_node: cst.FormattedStringExpression, updated_node: cst.FormattedStringExpression
     ) -> cst.FormattedStringExpression:
         """A device in a text is the platform's name."""
-        shown = original_node.expression in self.devices
+        # What stands in a text is not observed on its own.
+        shown = original_node.expression in self.devices or code(original_node.expression) in self._device_names
         return updated_node.with_changes(expression=cst.parse_expression(BACKEND)) if shown else updated_node
 
     # -- expressions --------------------------------------------------------------------------------------------------
@@ -553,6 +580,9 @@ class RewriteHost(cst.CSTTransformer):
         if (name := CHECKPOINTS.get(dotted)) is not None:
             self.helpers.add(name)
             kept = [a for a in updated_node.args if a.keyword is None or a.keyword.value in ("obj", "f")]
+            if dotted == "torch.save" and original_node.args[0].value in self.holders:
+                self.helpers.add("object_state")
+                kept[0] = kept[0].with_changes(value=cst.Call(cst.Name("object_state"), [cst.Arg(kept[0].value)]))
             return updated_node.with_changes(func=cst.Name(name), args=_positional(kept))
         if (asked := asks_existence(original_node, updated_node, dotted, self._checkpoints)) is not None:
             return asked
@@ -641,6 +671,11 @@ class _CallCopies(cst.CSTTransformer):
         if not isinstance(updated_node.func, cst.Name) or updated_node.func.value not in self._modules:
             return updated_node
         return updated_node.with_changes(func=cst.parse_expression(f"nnx.clone({updated_node.func.value})"))
+
+
+def _function(node: cst.BaseExpression) -> cst.BaseExpression:
+    """What a call calls; of anything else that itself."""
+    return node.func if isinstance(node, cst.Call) else node
 
 
 def _positional(arguments: Sequence[cst.Arg]) -> list[cst.Arg]:

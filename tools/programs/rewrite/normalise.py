@@ -68,7 +68,7 @@ class Normalise(cst.CSTTransformer):
 
     def leave_With(self, original_node: cst.With, updated_node: cst.With) -> Any:
         """`with autocast(): …` → its statements."""
-        if (opened := without_open(updated_node, self.imports)) is not None:
+        if (opened := without_open(updated_node, self.imports, self.origin)) is not None:
             return cst.FlattenSentinel(opened)
         if not all(self._is_context(item.item) for item in original_node.items):
             return updated_node

@@ -23,8 +23,10 @@ def opened_path(node: cst.BaseExpression) -> cst.BaseExpression | None:
     return path if isinstance(mode, cst.SimpleString) and mode.evaluated_value in ("rb", "wb") else None
 
 
-def without_open(statement: cst.With, imports: Imports) -> list[cst.BaseStatement] | None:
-    """The statements of a block that opens a file for torch alone, with its path in the file's place; `None` for any other block."""
+def without_open(statement: cst.With, imports: Imports, origin: dict[cst.CSTNode, cst.CSTNode]) -> list[cst.BaseStatement] | None:
+    """The statements of a block that opens a file for torch alone, with its path in the file's place; `None` for any other block. `origin` says of
+    nodes which ones they were.
+    """
     item = statement.items[0]
     path = opened_path(item.item)
     name = item.asname.name if item.asname is not None else None
@@ -34,6 +36,7 @@ def without_open(statement: cst.With, imports: Imports) -> list[cst.BaseStatemen
     new = statement.body.visit(put)
     if put.others or not isinstance(new, cst.IndentedBlock):
         return None
+    origin.update({node: origin.get(old, old) for node, old in put.origin.items()})
     lines: list[Any] = list(new.body)
     if lines and hasattr(lines[0], "leading_lines"):
         lines[0] = lines[0].with_changes(leading_lines=[*statement.leading_lines, *lines[0].leading_lines])
@@ -47,6 +50,14 @@ class _Put(cst.CSTTransformer):
         super().__init__()
         self._name, self._path, self._imports = name, path, imports
         self.others = 0
+        self.origin: dict[cst.CSTNode, cst.CSTNode] = {}
+
+    def on_leave(self, original_node: Any, updated_node: Any) -> Any:
+        """Note which new node stands for which old one."""
+        result = super().on_leave(original_node, updated_node)
+        if isinstance(result, cst.CSTNode):
+            self.origin.setdefault(result, original_node)
+        return result
 
     def leave_Name(self, original_node: cst.Name, updated_node: cst.Name) -> cst.Name:
         """Count each use."""

@@ -30,6 +30,13 @@ class ParameterLoop:
     filters: tuple[str, ...]
     statement: cst.BaseSmallStatement
 
+    def thawed(self) -> str:
+        """The module whose parameters the loop takes gradients of again, or ""."""
+        text = code(self.statement).replace(" ", "")
+        name = self.names[0]
+        alone = len(self.names) == 1 and text in (f"{name}.requires_grad=True", f"{name}.requires_grad_(True)", f"{name}.requires_grad_()")
+        return code(self.modules[0]) if alone else ""
+
     def frozen(self) -> str:
         """The module whose parameters the loop takes no gradients of, or ""."""
         text = code(self.statement).replace(" ", "")

@@ -59,12 +59,12 @@ class Phases(cst.CSTTransformer):
         """Let the step's branch hold what it is computed by."""
         lines: list[Any] = self._with_zeros(list(updated_node.body))
         updated_node = updated_node.with_changes(body=lines)
-        place = next((i for i, line in enumerate(lines) if _trains(line)), None)
-        first = self._first(lines[:place], lines[place]) if place is not None else None
-        if place is None or first is None:
+        index = next((i for i, line in enumerate(lines) if _trains(line)), None)
+        first = self._first(lines[:index], lines[index]) if index is not None else None
+        if index is None or first is None:
             return updated_node
-        choice = lines[place]
-        common = lines[first:place]
+        choice = lines[index]
+        common = lines[first:index]
         other = [self._again(line) for line in common if method_of(line)[1] != "zero_grad"]
         other[:1] = [line.with_changes(leading_lines=()) for line in other[:1]]
         train = choice.body.with_changes(body=[*common, *choice.body.body])
@@ -73,19 +73,19 @@ class Phases(cst.CSTTransformer):
         new = choice.with_changes(body=train, orelse=cst.Else(cst.IndentedBlock(other)), leading_lines=comments)
         self.origin[new] = self.origin.get(choice, choice)
         self._choices.append(new)
-        return updated_node.with_changes(body=self._with_zeros([*lines[:first], new, *lines[place + 1 :]]))
+        return updated_node.with_changes(body=self._with_zeros([*lines[:first], new, *lines[index + 1 :]]))
 
     def _with_zeros(self, lines: list[Any]) -> list[Any]:
         """The lines with what sets gradients to zero before a step in the branch of the step."""
-        place = next((i for i, line in enumerate(lines) if any(line is one for one in self._choices)), None)
-        zeros = [line for line in lines[:place] if method_of(line)[1] == "zero_grad"] if place is not None else []
-        if place is None or not zeros:
+        index = next((i for i, line in enumerate(lines) if any(line is one for one in self._choices)), None)
+        zeros = [line for line in lines[:index] if method_of(line)[1] == "zero_grad"] if index is not None else []
+        if index is None or not zeros:
             return lines
-        choice = lines[place]
+        choice = lines[index]
         new = choice.with_changes(body=choice.body.with_changes(body=[*zeros, *choice.body.body]))
         self.origin[new] = self.origin.get(choice, choice)
         self._choices.append(new)
-        return [*(line for line in lines[:place] if line not in zeros), new, *lines[place + 1 :]]
+        return [*(line for line in lines[:index] if line not in zeros), new, *lines[index + 1 :]]
 
     def _first(self, before: Sequence[Any], choice: cst.If) -> int | None:
         """The first statement that calls a module for what the branch takes gradients of; `None` where none does."""
@@ -97,14 +97,14 @@ class Phases(cst.CSTTransformer):
         return first
 
     def _calls_module(self, statement: cst.CSTNode) -> bool:
-        found = [False]
+        calls = [False]
 
         class Calls(cst.CSTVisitor):
             def visit_Call(visitor, node: cst.Call) -> None:
-                found[0] = found[0] or self._is_module(self.origin.get(node.func, node.func))
+                calls[0] = calls[0] or self._is_module(self.origin.get(node.func, node.func))
 
         statement.visit(Calls())
-        return found[0]
+        return calls[0]
 
     def _again(self, node: Any) -> Any:
         """A second statement like one; its nodes stand for the same old ones."""

@@ -190,9 +190,10 @@ def _devices(positions: Mapping[cst.CSTNode, object], observed: Mapping[Span, Ob
 
 
 def _holders(positions: Mapping[cst.CSTNode, object], observed: Mapping[Span, Observed]) -> frozenset[cst.CSTNode]:
-    """Names that were seen to hold modules or optimizers, which have a state."""
+    """Names that were seen to hold modules or optimizers, which have a state, and calls that gave some."""
     prefixes = ("module:", "object:torch.optim.")
-    facts = {node: observed.get(span_of(position)) for node, position in positions.items() if isinstance(node, (cst.Name, cst.Attribute))}
+    kinds = (cst.Name, cst.Attribute, cst.Call)
+    facts = {node: observed.get(span_of(position)) for node, position in positions.items() if isinstance(node, kinds)}
     return frozenset(n for n, fact in facts.items() if fact is not None and fact.kinds and all(k.startswith(prefixes) for k in fact.kinds))
 
 

@@ -27,8 +27,8 @@ class ProgramFiles:
         files, todo = dict.fromkeys([self.source]), [self.source]
         while todo:
             for path in self.repo.files[todo.pop()].file.imports:
-                known = self.repo.files.get(path)
-                if known is not None and path not in files and not known.file.adopted and not known.file.error:
+                model = self.repo.files.get(path)
+                if model is not None and path not in files and not model.file.adopted and not model.file.error:
                     files[path] = None
                     todo.append(path)
         return tuple(files)

@@ -1,0 +1,78 @@
+"""Small files in the formats that public programs download, so that they run without a network: random, the same each time."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+
+def stand_in(folder: Path, data: str) -> None:
+    """Write the files of `kind:path` below `folder`. Raises `KeyError` for a kind that is not there."""
+    kind, _, path = data.partition(":")
+    KINDS[kind](folder / path, np.random.default_rng(0))
+
+
+def digits(folder: Path, draws: np.random.Generator) -> None:
+    """MNIST's four files: 96 images to train with and 32 to test with."""
+    for name, count in (("train", 96), ("t10k", 32)):
+        images = draws.integers(0, 256, (count, 28, 28)) * (draws.random((count, 28, 28)) > 0.6)
+        _idx(folder / "MNIST" / "raw" / f"{name}-images-idx3-ubyte", images)
+        _idx(folder / "MNIST" / "raw" / f"{name}-labels-idx1-ubyte", draws.integers(0, 10, count))
+
+
+def _idx(path: Path, array: np.ndarray) -> None:
+    """A file of the IDX format, uint8."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    head = struct.pack(">HBB", 0, 8, array.ndim) + struct.pack(f">{array.ndim}I", *array.shape)
+    path.write_bytes(head + array.astype(np.uint8).tobytes())
+
+
+def words(folder: Path, draws: np.random.Generator) -> None:
+    """`train.txt`, `valid.txt` and `test.txt` of lines of ten words."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, lines in (("train", 160), ("valid", 30), ("test", 30)):
+        rows = draws.integers(0, 60, (lines, 10))
+        (folder / f"{name}.txt").write_text("".join(f" {' '.join(f'w{n}' for n in row)} \n" for row in rows))
+
+
+def letters(path: Path, draws: np.random.Generator) -> None:
+    """A text file of 3,000 characters."""
+    path.write_text("".join(draws.choice(list("abcdefgh O,God!\n"), 3_000)))
+
+
+def tokens(folder: Path, draws: np.random.Generator) -> None:
+    """`train.bin` and `val.bin` of uint16 tokens."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, count in (("train", 4_000), ("val", 800)):
+        draws.integers(0, 64, count).astype(np.uint16).tofile(folder / f"{name}.bin")
+
+
+def photographs(folder: Path, draws: np.random.Generator) -> None:
+    """Six images below `train` and two below `test`, 300 by 280."""
+    from PIL import Image
+
+    for name, count in (("train", 6), ("test", 2)):
+        for number in range(count):
+            path = folder / name / f"{number}.jpg"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            Image.fromarray(draws.integers(0, 256, (280, 300, 3), dtype=np.uint8)).save(path)
+
+
+def empty(folder: Path, draws: np.random.Generator) -> None:
+    """A folder for what the program writes."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "README.md").write_text("What the program writes.\n")
+
+
+def digits_and_results(folder: Path, draws: np.random.Generator) -> None:
+    """MNIST's files below `data`, and the folder `vae/results`."""
+    digits(folder / "data", draws)
+    empty(folder / "vae" / "results", draws)
+
+
+KINDS: dict[str, Callable[[Path, np.random.Generator], None]] = {
+    one.__name__: one for one in (digits, words, letters, tokens, photographs, empty, digits_and_results)
+}
