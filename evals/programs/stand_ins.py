@@ -51,10 +51,10 @@ def tokens(folder: Path, draws: np.random.Generator) -> None:
 
 
 def photographs(folder: Path, draws: np.random.Generator) -> None:
-    """Six images below `train` and two below `test`, 300 by 280."""
+    """Four images below `train` and one below `test`, 300 by 280."""
     from PIL import Image
 
-    for name, count in (("train", 6), ("test", 2)):
+    for name, count in (("train", 4), ("test", 1)):
         for number in range(count):
             path = folder / name / f"{number}.jpg"
             path.parent.mkdir(parents=True, exist_ok=True)
