@@ -38,6 +38,11 @@ class ReplaceGradientContexts(Rule):
             "def f(x: jax.Array):\n    y = lax.stop_gradient(x * 2)\n    return x + y\n",
         ),
         (
+            "import torch\n\ndef f(x: torch.Tensor, y: torch.Tensor, keep: bool):\n    with torch.no_grad():\n        if keep:\n            return x\n"
+            "        y.mul_(2)\n        return y\n",
+            "def f(x: jax.Array, y: jax.Array, keep: bool):\n    if keep:\n        return x\n    y = y * 2\n    return lax.stop_gradient(y)\n",
+        ),
+        (
             "import torch\n\ndef f(x: torch.Tensor, ks=(1,)):\n    with torch.no_grad():\n        n = max(ks)\n        found = []\n"
             "        for k in ks:\n            y = x * k\n            found.append(y / n)\n        return found\n",
             "def f(x: jax.Array, ks=(1,)):\n    n = max(ks)\n    found = []\n    for k in ks:\n        y = x * k\n"
@@ -72,7 +77,9 @@ class ReplaceGradientContexts(Rule):
         function = self.context.functions[-1] if self.context.functions else None
         if function is None or original.value is None or updated.value is None or not self._stops_at_returns(function):
             return None
-        return None if self._is_without_gradient(original.value) else updated.with_changes(value=_stop_gradient(updated.value))
+        if self._is_without_gradient(original.value) or _is_handed_through(original.value, _bound_names(function.body)):
+            return None
+        return updated.with_changes(value=_stop_gradient(updated.value))
 
     def _stops_at_returns(self, function: cst.FunctionDef) -> bool:
         """Whether a mirror in plain style says `@torch.no_grad()` of a function at its `return`s: its results are arrays or constants that it
@@ -128,7 +135,7 @@ class ReplaceGradientContexts(Rule):
         )
         # A constructor is not differentiated.
         if any(name in NO_GRADIENT for name in names) and not self.context.constructing:
-            stopping = _StopGradient(only_returns=self._is_all_of_a_function(original), plain=self._plain_targets(original))
+            stopping = _StopGradient(self._is_all_of_a_function(original), self._plain_targets(original), _bound_names(original.body))
             body = [self._with_stopped_gradients(statement, stopping) for statement in body]
         first = body[0] if body else None
         if isinstance(first, (cst.SimpleStatementLine, cst.BaseCompoundStatement)):
@@ -148,7 +155,8 @@ class ReplaceGradientContexts(Rule):
         return all(map(_is_docstring, function.body.body[:-1])) and not leaving.found
 
     def _plain_targets(self, block: cst.With) -> frozenset[str]:
-        """The names that the block assigns nothing but plain Python values, of which `stop_gradient` would make arrays."""
+        """The names that the block assigns nothing but integers, which have no gradient, or plain Python values, of which `stop_gradient` would make
+        arrays."""
         assigned = _Assigned()
         block.body.visit(assigned)
         return frozenset(name for name, values in assigned.values.items() if all(map(self._is_plain, values)))
@@ -157,6 +165,8 @@ class ReplaceGradientContexts(Rule):
         if isinstance(value, cst.List):
             return not value.elements
         seen = self.context.observed(value)
+        if seen is not None and "tensor" in seen.kinds:
+            return bool(seen.dtypes) and set(seen.kinds) == {"tensor"} and self._is_without_gradient(value)
         return seen is not None and bool(seen.kinds) and set(seen.kinds) <= _PLAIN
 
     def _with_stopped_gradients(self, statement: cst.BaseStatement, stopping: _StopGradient) -> cst.BaseStatement:
@@ -245,12 +255,54 @@ def _targets(target: cst.BaseExpression) -> list[cst.BaseExpression]:
     return [target]
 
 
-class _StopGradient(cst.CSTTransformer):
-    """Wraps what is assigned or returned in `lax.stop_gradient`; with `only_returns` what is returned. `plain` names hold no arrays."""
+class _Bound(cst.CSTVisitor):
+    """The names that a block binds or changes in any form."""
 
-    def __init__(self, only_returns: bool = False, plain: frozenset[str] = frozenset()) -> None:
+    def __init__(self) -> None:
+        self.names: set[str] = set()
+
+    def _bind(self, target: cst.BaseExpression) -> None:
+        self.names |= {part.value for part in _targets(target) if isinstance(part, cst.Name)}
+
+    def visit_AssignTarget(self, node: cst.AssignTarget) -> None:
+        self._bind(node.target)
+
+    def visit_AnnAssign(self, node: cst.AnnAssign) -> None:
+        self._bind(node.target)
+
+    visit_AugAssign = visit_For = visit_CompFor = visit_NamedExpr = visit_AnnAssign  # type: ignore[assignment]
+
+    def visit_AsName(self, node: cst.AsName) -> None:
+        self._bind(node.name)
+
+    def visit_FunctionDef(self, node: cst.FunctionDef) -> bool:
+        self.names.add(node.name.value)
+        return True
+
+    def visit_Call(self, node: cst.Call) -> None:
+        """`x.mul_(2)` may have become, or become, a new value of `x`."""
+        if isinstance(node.func, cst.Attribute) and node.func.attr.value.endswith("_"):
+            self._bind(node.func.value)
+
+
+def _bound_names(block: cst.BaseSuite) -> frozenset[str]:
+    bound = _Bound()
+    block.visit(bound)
+    return frozenset(bound.names)
+
+
+def _is_handed_through(value: cst.BaseExpression, bound: frozenset[str]) -> bool:
+    """Whether a value is a name that a block without gradients does not bind: no operation made it there, and it keeps the gradient that it has."""
+    return isinstance(value, cst.Name) and value.value not in bound
+
+
+class _StopGradient(cst.CSTTransformer):
+    """Wraps what is assigned or returned in `lax.stop_gradient`; with `only_returns` what is returned. `plain` names hold no arrays, or integers;
+    others than the `bound` ones come from outside."""
+
+    def __init__(self, only_returns: bool, plain: frozenset[str], bound: frozenset[str]) -> None:
         super().__init__()
-        self._only_returns, self._plain = only_returns, plain
+        self._only_returns, self._plain, self._bound = only_returns, plain, bound
 
     # An inner function may be called outside of the context.
     def visit_FunctionDef(self, node: cst.FunctionDef) -> bool:
@@ -261,10 +313,13 @@ class _StopGradient(cst.CSTTransformer):
         keeps_gradient = isinstance(updated_node.value, cst.Call) and _last_name(updated_node.value.func) == "keep_gradient"
         names = {target.target.value for target in updated_node.targets if isinstance(target.target, cst.Name)}
         keeps_gradient |= self._only_returns or (len(names) == len(updated_node.targets) and names <= self._plain)
+        keeps_gradient |= _is_handed_through(original_node.value, self._bound)
         return updated_node if keeps_gradient else updated_node.with_changes(value=_stop_gradient(updated_node.value))
 
     def leave_Return(self, original_node: cst.Return, updated_node: cst.Return) -> cst.Return:
-        return updated_node.with_changes(value=_stop_gradient(updated_node.value)) if updated_node.value else updated_node
+        if updated_node.value is None or _is_handed_through(updated_node.value, self._bound):
+            return updated_node
+        return updated_node.with_changes(value=_stop_gradient(updated_node.value))
 
 
 def _last_name(node: cst.BaseExpression) -> str:
