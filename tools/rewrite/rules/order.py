@@ -12,6 +12,7 @@ from __future__ import annotations
 from migrate_agent.tools.rewrite.rules.calls.array_reductions import ReduceArrays
 from migrate_agent.tools.rewrite.rules.calls.constructor_selection import SelectWhileConstructing
 from migrate_agent.tools.rewrite.rules.calls.distribution_draws import DrawFromDistributions
+from migrate_agent.tools.rewrite.rules.calls.forks import CallForks
 from migrate_agent.tools.rewrite.rules.calls.host_draws import DrawOnDevice
 from migrate_agent.tools.rewrite.rules.calls.map_calls import MapWithRngs
 from migrate_agent.tools.rewrite.rules.calls.name_lookups import ReplaceLookups
@@ -126,6 +127,7 @@ CALLS_IN_CONTEXT: tuple[type[Rule], ...] = (
     ReplaceInitialisers,
     ReplaceRegistrations,
     KeepRandomStates,
+    CallForks,
     MapWithRngs,
     MoveInheritedStatistics,
     CallResets,

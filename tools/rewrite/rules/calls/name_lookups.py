@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import libcst as cst
 
+from migrate_agent.tools.rewrite.analysis.facts import span_of
 from migrate_agent.tools.rewrite.analysis.randomness import draws
 from migrate_agent.tools.rewrite.rules.calls.torch_references import NAMESPACES, ReplaceTorchReferences
 from migrate_agent.tools.rewrite.rules.rule import Rule
@@ -23,7 +24,7 @@ class ReplaceLookups(Rule):
     """Replace lookups by name: `getattr(nn, "ReLU")` → `ReLU`, `getattr(nn, name)` → `{"ELU": ELU, "ReLU": ReLU}[name]`.
 
     The table has the layers that were observed or are named in the file; `getattr(F, name)` likewise with
-    functions, and so is `eval(f"nn.{name}")`. Declines (a hole) where there is none, and where one draws
+    functions, and so is `eval(f"nn.{name}")`; `hasattr(F, name)` asks for the same names. Declines (a hole) where there is none, and where one draws
     random numbers.
     """
 
@@ -44,11 +45,19 @@ class ReplaceLookups(Rule):
             "import torch.nn.functional as F\n\ndef f(x, name='relu'):\n    assert name in ('relu', 'tanh', 'sum')\n    return getattr(F, name)\n",
             "def f(x, name='relu'):\n    assert name in ('relu', 'tanh', 'sum')\n    return {'relu': jax.nn.relu, 'tanh': jnp.tanh}[name]\n",
         ),
+        (
+            "import torch.nn.functional as F\n\ndef f(x, name='relu', other='tanh'):\n    if not hasattr(F, name) or not hasattr(F, 'relu'):\n        raise ValueError\n"
+            "    return getattr(F, name)\n",
+            "def f(x, name='relu', other='tanh'):\n    if not (name in ('relu', 'tanh')) or not True:\n        raise ValueError\n"
+            "    return {'relu': jax.nn.relu, 'tanh': jnp.tanh}[name]\n",
+        ),
     )
 
     def leave_Call(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression | None:
         if isinstance(original.func, cst.Name) and original.func.value == "eval" and len(original.args) == 1:
             return self._evaluated(original, updated)
+        if isinstance(original.func, cst.Name) and original.func.value == "hasattr" and len(original.args) == 2:
+            return self._asked(original, updated)
         if not (isinstance(original.func, cst.Name) and original.func.value == "getattr" and len(original.args) in (2, 3)):
             return None
         namespace = self.context.dotted(original.args[0].value)
@@ -62,6 +71,36 @@ class ReplaceLookups(Rule):
         except Refuse as refusal:
             self.context.hole(original, refusal.reason, refusal.code)
             return None
+
+    def _asked(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression | None:
+        """`hasattr(nn, name)` → `name in ("ELU", "ReLU")`: the names that the lookups of the file know."""
+        namespace = self.context.dotted(original.args[0].value)
+        if namespace not in NAMESPACES:
+            return None
+        name = original.args[1].value
+        if isinstance(name, cst.SimpleString):
+            return cst.Name("True") if _has_counterpart(f"{namespace}.{name.raw_value}") else None
+        names = sorted({dotted.rpartition(".")[2] for dotted in {*self._names_in_file(namespace), *self._observed_in_file(namespace)}})
+        if not names:
+            self.context.hole(original, "no example shows which layer a computed name stands for", "dynamic-name")
+            return None
+        table = cst.Tuple([cst.Element(cst.SimpleString(repr(one))) for one in names])
+        return cst.Comparison(
+            updated.args[1].value,
+            [cst.ComparisonTarget(cst.In(), table)],
+            lpar=[cst.LeftParen()] if isinstance(self.context.parent(), cst.UnaryOperation | cst.Comparison) else [],
+            rpar=[cst.RightParen()] if isinstance(self.context.parent(), cst.UnaryOperation | cst.Comparison) else [],
+        )
+
+    def _observed_in_file(self, namespace: str) -> Iterator[str]:
+        """What the lookups of the file were seen to give."""
+        facts, lines = self.context.facts, self.context.file.lines
+        for node in ast.walk(self.context.file.tree):
+            match node:
+                case ast.Call(func=ast.Name(id="getattr"), args=[owner, *_]) if facts.dotted.get(span_of(owner, lines)) == namespace:
+                    fact = facts.observed.get(span_of(node, lines))
+                    kinds = {re.sub("^(class|function):", "", kind) for kind in fact.kinds} if fact else set()
+                    yield from (dotted for dotted in kinds if _has_counterpart(dotted))
 
     def _by_literal(self, namespace: str, name: cst.SimpleString, updated: cst.Call) -> cst.BaseExpression:
         dotted = f"{namespace}.{name.raw_value}"
