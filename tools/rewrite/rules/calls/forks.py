@@ -29,7 +29,7 @@ class CallForks(Rule):
 
     def leave_Call(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression | None:
         match self.context.dotted(original.func), updated.args:
-            case ("torch.jit.fork" | "torch.jit._fork"), [cst.Arg(keyword=None, star="", value=function), *arguments]:
+            case (("torch.jit.fork" | "torch.jit._fork"), [cst.Arg(keyword=None, star="", value=function), *arguments]):
                 called = original.args[0].value
                 names = functions_named(self.context.repo, self.context.dotted(called), self.context.observed(called))
                 if names & self.context.randomness.parameter:
@@ -37,7 +37,7 @@ class CallForks(Rule):
                     return None
                 self.context.drop_holes(original.func)
                 return cst.Call(function, arguments)
-            case ("torch.jit.wait" | "torch.jit._wait"), [cst.Arg(keyword=None, star="", value=future)]:
+            case (("torch.jit.wait" | "torch.jit._wait"), [cst.Arg(keyword=None, star="", value=future)]):
                 self.context.drop_holes(original.func)
                 return future
         return None

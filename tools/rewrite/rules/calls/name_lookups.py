@@ -48,7 +48,7 @@ class ReplaceLookups(Rule):
         (
             "import torch.nn.functional as F\n\ndef f(x, name='relu', other='tanh'):\n    if not hasattr(F, name) or not hasattr(F, 'relu'):\n        raise ValueError\n"
             "    return getattr(F, name)\n",
-            "def f(x, name='relu', other='tanh'):\n    if not (name in ('relu', 'tanh')) or not True:\n        raise ValueError\n"
+            "def f(x, name='relu', other='tanh'):\n    if not (name in ('relu', 'tanh')):\n        raise ValueError\n"
             "    return {'relu': jax.nn.relu, 'tanh': jnp.tanh}[name]\n",
         ),
     )

@@ -40,7 +40,7 @@ class ReplaceGradientContexts(Rule):
         (
             "import torch\n\ndef f(x: torch.Tensor, y: torch.Tensor, keep: bool):\n    with torch.no_grad():\n        if keep:\n            return x\n"
             "        y.mul_(2)\n        return y\n",
-            "def f(x: jax.Array, y: jax.Array, keep: bool):\n    if keep:\n        return x\n    y = y * 2\n    return lax.stop_gradient(y)\n",
+            "def f(x: jax.Array, y: jax.Array, keep: bool):\n    if keep:\n        return x\n    y = lax.stop_gradient(y * 2)\n    return lax.stop_gradient(y)\n",
         ),
         (
             "import torch\n\ndef f(x: torch.Tensor, ks=(1,)):\n    with torch.no_grad():\n        n = max(ks)\n        found = []\n"
