@@ -192,10 +192,11 @@ class Capture:
         """Record calls of the public methods of a unit's class from now on, and of `forward` by its own name as calls of the module."""
         import torch
 
-        if owner := next((base for base in cls.__mro__ if isinstance(vars(base).get("forward"), FunctionType)), None):
-            forward: Any = vars(owner)["forward"]
-            if owner.__module__.partition(".")[0] != "torch" and not hasattr(forward, "watched"):
-                owner.forward = self._watched("", forward)
+        forward_of: Any = next((base for base in cls.__mro__ if isinstance(vars(base).get("forward"), FunctionType)), None)
+        if forward_of is not None:
+            forward: Any = vars(forward_of)["forward"]
+            if forward_of.__module__.partition(".")[0] != "torch" and not hasattr(forward, "watched"):
+                forward_of.forward = self._watched("", forward)
         for name, member in methods.public_methods(cls, torch.nn.Module).items():
             owner = next(base for base in cls.__mro__ if name in vars(base))
             if isinstance(member, FunctionType) and not hasattr(member, "watched"):

@@ -10,7 +10,7 @@ import ast
 from collections.abc import Callable, Iterable, Mapping
 
 from migrate_agent.tools.rewrite.analysis.facts import Facts, span_of
-from migrate_agent.tools.rewrite.analysis.host_draws.flow import DTYPES, Draws, Flow, Walk
+from migrate_agent.tools.rewrite.analysis.host_draws.flow import DRAWN, DTYPES, Draws, Flow, Walk
 from migrate_agent.tools.rewrite.analysis.randomness import FunctionKey, function_graph
 from migrate_agent.tools.rewrite.analysis.repo import FileModel, Repo
 from migrate_agent.tools.rewrite.tables.host_draws import HOST_DRAWS
@@ -25,7 +25,8 @@ ROUNDS = 8
 
 def host_draws(repo: Repo, facts: Mapping[str, Facts], in_python: Callable[[FunctionKey], bool] = lambda key: False) -> dict[str, Draws]:
     """File → its draws on the host, of the files that have some in code that a module's call reaches. `in_python`: what is never traced."""
-    candidates = {path for path, known in facts.items() if not HOST_DRAWS.keys().isdisjoint(known.dotted.values())}
+    drawing = HOST_DRAWS.keys() | DRAWN
+    candidates = {path for path, known in facts.items() if not drawing.isdisjoint(known.dotted.values())}
     if not candidates:
         return {}
     graph = function_graph(repo, facts)
@@ -59,8 +60,8 @@ def as_tensors(observed: Mapping[Span, Observed], draws: Draws, file: FileModel,
             # Python takes no array for a test.
             result.setdefault(span, Observed(("tensor",), ((),), ("bool",)))
         if isinstance(node, ast.Call) and span_of(node.func, file.lines) in draws.calls and span_of(node, file.lines) not in observed:
-            name = facts.dotted[span_of(node.func, file.lines)]
-            if name.startswith("random.") or not _is_sized(node):
+            name = facts.dotted.get(span_of(node.func, file.lines), "")
+            if name and (name.startswith("random.") or not _is_sized(node)):
                 result[span_of(node, file.lines)] = INTEGER if "rand" in name.rpartition(".")[2] and "int" in name else SCALAR
     return result
 

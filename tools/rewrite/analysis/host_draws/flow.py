@@ -15,6 +15,8 @@ from migrate_agent.tools.types import Observed, Span
 
 DTYPES = {"float": "float32", "int": "int64", "bool": "bool"}
 """Kind of a Python number → the dtype of the array that takes its place."""
+DRAWN = frozenset({"torch.rand", "torch.randn", "torch.randint", "torch.bernoulli", "torch.rand_like", "torch.randn_like"})
+"""Draws of torch that `item()` may read a number out of."""
 COMPUTING = frozenset({"float", "int", "bool", "abs", "min", "max", "round", "sum", "divmod", "pow"})
 """Builtins whose result is computed from their arguments."""
 
@@ -52,9 +54,35 @@ class Flow:
         """Note the draws of a function."""
         file, facts = self.repo.files[key[0]], self.facts[key[0]]
         found = self.draws.setdefault(key[0], Draws())
+        tests = [child.test for child in walk(node) if isinstance(child, (ast.If, ast.IfExp, ast.While))]
+        # A branch on `item()` itself is one on the tensor.
+        in_tests = {id(child) for test in tests for child in ast.walk(test)}
         for child in walk(node):
             if isinstance(child, ast.Call) and facts.dotted.get(span := span_of(child.func, file.lines), "") in HOST_DRAWS:
                 (found.shared if shared else found.calls).add(span)
+            elif isinstance(child, ast.Call) and not shared and id(child) not in in_tests and reads_draw(child, node, facts, file.lines):
+                found.calls.add(span_of(child.func, file.lines))
+
+
+def reads_draw(call: ast.Call, function: ast.AST, facts: Facts, lines: list[str]) -> bool:
+    """Whether a call is `item()` of a random tensor of torch: of the draw itself, or of a local name that is bound once, to a draw.
+
+    In functions that constructors call too it stays: they run in Python.
+    """
+    match call:
+        case ast.Call(func=ast.Attribute(value=read, attr="item"), args=[], keywords=[]):
+            if isinstance(read, ast.Name):
+                values = [node.value for node in walk(function) if isinstance(node, ast.Assign) and _binds(node, read.id)]
+                stores = [
+                    node for node in walk(function) if isinstance(node, ast.Name) and node.id == read.id and isinstance(node.ctx, ast.Store)
+                ]
+                read = values[0] if len(values) == len(stores) == 1 else read
+            return isinstance(read, ast.Call) and facts.dotted.get(span_of(read.func, lines), "") in DRAWN
+    return False
+
+
+def _binds(node: ast.Assign, name: str) -> bool:
+    return len(node.targets) == 1 and isinstance(node.targets[0], ast.Name) and node.targets[0].id == name
 
 
 class Walk:

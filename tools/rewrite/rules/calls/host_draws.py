@@ -53,7 +53,8 @@ RESIZING = frozenset({"torch.nn.functional.interpolate", "torch.nn.functional.up
 class DrawOnDevice(Rule):
     """Draw by `jax.random` while a module is called: `random.random() < p` → `jax.random.uniform(self.rngs()) < p`, and likewise NumPy's numbers.
 
-    What is computed from them is computed by `jnp`; `x[:, i : i + 8]` → `lax.dynamic_slice_in_dim`. Constructors stay as they are.
+    What `item()` reads out of a draw of torch, `use = torch.rand(1).item() < p`, is an array too. What is computed from
+    them is computed by `jnp`; `x[:, i : i + 8]` → `lax.dynamic_slice_in_dim`. Constructors stay as they are.
     Declines (a hole) where the number would be a size, the index of a list or the count of a loop, and for
     distributions whose numbers cannot be paired.
     """
@@ -80,6 +81,14 @@ class DrawOnDevice(Rule):
             "        return x[jax.random.permutation(self.rngs(), 4)] * keep.astype(jnp.float32)\n",
         ),
         (
+            "import torch\nfrom torch import nn\n\nclass M(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+            "        self.scale = torch.rand(1).item()\n\n    def forward(self, x: torch.Tensor, y: torch.Tensor):\n"
+            "        gate = torch.rand(())\n        use = gate.item() < 0.5\n        return x if use else y\n",
+            "class M(nnx.Module):\n    def __init__(self, *, rngs: nnx.Rngs):\n        self.rngs = rngs\n"
+            "        self.scale = jax.random.uniform(rngs.params(), 1).item()\n\n    def __call__(self, x: jax.Array, y: jax.Array):\n"
+            "        gate = jax.random.uniform(self.rngs(), ())\n        use = gate < 0.5\n        return lax.cond(use, lambda: x, lambda: y)\n",
+        ),
+        (
             "import random\nimport torch\nfrom torch import nn\n\nclass M(nn.Module):\n    def forward(self, x: torch.Tensor):\n"
             "        i = random.randint(0, x.shape[1] - 8)\n        j = int(random.random() * 3)\n"
             "        return x[:, i : i + 8] * max(random.uniform(0.8, 1.2), 1.0) + x[:, j]\n",
@@ -98,6 +107,8 @@ class DrawOnDevice(Rule):
             context.hole(original, SHARED, "randomness")
             return None
         try:
+            if span in context.facts.draws and isinstance(updated.func, cst.Attribute) and not updated.args and _is_item(original.func):
+                return self._number(original.func, updated.func)
             if span in context.facts.draws:
                 result = apply_op(context, HOST_DRAWS[context.dotted(original.func)], updated.args, original.args)
                 return context.parenthesise(result)
@@ -106,6 +117,13 @@ class DrawOnDevice(Rule):
             context.hole(original, refusal.reason, refusal.code)
             return None
         return None if computed is None else context.parenthesise(computed)
+
+    def _number(self, original: cst.BaseExpression, updated: cst.Attribute) -> cst.BaseExpression:
+        """`torch.rand(1).item()` → `jax.random.uniform(key, (1,))[0]`: the number as an array without axes."""
+        fact = self.context.observed(cst.ensure_type(original, cst.Attribute).value)
+        shapes = set(fact.shapes) if fact is not None else set()
+        text = "{x}" if shapes <= {()} else "{x}[0]" if shapes == {(1,)} else "{x}.reshape(())"
+        return self.context.build(text, x=updated.value)
 
     def _computed(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression | None:
         """What is computed from random numbers, as arrays. Raises `Refuse`."""
@@ -216,6 +234,10 @@ class DrawOnDevice(Rule):
             return None
         sides = updated.with_changes(comparisons=[first]), cst.Comparison(first.comparator, [second])
         return self.context.build("jnp.logical_and({a}, {b})", a=sides[0], b=sides[1])
+
+
+def _is_item(func: cst.BaseExpression) -> bool:
+    return isinstance(func, cst.Attribute) and func.attr.value == "item"
 
 
 def is_traced(context: Context, node: cst.CSTNode) -> bool:

@@ -241,7 +241,8 @@ class ReplaceTensorBranches(Rule):
     def leave_Call(self, original: cst.Call, updated: cst.BaseExpression) -> None:
         func = original.func
         made_once = self.context.constructing or self.context.function_key in self.context.randomness.factories
-        if made_once or is_conversion(self.context, original):
+        # A number that is drawn is an array by now (`DrawOnDevice`).
+        if made_once or is_conversion(self.context, original) or self.context.span(func) in self.context.facts.draws:
             return
         if is_traced_integer(self.context, original) or is_traced_float(self.context, original):
             return
