@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+
 import libcst as cst
 import libcst.matchers as m
 
@@ -35,10 +38,13 @@ def changed_modules(context: Context, original: cst.CSTNode, updated: cst.CSTNod
             if not root:
                 return None
             names.append(root)
-    text = "".join(cst.Module([]).code_for_node(node) for node in _arms(updated))
-    # What draws counts in `self.rngs`.
-    drawing = [own] if own and f"{own}.rngs" in text else []
-    return list(dict.fromkeys([*drawing, *names]))
+    return list(dict.fromkeys([*drawing_modules(context, _arms(updated)), *names]))
+
+
+def drawing_modules(context: Context, nodes: Sequence[cst.CSTNode]) -> list[str]:
+    """What counts the draws of rewritten code: `self` where it draws by `self.rngs`, the function's own `rngs` where by that."""
+    own, text = context.self_name(), "".join(cst.Module([]).code_for_node(node) for node in nodes)
+    return [own] if own and f"{own}.rngs" in text else ["rngs"] if re.search(r"(?<![.\w])rngs\b", text) else []
 
 
 def _arms(node: cst.CSTNode) -> list[cst.CSTNode]:

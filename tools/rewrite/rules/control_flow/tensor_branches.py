@@ -21,7 +21,7 @@ from migrate_agent.tools.rewrite.rules.calls.host_draws import is_conversion
 from migrate_agent.tools.rewrite.rules.calls.pointers import reads_pointer
 from migrate_agent.tools.rewrite.rules.calls.traced_integers import is_traced_float, is_traced_integer
 from migrate_agent.tools.rewrite.rules.context import Context
-from migrate_agent.tools.rewrite.rules.control_flow.changed_modules import changed_modules
+from migrate_agent.tools.rewrite.rules.control_flow.changed_modules import changed_modules, drawing_modules
 from migrate_agent.tools.rewrite.rules.indexing.known_numbers import reads_known_numbers
 from migrate_agent.tools.rewrite.rules.rule import Rule
 from migrate_agent.tools.rewrite.tables.templates import wrap
@@ -473,6 +473,12 @@ class ReplaceBranchChains(_Branching):
             "            x = nnx.cond(jax.random.uniform(self.rngs(), 1) < 0.5, if_true, if_false, self, x)\n        return x\n",
         ),
         (
+            "import torch\n\ndef f(x: torch.Tensor):\n    if x.sum() > 0:\n        x = x + torch.randn_like(x)\n    return x\n",
+            "def f(x: jax.Array, *, rngs: nnx.Rngs):\n    def if_true(rngs, x):\n        x = x + jax.random.normal(rngs(), x.shape, x.dtype)\n"
+            "        return x\n\n    def if_false(rngs, x):\n        return x\n\n"
+            "    x = nnx.cond(jnp.sum(x) > 0, if_true, if_false, rngs, x)\n    return x\n",
+        ),
+        (
             "import torch\nfrom torch import nn\n\nclass M(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
             "        self.register_buffer('n', torch.zeros(()))\n\n    def forward(self, x):\n        if self.training and self.n > 3:\n"
             "            self.n.zero_()\n        return x\n",
@@ -569,6 +575,11 @@ class ReplaceEarlyReturns(_Branching):
             "    return lax.cond(jnp.sum(x) > 0, if_true, if_false)\n",
         ),
         (
+            "import torch\n\ndef f(x: torch.Tensor):\n    if x.sum() > 0:\n        return x + torch.randn_like(x)\n    return x + 1\n",
+            "def f(x: jax.Array, *, rngs: nnx.Rngs):\n    def if_true(rngs):\n        return x + jax.random.normal(rngs(), x.shape, x.dtype)\n\n"
+            "    def if_false(rngs):\n        return x + 1\n\n    return nnx.cond(jnp.sum(x) > 0, if_true, if_false, rngs)\n",
+        ),
+        (
             "import torch\nfrom torch import nn\n\nclass M(nn.Module):\n    def __init__(self, d):\n        super().__init__()\n"
             '        self.register_buffer("ready", torch.tensor(False))\n        self.register_buffer("scale", torch.ones(d))\n\n'
             "    def start(self, x: torch.Tensor):\n        if self.ready:\n            return\n        self.scale += 1\n"
@@ -614,7 +625,8 @@ class ReplaceEarlyReturns(_Branching):
         sides = [[s for s in new.body.body if isinstance(s, cst.BaseStatement)] if ends else [], list(rest)]
         bound = {name for side in sides for name in _bound_names(side)}
         inputs = sorted(name for name in bound if self.plain._bound_before(old, name))
-        modules = [self.context.self_name()] if any(self._changes_module(side) for side in sides) else []
+        own = [self.context.self_name()] if any(self._changes_module(side) for side in sides) else []
+        modules = list(dict.fromkeys([*own, *drawing_modules(self.context, [part for side in sides for part in side])]))
         functions = [
             self._function(label, Arm(tuple(side)), inputs, (), modules) for label, side in zip(("if_true", "if_false"), sides, strict=True)
         ]
@@ -670,7 +682,8 @@ class ReplaceTensorLoops(_Branching):
         # The new functions must not hide names of the file.
         if not self._is_open(original.test) or original.orelse is not None or {"condition", "body"} & self.context.taken:
             return None
-        arm = self._arm(updated.body)
+        # What a loop draws would count outside of it.
+        arm = self._arm(updated.body) if not drawing_modules(self.context, [updated]) else None
         names = list(dict.fromkeys(arm.names)) if arm is not None and not arm.stateful else []
         carried = [name for name in names if self.plain._bound_before(original, name)]
         if arm is None or not carried or any(name not in carried and self.plain._read_outside(original, name) for name in names):

@@ -22,9 +22,15 @@ def spelled(name: str, signature: str, to: Template, *aliases: str, **options: A
     return rows + [Op(f"torch.{alias}", signature, to, method=alias, **options) for alias in plain]
 
 
+MAYBE_NONE = "value_of("
+"""In the text of an argument: it reads a variable that is None in some configurations."""
+
+
 def is_kind(call: Call, name: str, *kinds: str) -> bool:
-    """Whether the argument was observed, and always as one of these kinds."""
+    """Whether the argument was observed, and always as one of these kinds; in another configuration too, where it may be None."""
     fact = call.observed(name)
+    if MAYBE_NONE in call.text(name) and "none" not in kinds:
+        return False
     return fact is not None and bool(fact.kinds) and set(fact.kinds) <= set(kinds)
 
 
