@@ -66,10 +66,10 @@ def _used(context: Context, settled: Mapping[str, UnitReport], other: Unit, draf
 
 
 def _in_class(text: str, unit: Unit, line: int) -> bool:
-    """Whether a line of the file lies in the statement of the unit's class, which in a draft that postpones the unit is a stub that raises."""
+    """Whether a line of the file lies in the statement of the unit, which in a draft that postpones the unit is a stub that raises."""
     name = unit.name.partition(".")[0]
-    classes = (node for node in ast.parse(text).body if isinstance(node, ast.ClassDef))
-    return any(node.name == name and node.lineno <= line <= (node.end_lineno or 0) for node in classes)
+    statements = (node for node in ast.parse(text).body if isinstance(node, (ast.ClassDef, ast.FunctionDef)))
+    return any(node.name == name and node.lineno <= line <= (node.end_lineno or 0) for node in statements)
 
 
 def _told(report: UnitReport) -> str:

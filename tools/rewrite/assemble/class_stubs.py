@@ -1,6 +1,8 @@
 """Stubs for module classes that the requested units name and that no example runs. Constructing a
 stub raises an error.
 
+A function that is not verified is one where its rewrite has a hole: calls that do not come there need it by name alone.
+
 Code that no check has seen must not look like verified code. A stub is a class, so that it can
 stand in tables, in annotations and in `isinstance`. As soon as an example reaches the class, its
 rewrite takes the stub's place.
@@ -15,7 +17,7 @@ from migrate_agent.tools.rewrite.analysis.exercised import Exercised
 from migrate_agent.tools.rewrite.analysis.repo import ClassModel, Repo
 from migrate_agent.tools.types import Observations
 
-UNREACHED = "no example runs it"
+UNREACHED, UNVERIFIED = "no example runs it", "it is not verified"
 
 
 def stub_reasons(
@@ -36,16 +38,19 @@ def stub_reasons(
             # A base cannot be a stub: its subclass would inherit the constructor that raises.
             migrated |= {top_class_id(above.id) for above in repo.ancestors(model)}
     modules = (model for model in _top_classes(repo) if repo.is_module_class(model))
-    return {model.id: "it is not verified" if model.id in refused else UNREACHED for model in modules if model.id not in migrated}
+    return {model.id: UNVERIFIED if model.id in refused else UNREACHED for model in modules if model.id not in migrated}
 
 
 def stub(text: str, reason: str) -> str:
-    """The text of a class whose constructor raises, with the constants of the original body; ""
-    where `text` holds no class.
+    """The text of a class whose constructor raises, with the constants of the original body, or of a function that raises; ""
+    where `text` holds neither.
     """
-    node = next((statement for statement in ast.parse(text).body if isinstance(statement, ast.ClassDef)), None)
+    node = next((statement for statement in ast.parse(text).body if isinstance(statement, (ast.ClassDef, ast.FunctionDef))), None)
     if node is None:
         return ""
+    if isinstance(node, ast.FunctionDef):
+        message = f"{node.name} is not migrated: {reason}"
+        return f"\n\ndef {node.name}(*args, **kwargs):\n    raise NotImplementedError({message!r})\n"
     # A call such as `@REGISTRY.register("x")` enters the class in a table, which must find it
     # there.
     decorators = [f"@{ast.unparse(decorator)}\n" for decorator in node.decorator_list if isinstance(decorator, ast.Call)]

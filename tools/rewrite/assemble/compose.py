@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
 from migrate_agent.tools.rewrite.analysis.repo import FileModel, unfollowed
-from migrate_agent.tools.rewrite.assemble.class_stubs import stub, stub_reasons
+from migrate_agent.tools.rewrite.assemble.class_stubs import UNVERIFIED, stub, stub_reasons
 from migrate_agent.tools.rewrite.assemble.formatting import format_python
 from migrate_agent.tools.rewrite.assemble.heading import heading
 from migrate_agent.tools.rewrite.assemble.torchax_wrapper import HELPERS
@@ -131,6 +131,9 @@ class _Composer:
         self.space, self.repo, self.units = space, space.repo, units
         self.overrides = overrides
         self.postponed = stub_reasons(space.repo, space.observations, space.exercised, units, refused)
+        self.refused_functions = {
+            unit.id for unit in space.inventory.units if unit.kind == "function" and unit.id in refused and unit.id not in units
+        }
         self.selections: dict[str, _Selection] = {}
         self.holes: list[Hole] = []
         self.notes: dict[str, None] = {}
@@ -272,8 +275,10 @@ class _Composer:
         return bool(self._stub(path, statement)) and f"{path}:{statement.defines[0]}" not in self.overrides
 
     def _stub(self, path: str, statement: Statement) -> str:
-        """The stub of a class that has a reason to be one; "" for any other statement."""
+        """The stub of a class that has a reason to be one, or of a refused function with a hole; "" for any other statement."""
         identifier = f"{path}:{statement.defines[0]}" if len(statement.defines) == 1 else ""
+        if statement.holes and identifier in self.refused_functions:
+            self.postponed.setdefault(identifier, UNVERIFIED)
         if identifier not in self.postponed:
             return ""
         if identifier not in self._stubs:

@@ -147,3 +147,36 @@ def test_what_a_unit_holds_of_others(tmp_path: Path) -> None:
     assert mentions(inventory, ran("Net", "Used"), NET) == ("model.py:Base", "model.py:Used")
     assert mentions(inventory, ran("Net", "Used"), "model.py:Used") == ("model.py:Base",)
     assert mentions(inventory, ran("Net", "Used"), NET, refused=("model.py:Used",)) == ()
+
+
+FUNCTION = """import torch
+from torch import nn
+
+
+def thin(layers, share):
+    keep = torch.empty(len(layers)).uniform_(0, 1) < share
+    return [layer for layer, kept in zip(layers, keep) if kept]
+
+
+class Net(nn.Module):
+    def __init__(self, drop=0.0):
+        super().__init__()
+        self.layers = nn.ModuleList([nn.Linear(2, 2)])
+        self.drop = drop
+
+    def forward(self, x):
+        for layer in thin(self.layers, self.drop) if self.drop > 0 else self.layers:
+            x = layer(x)
+        return x
+"""
+
+
+def test_a_refused_function_with_a_hole_is_a_stub_too(tmp_path: Path) -> None:
+    (tmp_path / "model.py").write_text(FUNCTION)
+    assert compose(scan(tmp_path), {}, [NET]).holes
+    draft = compose(scan(tmp_path), {}, [NET], refused=["model.py:thin"])
+    assert (draft.holes, draft.postponed) == ((), ("model.py:thin",))
+    assert (
+        'def thin(*args, **kwargs):\n    raise NotImplementedError("thin is not migrated: it is not verified")'
+        in draft.files["model_jax.py"]
+    )
