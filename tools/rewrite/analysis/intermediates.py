@@ -15,6 +15,7 @@ from migrate_agent.tools.rewrite.analysis.facts import INT, Facts, span_of
 from migrate_agent.tools.rewrite.analysis.memos import memos
 from migrate_agent.tools.rewrite.analysis.randomness import Randomness
 from migrate_agent.tools.rewrite.analysis.repo import ClassModel, FileModel, Repo
+from migrate_agent.tools.scan.accelerators import runs_on_cuda
 from migrate_agent.tools.scan.nodes import walk
 from migrate_agent.tools.types import Observed
 
@@ -182,7 +183,8 @@ def _kind(
     observed_lines: Callable[[str], Set[int]],
 ) -> bool | None:
     """Whether an attribute holds an array, or something plain; `None` where it is no intermediate."""
-    stores = [store for store in family.stores if store.name == name]
+    # What CUDA alone sets is never set in JAX.
+    stores = [store for store in family.stores if store.name == name and not runs_on_cuda(store.model.file.tree, store.value)]
     live = [
         store
         for store in stores

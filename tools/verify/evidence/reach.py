@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Literal
 from migrate_agent.tools.harness.common.choices import choices
 from migrate_agent.tools.harness.common.reach import Reached, heard, union
 from migrate_agent.tools.leftovers import find
+from migrate_agent.tools.scan.accelerators import runs_on_cuda
 from migrate_agent.tools.types import Reach, Unit
 from migrate_agent.tools.verify.contract.scenario import CONFIGURATIONS
 from migrate_agent.tools.verify.evidence.candidate import Results
 from migrate_agent.tools.verify.evidence.copied_helpers import is_copied
 from migrate_agent.tools.verify.evidence.counted_file import Missed, branches, counted_file
-from migrate_agent.tools.verify.evidence.no_counterpart import asks_processes, moves_device, runs_on_cuda
+from migrate_agent.tools.verify.evidence.no_counterpart import asks_processes, moves_device
 from migrate_agent.tools.verify.evidence.stubs import may_go, stubbed
 
 if TYPE_CHECKING:
@@ -200,7 +201,7 @@ class Reaching:
             ran = {file.places[number].owner for number in done}
             for row in file.missed(inside, done):
                 moves = all(moves_device(node, file.tree) for node in row.nodes)
-                if moves or asks_processes(file.tree, row.nodes) or runs_on_cuda(file.tree, row.nodes):
+                if moves or asks_processes(file.tree, row.nodes) or runs_on_cuda(file.tree, row.nodes[0]):
                     continue
                 of_unit = path == own.source and row.owner.startswith(f"{own.name}.")
                 if row.owner not in file.compiled and (of_unit or row.owner in ran or self._is_inherited(path, row.owner)):

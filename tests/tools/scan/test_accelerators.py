@@ -1,0 +1,34 @@
+"""Which code CUDA alone runs."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from migrate_agent.tools.scan.accelerators import runs_on_cuda
+
+
+@pytest.mark.parametrize(
+    ("text", "on_cuda"),
+    [
+        ("if x.is_cuda:\n    y = f(x)", True),
+        ("if torch.cuda.is_available() and x.requires_grad:\n    y = f(x)", True),
+        ("if torch.cuda.device_count() > 1:\n    y = f(x)", True),
+        ("if x.device.type == 'cuda':\n    y = f(x)", True),
+        ("if not x.is_cuda:\n    pass\nelse:\n    y = f(x)", True),
+        ("if torch.cuda._initialized:\n    self.seen = True\nself.seen = None\nif self.seen:\n    y = f(x)", True),
+        ("on_gpu = torch.cuda.is_available() and not args.no_cuda\nif on_gpu:\n    y = f(x)", True),
+        ("if torch.cuda.is_available() or small:\n    y = f(x)", False),
+        ("if not (x.is_cuda and small):\n    pass\nelse:\n    y = f(x)", False),
+        ("if not x.is_cuda:\n    y = f(x)", False),
+        ("if x.device.type == 'cpu':\n    y = f(x)", False),
+        ("self.seen = None\nif self.seen:\n    y = f(x)", False),
+        ("if x.is_cuda:\n    self.seen = True\nself.seen = small\nif self.seen:\n    y = f(x)", False),
+        ("if x.is_cuda:\n    self.seen = 1\nself.seen += 1\nif self.seen:\n    y = f(x)", False),
+    ],
+)
+def test_a_branch_that_cuda_alone_takes_is_found(text: str, on_cuda: bool) -> None:
+    tree = ast.parse(text)
+    (statement,) = (node for node in ast.walk(tree) if isinstance(node, ast.stmt) and ast.unparse(node) == "y = f(x)")
+    assert runs_on_cuda(tree, statement) is on_cuda
