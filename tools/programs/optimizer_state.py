@@ -101,18 +101,18 @@ def load_optimizer(
     torch_name = {paths[parameter]: parameter for parameter in by_parameter}
     count = _count(by_parameter, updates)
     every = places(optimizer)
-    for place in every:
-        key = _key(optimizers()[name], place)
-        if place.slot in COUNTS:
+    for entry in every:
+        key = _key(optimizers()[name], entry)
+        if entry.slot in COUNTS:
             if count is None:
                 raise OptimizerStateError(f"the state of {name} does not count updates, and a schedule needs their number")
-            place.put(count, None)
-        elif key and place.parameter:
-            parameter = torch_name.get(place.parameter, "")
-            _put(place, by_parameter.get(parameter, {}), key, by_name.get(parameter))
+            entry.put(count, None)
+        elif key and entry.parameter:
+            parameter = torch_name.get(entry.parameter, "")
+            _put(entry, by_parameter.get(parameter, {}), key, by_name.get(parameter))
         elif key:
-            group = {torch_name.get(other.parameter, "") for other in every if other.label == place.label and other.parameter}
-            _put_shared(place, [slots for parameter, slots in by_parameter.items() if parameter in group], key)
+            group = {torch_name.get(other.parameter, "") for other in every if other.label == entry.label and other.parameter}
+            _put_shared(entry, [slots for parameter, slots in by_parameter.items() if parameter in group], key)
     optimizer.step.set_value(jnp.asarray(count or 0, optimizer.step.get_value().dtype))
 
 
@@ -126,7 +126,7 @@ def save_optimizer(
     """
     row, paths, by_name = optimizers()[name], variable_paths(model), leaves(model)
     every = places(optimizer)
-    label_of = {place.parameter: place.label for place in every if place.parameter}
+    label_of = {entry.parameter: entry.label for entry in every if entry.parameter}
     state: dict[int, dict[str, Any]] = {}
     for group, parameters in zip(param_groups, groups, strict=True):
         for index, parameter in zip(group["params"], parameters, strict=True):
@@ -142,28 +142,28 @@ def save_optimizer(
 def _saved(row: Optimizer, own: Sequence[Place], leaf: Leaf, updates: int) -> dict[str, Any]:
     """The slots of one parameter, of the places that it has alone or shares."""
     slots: dict[str, Any] = {}
-    for place in own:
-        key, array = _key(row, place), place.array(leaf if place.parameter else None)
+    for entry in own:
+        key, array = _key(row, entry), entry.array(leaf if entry.parameter else None)
         # Adafactor's fields that a parameter does not need are empty.
-        if key and place.slot != "DampenedTraceState.count" and array.size:
-            slots[_transposed(place, key, leaf)] = array
+        if key and entry.slot != "DampenedTraceState.count" and array.size:
+            slots[_transposed(entry, key, leaf)] = array
     if slots and row.slots.get("step") == ():
         slots["step"] = np.asarray(updates)
     # torch counts in float32.
     return {key: array.astype(np.float32) if key == "step" else array for key, array in slots.items()}
 
 
-def _key(row: Optimizer, place: Place) -> str:
+def _key(row: Optimizer, entry: Place) -> str:
     """The slot of torch's that a place holds, or ""."""
-    keys = [key for key, slots in row.slots.items() if place.slot in slots]
+    keys = [key for key, slots in row.slots.items() if entry.slot in slots]
     # The count of this state is no step: it says whether the buffer is filled.
-    return keys[0] if keys else "momentum_buffer" if place.slot == "DampenedTraceState.count" else ""
+    return keys[0] if keys else "momentum_buffer" if entry.slot == "DampenedTraceState.count" else ""
 
 
-def _transposed(place: Place, key: str, leaf: Leaf | None) -> str:
+def _transposed(entry: Place, key: str, leaf: Leaf | None) -> str:
     """The slot that takes the place of rows or columns where the parameter lies transposed."""
     swapped = {"row_var": "col_var", "col_var": "row_var"}
-    return swapped.get(key, key) if leaf and leaf.axes == (1, 0) and not place.torch_axes else key
+    return swapped.get(key, key) if leaf and leaf.axes == (1, 0) and not entry.torch_axes else key
 
 
 def _groups(state: Mapping[str, Any]) -> list[list[str]]:
@@ -192,20 +192,20 @@ def _count(by_parameter: Mapping[str, Mapping[str, Any]], updates: int | None) -
     return max((int(slots["step"]) for slots in by_parameter.values() if "step" in slots), default=None)
 
 
-def _put(place: Place, slots: Mapping[str, Any], key: str, leaf: Leaf | None) -> None:
-    value = slots.get(_transposed(place, key, leaf))
+def _put(entry: Place, slots: Mapping[str, Any], key: str, leaf: Leaf | None) -> None:
+    value = slots.get(_transposed(entry, key, leaf))
     # torch makes the slots with the first gradient, and optax before it.
     if value is not None:
-        place.put(value, leaf)
+        entry.put(value, leaf)
 
 
-def _put_shared(place: Place, members: Sequence[Mapping[str, Any]], key: str) -> None:
+def _put_shared(entry: Place, members: Sequence[Mapping[str, Any]], key: str) -> None:
     """Fill a place that all parameters of a group share. Raises `OptimizerStateError` where torch's values differ."""
     if key == "momentum_buffer":
-        place.put(int(any(slots.get(key) is not None for slots in members)), None)
+        entry.put(int(any(slots.get(key) is not None for slots in members)), None)
         return
     values = sorted({float(slots[key]) for slots in members if key in slots})
     if len(values) > 1:
         raise OptimizerStateError(f"{key} differs among the parameters of one group ({values[0]:g} … {values[-1]:g}): some had no gradient")
     if values:
-        place.put(values[0], None)
+        entry.put(values[0], None)

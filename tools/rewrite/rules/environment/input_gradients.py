@@ -61,10 +61,10 @@ class DifferentiateInputs(Rule):
         if not asked or "pull_back" in self.context.taken:
             return None
         body = list(updated.body)
-        places = [place for number, statement in enumerate(body) for place in _places(number, statement, spelled)]
-        if len(places) != len(asked) or len(places) != 1:
+        sites = [site for number, statement in enumerate(body) for site in _places(number, statement, spelled)]
+        if len(sites) != len(asked) or len(sites) != 1:
             return None
-        new = _differentiated(body, places[0])
+        new = _differentiated(body, sites[0])
         if new is None:
             return None
         self.context.drop_holes(*asked)
@@ -75,8 +75,8 @@ def _places(number: int, statement: cst.CSTNode, spelled: set[str]) -> Iterator[
     if not isinstance(statement, cst.SimpleStatementLine):
         return
     for call in _calls(statement):
-        if _code(call.func) in spelled and (place := _place(number, call)) is not None:
-            yield place
+        if _code(call.func) in spelled and (site := _place(number, call)) is not None:
+            yield site
 
 
 def _place(number: int, call: cst.Call) -> _Place | None:
@@ -128,59 +128,57 @@ def _only(value: cst.BaseExpression | None) -> cst.BaseExpression | None:
 Statement = cst.BaseStatement | cst.BaseSmallStatement
 
 
-def _differentiated(body: Sequence[Statement], place: _Place) -> list[Statement] | None:
+def _differentiated(body: Sequence[Statement], site: _Place) -> list[Statement] | None:
     """The block with the gradient by a pull-back; `None` where the way from the inputs to the output is not followed."""
-    before = body[: place.statement]
-    if not place.output:
-        return _of_expression(body, place)
-    made = [number for number, statement in enumerate(before) if place.output in _bound(statement)]
-    if len(made) != 1 or any(_bound(statement) & set(place.inputs) for statement in before[made[0] :]):
+    before = body[: site.statement]
+    if not site.output:
+        return _of_expression(body, site)
+    made = [number for number, statement in enumerate(before) if site.output in _bound(statement)]
+    if len(made) != 1 or any(_bound(statement) & set(site.inputs) for statement in before[made[0] :]):
         return None
-    start = max((number + 1 for number, statement in enumerate(before[: made[0]]) if _bound(statement) & set(place.inputs)), default=0)
-    chain = _chain(body, start, made[0], place)
-    value = _assigned(body[made[0]], place.output)
+    start = max((number + 1 for number, statement in enumerate(before[: made[0]]) if _bound(statement) & set(site.inputs)), default=0)
+    chain = _chain(body, start, made[0], site)
+    value = _assigned(body[made[0]], site.output)
     if chain is None or value is None:
         return None
     later = {name for number, statement in enumerate(body) if number > made[0] for name in _names(statement)}
-    dropped = {number for number in chain if not _bound(body[number]) & (later - {place.output})}
-    arguments = ", ".join(place.inputs)
+    dropped = {number for number in chain if not _bound(body[number]) & (later - {site.output})}
+    arguments = ", ".join(site.inputs)
     function: list[Statement] = []
-    name = _function(value, place.inputs)
+    name = _function(value, site.inputs)
     if chain:
-        name = f"{place.output}_of"
+        name = f"{site.output}_of"
         inner = [*(body[number] for number in chain), cst.SimpleStatementLine([cst.Return(value)])]
         header = cst.ensure_type(cst.parse_statement(f"def {name}({arguments}):\n    pass"), cst.FunctionDef)
         function = [header.with_changes(body=cst.IndentedBlock(inner))]  # type: ignore[arg-type]
-    made_line = cst.parse_statement(f"{place.output}, pull_back = jax.vjp({name}, {arguments})")
+    made_line = cst.parse_statement(f"{site.output}, pull_back = jax.vjp({name}, {arguments})")
     lines = [cst.EmptyLine(indent=False)] if function else list(getattr(body[made[0]], "leading_lines", ()))
     made_line = cst.ensure_type(made_line, cst.SimpleStatementLine).with_changes(leading_lines=lines)
     new: list[Statement] = []
     for number, statement in enumerate(body):
         if number == made[0]:
             new += [*function, made_line]
-        elif number == place.statement:
-            new.append(_with_pull_back(statement, place))
+        elif number == site.statement:
+            new.append(_with_pull_back(statement, site))
         elif number not in dropped:
             new.append(statement)
     return new
 
 
-def _of_expression(body: Sequence[Statement], place: _Place) -> list[Statement] | None:
+def _of_expression(body: Sequence[Statement], site: _Place) -> list[Statement] | None:
     """The block with the gradient of a scalar expression; `None` where that reads what was computed of the inputs before."""
-    assert place.cotangent is not None
-    before = body[: place.statement]
-    start = max((number + 1 for number, statement in enumerate(before) if _bound(statement) & set(place.inputs)), default=0)
-    derived = {name for statement in before[start:] if _names(statement) & set(place.inputs) for name in _bound(statement)}
-    if derived & _names(place.cotangent) or not set(place.inputs) <= _names(place.cotangent):
+    assert site.cotangent is not None
+    before = body[: site.statement]
+    start = max((number + 1 for number, statement in enumerate(before) if _bound(statement) & set(site.inputs)), default=0)
+    derived = {name for statement in before[start:] if _names(statement) & set(site.inputs) for name in _bound(statement)}
+    if derived & _names(site.cotangent) or not set(site.inputs) <= _names(site.cotangent):
         return None
-    arguments, places = ", ".join(place.inputs), ", ".join(map(str, range(len(place.inputs))))
-    places += "," if len(place.inputs) == 1 else ""
-    text = f"jax.grad(lambda {arguments}: {_code(place.cotangent)}, argnums=({places}))({arguments})"
-    new = body[place.statement].deep_replace(
-        place.call, cst.parse_expression(text if place.differentiable else f"lax.stop_gradient({text})")
-    )
+    arguments, sites = ", ".join(site.inputs), ", ".join(map(str, range(len(site.inputs))))
+    sites += "," if len(site.inputs) == 1 else ""
+    text = f"jax.grad(lambda {arguments}: {_code(site.cotangent)}, argnums=({sites}))({arguments})"
+    new = body[site.statement].deep_replace(site.call, cst.parse_expression(text if site.differentiable else f"lax.stop_gradient({text})"))
     assert isinstance(new, (cst.BaseStatement, cst.BaseSmallStatement))
-    return [*before, new, *body[place.statement + 1 :]]
+    return [*before, new, *body[site.statement + 1 :]]
 
 
 def _function(value: cst.BaseExpression, inputs: Sequence[str]) -> str:
@@ -191,9 +189,9 @@ def _function(value: cst.BaseExpression, inputs: Sequence[str]) -> str:
     return f"lambda {', '.join(inputs)}: {_code(value)}"
 
 
-def _chain(body: Sequence[Statement], start: int, end: int, place: _Place) -> list[int] | None:
+def _chain(body: Sequence[Statement], start: int, end: int, site: _Place) -> list[int] | None:
     """The statements between that lead from the inputs to the output; `None` where one of them does more than assign names."""
-    reached, chain = set(place.inputs), []
+    reached, chain = set(site.inputs), []
     for number in range(start, end):
         if not _names(body[number]) & reached:
             continue
@@ -204,10 +202,10 @@ def _chain(body: Sequence[Statement], start: int, end: int, place: _Place) -> li
     return chain if _names(body[end]) & reached else None
 
 
-def _with_pull_back(statement: Statement, place: _Place) -> Statement:
-    cotangent = _code(place.cotangent) if place.cotangent is not None else f"jnp.ones_like({place.output})"
-    text = f"pull_back({cotangent})" if place.differentiable else f"lax.stop_gradient(pull_back({cotangent}))"
-    new = statement.deep_replace(place.call, cst.parse_expression(text))
+def _with_pull_back(statement: Statement, site: _Place) -> Statement:
+    cotangent = _code(site.cotangent) if site.cotangent is not None else f"jnp.ones_like({site.output})"
+    text = f"pull_back({cotangent})" if site.differentiable else f"lax.stop_gradient(pull_back({cotangent}))"
+    new = statement.deep_replace(site.call, cst.parse_expression(text))
     assert isinstance(new, (cst.BaseStatement, cst.BaseSmallStatement))
     return new
 
