@@ -88,6 +88,14 @@ def overwrite(owner: Any, key: str | int, value: Any) -> None:
         setattr(owner, str(key), value)
 
 
+def set_child(owner: Any, name: str, child: Any) -> None:
+    """Put a module in the place of the child of this name, or beside the others; a container holds its parts in a list."""
+    if hasattr(owner, "add_module"):
+        owner.add_module(name, child)
+    else:
+        setattr(owner, name, child)
+
+
 def named_children(module: Any) -> Iterator[tuple[str, Any]]:
     """The modules directly inside, with torch's names; in containers also functions that stand for layers without state.
 

@@ -21,6 +21,7 @@ from migrate_agent.tools.vendored.module_tools import (
     inner_first,
     named_parameters,
     parameters,
+    set_child,
 )
 
 
@@ -121,3 +122,15 @@ def test_a_module_takes_the_state_of_another() -> None:
     source, target = (Sequential(Linear(2, 3, rngs=nnx.Rngs(seed)), Linear(3, 1, rngs=nnx.Rngs(seed))) for seed in (0, 1))
     copy_state(freeze(target), source)
     assert all((one[...] == other[...]).all() for one, other in zip(parameters(source), parameters(target), strict=True))
+
+
+def test_a_part_of_a_container_is_replaced_by_its_name() -> None:
+    """And a child of another module by its attribute, as `setattr` of torch does both."""
+    net = Sequential(Linear(3, 3, rngs=nnx.Rngs(0)), Identity())
+    set_child(net, "0", Linear(3, 2, rngs=nnx.Rngs(0)))
+    set_child(net, "last", Identity())
+    assert net(jnp.ones((1, 3))).shape == (1, 2)
+    assert net.names == ("0", "1", "last")
+    block = Block(rngs=nnx.Rngs(0))
+    set_child(block, "fc", nnx.Linear(3, 5, rngs=nnx.Rngs(0)))
+    assert block(jnp.ones((1, 3))).shape == (1, 5)

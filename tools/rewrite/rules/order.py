@@ -96,6 +96,7 @@ from migrate_agent.tools.rewrite.rules.parameters.passed_variables import PassVa
 from migrate_agent.tools.rewrite.rules.parameters.registration import RegisterSequentialParts, ReplaceRegistrations
 from migrate_agent.tools.rewrite.rules.parameters.registries import ReplaceModuleRegistries
 from migrate_agent.tools.rewrite.rules.parameters.removed_parameters import ComputeRemovedParameters
+from migrate_agent.tools.rewrite.rules.parameters.replaced_children import ReplaceChildren
 from migrate_agent.tools.rewrite.rules.parameters.resets import CallResets
 from migrate_agent.tools.rewrite.rules.parameters.running_statistics import MoveInheritedStatistics
 from migrate_agent.tools.rewrite.rules.parameters.shared_variables import ShareVariables
@@ -126,6 +127,7 @@ CALLS_IN_CONTEXT: tuple[type[Rule], ...] = (
     MakeParameters,
     ReplaceInitialisers,
     ReplaceRegistrations,
+    ReplaceChildren,
     KeepRandomStates,
     CallForks,
     MapWithRngs,
