@@ -65,7 +65,8 @@ LARGE: Final = 1e3
 VANISHING: Final = 1e-250
 LARGE_STEPS: Final = (1.0, 0.25, 1 / 16, 1 / 64)
 """Gradients at large inputs are compared where the original divides by no number that is below the first and not zero (nor takes its root or
-logarithm, whose gradients do): what is finite in one right formula overflows in another then. Where there is one, inputs are tried that are smaller by these factors."""
+logarithm, whose gradients do), and its gradients are finite: what is finite in one right formula overflows in another then. Else inputs are tried
+that are smaller by these factors."""
 
 REACH: Final = (10.0, LARGE**2)
 REACH_FACTOR: Final = 10.0

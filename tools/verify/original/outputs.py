@@ -162,13 +162,20 @@ def exact_initial_values(unit: Original) -> dict[str, Array]:
 
 
 def large_inputs(unit: Original, state: State) -> list[Array] | None:
-    """Large inputs at which the original does not divide by nearly vanishing numbers; None where there are none."""
+    """Large inputs at which the original does not divide by nearly vanishing numbers, and its gradients do not overflow; None where there are none."""
     for factor in budgets.LARGE_STEPS:
         values = input_sampling.edges(unit.leaves, factor * budgets.LARGE)["large"]
         attempt(partial(unit.run, state, values, "eval", watch=(watch := Vanishing())))
-        if not watch.seen:
+        if not watch.seen and _has_gradients(unit, state, values):
             return values
     return None
+
+
+def _has_gradients(unit: Original, state: State, values: Sequence[Array]) -> bool:
+    """Whether all gradients of the original are finite: which of them overflow is up to the formula that they are written by."""
+    result = attempt(partial(unit.run, state, values, "eval", targets=partial(make_targets, seed=0)))
+    gradients = [value for key, value in result.arrays.items() if key.startswith(("grad/", "input-grad/"))] if result is not None else []
+    return all(bool(np.isfinite(value).all()) for value in gradients)
 
 
 def own_modes(module: torch.nn.Module) -> bool:
