@@ -6,8 +6,11 @@ import json
 import math
 from pathlib import Path
 
+import pytest
+
 from migrate_agent.agent.runs.loss_chart import loss_chart
 from migrate_agent.agent.runs.verify_page import curves
+from migrate_agent.tools.programs.judge.compare import Pair, Ran, native_losses
 from migrate_agent.tools.programs.judge.curves import loss_curves
 
 
@@ -44,3 +47,25 @@ def test_a_chart_has_a_line_for_each_step() -> None:
 def test_a_long_chart_is_thinned_and_takes_what_is_not_a_number() -> None:
     lines = loss_chart([1.0] * 100, [math.nan] * 100, rows=30)
     assert 25 < len(lines) < 33 and "?" in lines[1]
+
+
+def _run(losses: list[float]) -> Ran:
+    events = [event for loss in losses for event in ({"kind": "backward", "loss": loss}, {"kind": "step"})]
+    return Ran({"events": events}, {})
+
+
+@pytest.mark.parametrize(
+    ("exact", "original", "rewrite", "status"),
+    [
+        ([2.0, 1.0, 0.5], [2.0, 1.0, 0.5], [2.0, 1.0, 0.5], "pass"),
+        ([2.0, 1.0, 0.5], [2.0, 1.0, 0.5], [2.0, 1.0], "fail"),
+        # Rounding ends the original elsewhere too, so that the steps which both made are compared.
+        ([2.0, 1.0, 0.5], [2.0, 1.0], [2.0, 1.0, 0.5], "pass"),
+        ([2.0, 1.0, 0.5], [2.0, 1.0], [2.0, 3.0, 0.5], "fail"),
+        ([2.0, 1.0, 0.5], [2.0, 1.0], [], "fail"),
+    ],
+)
+def test_curves_of_the_own_precision(exact: list[float], original: list[float], rewrite: list[float], status: str) -> None:
+    """Each step is compared, and their number where rounding does not decide it."""
+    pair = Pair(_run(exact), _run(exact), _run(exact))
+    assert native_losses(pair, Pair(_run(original), _run(original), _run(rewrite))).status == status
