@@ -178,6 +178,7 @@ class _Reader:
         arguments = [*function.args.posonlyargs, *function.args.args]
         self.own = arguments[0].arg if arguments else ""
         self.nested = {n.name: n for n in walk(function) if isinstance(n, ast.FunctionDef) and n is not function}
+        self.aliases = own_aliases(function, model.own)
 
     def read(self, name: str, statement: ast.stmt, value: ast.expr, entry: bool) -> _Store:
         parts = self._parts(value)
@@ -219,7 +220,7 @@ class _Reader:
         match leaf:
             case ast.Attribute(attr=attr) if id(leaf) in self.model.own and attr in self.methods:
                 return leaf if not self._decorated(attr) else None
-            case ast.Lambda() if self._reads_self(leaf):
+            case ast.Lambda() if self._reads_self(leaf) or self._reads_alias(leaf):
                 return leaf
             case ast.Name(id=name) if name in self.nested and self._reads_self(self.nested[name]):
                 return self.nested[name]
@@ -263,6 +264,12 @@ class _Reader:
         names = {getattr(d, "id", getattr(d, "attr", "")) for d in self.methods[method].decorator_list}
         return bool(names & (UNBOUND | READ_AS_VALUES))
 
+    def _reads_alias(self, function: ast.Lambda) -> bool:
+        """Whether a lambda reads another name of an attribute of the module: `m = self.mlp`."""
+        arguments = function.args
+        named = {a.arg for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}
+        return any(isinstance(n, ast.Name) and n.id in self.aliases and n.id not in named for n in walk(function.body))
+
     def _reads_self(self, node: ast.AST) -> bool:
         return bool(self.own) and any(isinstance(n, ast.Name) and n.id == self.own for n in walk(node))
 
@@ -292,6 +299,14 @@ class _Reader:
         values = [*leaf.args, *(keyword.value for keyword in leaf.keywords)]
         holds_module = any(self._held(value) is not None or self._given(value) for value in values)
         return "and which is given away" if holds_module else ""
+
+
+def own_aliases(function: FunctionNode, own: Mapping[int, str]) -> dict[str, str]:
+    """Name → attribute, of each `m = self.mlp` at the top of a function that gives the name nothing else. `own`: `id` of each attribute of `self`."""
+    stores = [node.id for node in walk(function) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
+    pairs = [(s.targets[0], s.value) for s in function.body if isinstance(s, ast.Assign) and len(s.targets) == 1]
+    named = [(target.id, own[id(value)]) for target, value in pairs if isinstance(target, ast.Name) and id(value) in own]
+    return {name: attribute for name, attribute in named if stores.count(name) == 1}
 
 
 def _arms(value: ast.expr) -> list[ast.expr]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
+
 import libcst as cst
 
-from migrate_agent.tools.rewrite.analysis.self_references import HELD
+from migrate_agent.tools.rewrite.analysis.self_references import HELD, own_aliases
 from migrate_agent.tools.rewrite.rules.rule import Rule
 
 
@@ -51,6 +53,14 @@ class UnbindKeptMethods(Rule):
             "        return type(self).g\n\n    def f(self, x):\n        return x\n\n    def g(self, x):\n        return -x\n\n"
             "    def __call__(self, x):\n        return self.fn(self, x)\n",
         ),
+        (
+            "from torch import nn\n\nclass M(nn.Module):\n    def __init__(self, part):\n        super().__init__()\n"
+            "        self.part = part\n        p = self.part\n        self.fn = lambda x: p.scale(p(x))\n\n"
+            "    def forward(self, x):\n        return x + self.fn(x)\n",
+            "class M(nnx.Module):\n    def __init__(self, part, *, rngs: nnx.Rngs):\n"
+            "        self.part = part\n        p = self.part\n        self.fn = lambda self, x: self.part.scale(self.part(x))\n\n"
+            "    def __call__(self, x):\n        return x + self.fn(self, x)\n",
+        ),
     )
 
     def leave_Attribute(self, original: cst.Attribute, updated: cst.Attribute) -> cst.BaseExpression | None:
@@ -71,8 +81,15 @@ class UnbindKeptMethods(Rule):
     def leave_Lambda(self, original: cst.Lambda, updated: cst.Lambda) -> cst.BaseExpression | None:
         if self.context.span(original) not in self.context.class_facts.self_references.functions:
             return None
-        self._refuse_rebuilt(original, updated)
-        return updated.with_changes(params=self._with_module(updated.params))
+        aliases = self._aliases()
+        self._refuse_rebuilt(original, updated, aliases)
+        body = updated.body.visit(_Attributes(self.context.self_name(), aliases)) if aliases else updated.body
+        return updated.with_changes(params=self._with_module(updated.params), body=body)
+
+    def _aliases(self) -> dict[str, str]:
+        """Other names of the module's attributes in the method at hand."""
+        model, method = self.context.cls, self.context.function
+        return own_aliases(method, model.own) if model is not None and method is not None else {}
 
     def leave_FunctionDef(self, original: cst.FunctionDef, updated: cst.FunctionDef) -> cst.FunctionDef | None:
         if self.context.span(original) not in self.context.class_facts.self_references.functions:
@@ -103,9 +120,9 @@ class UnbindKeptMethods(Rule):
             return params.with_changes(posonly_params=[first, *params.posonly_params])
         return params.with_changes(params=[first, *params.params])
 
-    def _refuse_rebuilt(self, original: cst.Lambda | cst.FunctionDef, updated: cst.CSTNode) -> None:
+    def _refuse_rebuilt(self, original: cst.Lambda | cst.FunctionDef, updated: cst.CSTNode, aliases: Collection[str] = ()) -> None:
         """A hole where the function holds more of what NNX rebuilds: another module, a parameter, a generator."""
-        names = [node for node in _free_names(original) if not self.context.is_self(node)]
+        names = [node for node in _free_names(original) if not self.context.is_self(node) and node.value not in aliases]
         kinds = [(node.value, fact.kinds) for node in names if (fact := self.context.observed(node))]
         rebuilt = [name for name, name_kinds in kinds if any(kind == "parameter" or kind.startswith("module:") for kind in name_kinds)]
         # A function that draws would go on drawing from the streams of a module that is no more.
@@ -113,6 +130,27 @@ class UnbindKeptMethods(Rule):
             rebuilt.append("rngs")
         if rebuilt:
             self.context.hole(original, f"{HELD}it holds {rebuilt[0]} too", "captured-module")
+
+
+class _Attributes(cst.CSTTransformer):
+    """Puts attributes of the module in place of other names of theirs."""
+
+    def __init__(self, module: str, aliases: Mapping[str, str]) -> None:
+        super().__init__()
+        self._module, self._aliases = module, aliases
+
+    def leave_Name(self, original_node: cst.Name, updated_node: cst.Name) -> cst.BaseExpression:
+        """`m` → `self.mlp`."""
+        attribute = self._aliases.get(updated_node.value)
+        return updated_node if attribute is None else cst.Attribute(cst.Name(self._module), cst.Name(attribute))
+
+    def leave_Attribute(self, original_node: cst.Attribute, updated_node: cst.Attribute) -> cst.Attribute:
+        """The name of an attribute is no name."""
+        return updated_node.with_changes(attr=original_node.attr)
+
+    def leave_Arg(self, original_node: cst.Arg, updated_node: cst.Arg) -> cst.Arg:
+        """Nor is a keyword."""
+        return updated_node.with_changes(keyword=original_node.keyword)
 
 
 def _free_names(function: cst.Lambda | cst.FunctionDef) -> list[cst.Name]:
