@@ -109,7 +109,7 @@ PARTS = {
     "by_hand": (
         "optax.sgd(learning_rate))(learning_rate=args.lr)",
         "set_hyperparameter(optimizer, lr)",
-        'write_checkpoint(model, "model.pt")',
+        'write_checkpoint(object_state(model), "model.pt")',
     ),
     "gradient_penalty": (
         "def compute_gradient_penalty(D, real_samples, fake_samples, alpha):",

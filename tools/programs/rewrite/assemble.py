@@ -218,5 +218,5 @@ def _is_idle_branch(node: ast.If, loads: set[str]) -> bool:
 def _is_idle(node: ast.Assign, loads: set[str]) -> bool:
     if isinstance(node.value, ast.Constant) and node.value.value is None:
         return all(isinstance(target, ast.Name) and target.id not in loads for target in node.targets)
-    itself = isinstance(node.value, (ast.Name, ast.Tuple)) and len(node.targets) == 1
+    itself = isinstance(node.value, (ast.Name, ast.Tuple, ast.Attribute)) and len(node.targets) == 1
     return itself and ast.unparse(node.targets[0]) == ast.unparse(node.value)

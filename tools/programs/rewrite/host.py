@@ -99,6 +99,7 @@ class RewriteHost(cst.CSTTransformer):
         forwards: frozenset[cst.CSTNode],
         devices: frozenset[cst.CSTNode],
         holders: frozenset[cst.CSTNode],
+        tensors: frozenset[cst.CSTNode] = frozenset(),
     ) -> None:
         super().__init__()
         self.imports, self.trainings, self.traced, self.eval_name = imports, trainings, traced, eval_name
@@ -106,7 +107,7 @@ class RewriteHost(cst.CSTTransformer):
         self.steps = [step for one in trainings for step in one.steps]
         self.accumulating = [(core, step) for core, step in zip(self.cores, self.steps, strict=True) if core.accumulates]
         self.forwards, self.devices, self.holders, self.optimizers = forwards, devices, holders, _common(trainings)
-        self._device_names = {code(node) for node in devices}
+        self._device_names, self._tensors = {code(node) for node in devices}, tensors
         self._prints = 0
         schedulers = [one for training in trainings for one in training.optimizers.schedulers.values()]
         inner = [one for one in schedulers if one.inner is not None]
@@ -539,7 +540,9 @@ class RewriteHost(cst.CSTTransformer):
         return self._named(original_node, updated_node)
 
     def leave_Attribute(self, original_node: cst.Attribute, updated_node: cst.Attribute) -> cst.BaseExpression:
-        """`torch.utils.data.DataLoader` and its kin."""
+        """`torch.utils.data.DataLoader` and its kin; `data` of a tensor is the tensor, since no gradient is taken outside of the step."""
+        if original_node.attr.value == "data" and original_node.value in self._tensors and original_node not in self._rate_targets:
+            return updated_node.value
         return self._named(original_node, updated_node)
 
     def _named(self, original: cst.BaseExpression, updated: cst.BaseExpression) -> cst.BaseExpression:

@@ -107,6 +107,7 @@ class ProgramFile:
             _called_modules(self.positions, self.observed),
             _devices(self.positions, self.observed),
             _holders(self.positions, self.observed),
+            _tensors(self.positions, self.observed),
         )
         new = self.module.visit(host)
         assert isinstance(new, cst.Module)
@@ -195,6 +196,12 @@ def _holders(positions: Mapping[cst.CSTNode, object], observed: Mapping[Span, Ob
     kinds = (cst.Name, cst.Attribute, cst.Call)
     facts = {node: observed.get(span_of(position)) for node, position in positions.items() if isinstance(node, kinds)}
     return frozenset(n for n, fact in facts.items() if fact is not None and fact.kinds and all(k.startswith(prefixes) for k in fact.kinds))
+
+
+def _tensors(positions: Mapping[cst.CSTNode, object], observed: Mapping[Span, Observed]) -> frozenset[cst.CSTNode]:
+    """Expressions that were seen to be tensors."""
+    facts = {node: observed.get(span_of(position)) for node, position in positions.items() if isinstance(node, cst.BaseExpression)}
+    return frozenset(node for node, fact in facts.items() if fact is not None and tuple(fact.kinds) == ("tensor",))
 
 
 def _called_modules(positions: Mapping[cst.CSTNode, object], observed: Mapping[Span, Observed]) -> frozenset[cst.CSTNode]:

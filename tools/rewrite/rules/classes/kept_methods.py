@@ -58,7 +58,7 @@ class UnbindKeptMethods(Rule):
             "        self.part = part\n        p = self.part\n        self.fn = lambda x: p.scale(p(x))\n\n"
             "    def forward(self, x):\n        return x + self.fn(x)\n",
             "class M(nnx.Module):\n    def __init__(self, part, *, rngs: nnx.Rngs):\n"
-            "        self.part = part\n        p = self.part\n        self.fn = lambda self, x: self.part.scale(self.part(x))\n\n"
+            "        self.part = part\n        self.fn = lambda self, x: self.part.scale(self.part(x))\n\n"
             "    def __call__(self, x):\n        return x + self.fn(self, x)\n",
         ),
     )
