@@ -85,7 +85,7 @@ def verify(root: Path, module: str, options: VerifyOptions, services: Services, 
         recording = exercise.run_given(stored)
         if not is_reached(recording, unit.id):
             recording = exercise.add_guess(unit, recording)
-        recording = exercise.add_methods(unit, exercise.add_further([unit], recording))
+        recording = exercise.add_methods([unit], exercise.add_further([unit], recording))
         if not examples_of(recording, unit.id):
             raise UsageError(_unexercised(recording, repository.root, unit))
         folder = home / "verify" / re.sub(r"[^A-Za-z0-9.]+", "-", unit.id)

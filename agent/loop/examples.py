@@ -12,6 +12,7 @@ from migrate_agent.agent.loop.services import Services
 from migrate_agent.agent.runs.class_text import public_methods
 from migrate_agent.agent.runs.recordings import examples_of
 from migrate_agent.sandbox.base import Sandbox
+from migrate_agent.tools.record.at_once import in_order
 from migrate_agent.tools.record.infer import Guess
 from migrate_agent.tools.record.programs import run_files, run_snippets
 from migrate_agent.tools.record.snippets import snippets
@@ -62,18 +63,26 @@ class Exercise:
         return merge_recordings((recording, ran))
 
     def add_guess(self, unit: Unit, recording: Recording) -> Recording:
-        """The recording, grown as by `try_guess`."""
-        return self.try_guess(unit, recording)[0]
+        """The recording, grown by a guessed example of the unit."""
+        return self.add_found(unit, self.search(unit), recording)
 
-    def try_guess(self, unit: Unit, recording: Recording) -> tuple[Recording, Guess]:
-        """The recording, grown by a guessed example of the unit where one runs, or by the reason why its file cannot be imported; and the guess."""
-        limits = self.config.limits.limits()
-        folder = self.folder / f"guessed-{self.inventory.units.index(unit):04d}"
-        guess = self.services.infer(self.inventory, unit, self.sandbox, folder / "guess", limits)
-        if guess.example is None:
-            return merge_recordings((recording, self._import_error(unit, folder / "import"))), guess
-        ran = self.services.record(self.inventory, (guess.example,), self.sandbox, folder / "run", limits)
-        return merge_recordings((recording, ran)), guess
+    def search(self, unit: Unit) -> Guess:
+        """A guessed example of the unit, found by trials in the sandbox."""
+        return self.services.infer(self.inventory, unit, self.sandbox, self._guess_folder(unit) / "guess", self.config.limits.limits())
+
+    def add_found(self, unit: Unit, guess: Guess, recording: Recording) -> Recording:
+        """The recording, grown by what a search found: an example that ran, or the reason why the unit's file cannot be imported."""
+        folder = self._guess_folder(unit)
+        if guess.example is not None:
+            ran = self.services.record(self.inventory, (guess.example,), self.sandbox, folder / "run", self.config.limits.limits())
+            return merge_recordings((recording, ran))
+        if guess.imported is None:
+            return merge_recordings((recording, self._import_error(unit, folder / "import")))
+        errors = {} if guess.imported else {unit.id: f"its file cannot be imported: {guess.error}"}
+        return merge_recordings((recording, Recording(errors=errors)))
+
+    def _guess_folder(self, unit: Unit) -> Path:
+        return self.folder / f"guessed-{self.inventory.units.index(unit):04d}"
 
     def add_further(self, units: Sequence[Unit], recording: Recording) -> Recording:
         """The recording, grown by further calls of these units that reach code that their examples do not. They come after the first example of
@@ -90,23 +99,30 @@ class Exercise:
         order = sorted(merged.examples, key=lambda example: 0 if example in first else 1 if example in added else 2)
         return replace(merged, examples=tuple(order))
 
-    def add_methods(self, unit: Unit, recording: Recording) -> Recording:
-        """The recording, grown by guessed calls of the methods of a unit that no example calls, where its own call has an example.
+    def add_methods(self, units: Sequence[Unit], recording: Recording) -> Recording:
+        """The recording, grown by guessed calls of the methods of units that no example calls, where their own call has an example.
 
         What their expressions are is noted unless that leaves the rewrite a hole more: then it leaves stubs where it is unsure.
         """
+        given = recording
+        for unit, calls in zip(units, in_order(lambda unit: self._method_calls(unit, given), units), strict=True):
+            if calls:
+                recording = self._with_calls(unit, calls, recording)
+        return recording
+
+    def _method_calls(self, unit: Unit, recording: Recording) -> tuple[Example, ...]:
         examples = examples_of(recording, unit.id)
         first = next((example for example in examples if not example.method), None)
         known = {example.method for example in examples if example.method}
         infer, limits = self.services.infer_methods, self.config.limits.limits()
         if first is None or infer is None or not public_methods(self.inventory.root / unit.source, unit.name) - known:
-            return recording
-        calls, _ = infer(self.inventory, first, known, self.sandbox, limits)
-        if not calls:
-            return recording
+            return ()
+        return infer(self.inventory, first, known, self.sandbox, limits)[0]
+
+    def _with_calls(self, unit: Unit, calls: Sequence[Example], recording: Recording) -> Recording:
         folder = self.folder / f"methods-{self.inventory.units.index(unit):04d}"
-        ran = self.services.record(self.inventory, calls, self.sandbox, folder, limits)
-        unobserved = merge_recordings((recording, Recording(calls)))
+        ran = self.services.record(self.inventory, calls, self.sandbox, folder, self.config.limits.limits())
+        unobserved = merge_recordings((recording, Recording(tuple(calls))))
         observed = merge_recordings((unobserved, Recording(observations=ran.observations)))
         return observed if self._holes(unit, observed) <= self._holes(unit, unobserved) else unobserved
 

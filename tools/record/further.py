@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from migrate_agent.sandbox.base import Sandbox
+from migrate_agent.tools.record.at_once import in_order
 from migrate_agent.tools.record.session import plan
 from migrate_agent.tools.types import Example, Inventory, Job, Limits, Recording, Unit
 
@@ -22,15 +23,13 @@ MOST_EXAMPLES = 3
 def further_examples(
     inventory: Inventory, units: Sequence[tuple[Unit, Sequence[Example]]], recording: Recording, sandbox: Sandbox, limits: Limits
 ) -> list[Example]:
-    """Examples that reach code that these units' examples do not, by trials in the sandbox: one job for all units of what files see.
+    """Examples that reach code that these units' examples do not, by trials in the sandbox.
 
     A unit is tried where its call has optional arguments or its constructor has arguments, and where some line of its class left no observation.
     """
     chosen = [(unit, examples[:MOST_EXAMPLES]) for unit, examples in units if examples and _may_reach_more(inventory, unit, recording)]
-    found: list[Example] = []
-    for unit, examples in chosen:
-        found += _of_unit(inventory, unit, examples, sandbox, limits)
-    return found
+    found = in_order(lambda row: list(_of_unit(inventory, *row, sandbox, limits)), chosen)
+    return [example for examples in found for example in examples]
 
 
 def _of_unit(inventory: Inventory, unit: Unit, examples: Sequence[Example], sandbox: Sandbox, limits: Limits) -> Iterator[Example]:

@@ -18,11 +18,15 @@ SECONDS = 8.0
 
 
 class Guess(NamedTuple):
-    """An example that ran; or else the one that came furthest, and the error it ended with."""
+    """An example that ran; or else the one that came furthest, and the error it ended with.
+
+    `imported` says whether the unit's file could be imported at all; `None` where the search died before it said so.
+    """
 
     example: Example | None = None
     nearest: Example | None = None
     error: str = ""
+    imported: bool | None = None
 
 
 def infer(inventory: Inventory, unit: Unit, sandbox: Sandbox, folder: Path, limits: Limits = LIMITS, seconds: float = SECONDS) -> Guess:
@@ -52,12 +56,12 @@ def _read(unit: Unit, result: object) -> Guess:
     # The job ran the user's code, so its result may be anything.
     if not isinstance(result, dict):
         return Guess(error="the search gave no answer")
-    error = str(result.get("error", ""))
+    error, imported = str(result.get("error", "")), result.get("imported") is not False
     if not all(isinstance(result.get(part), str) for part in ("init", "call", "setup")):
-        return Guess(error=error or "the search gave no answer")
+        return Guess(error=error or "the search gave no answer", imported=imported)
     train = False if result.get("train") is False else None
     example = Example(unit.id, result["init"], result["call"], result["setup"], train, origin="inference")
-    return Guess(nearest=example, error=error) if error else Guess(example)
+    return Guess(None, example, error, imported) if error else Guess(example, imported=imported)
 
 
 METHODS = "migrate_agent.tools.record.guessing.method_calls:guess_methods"

@@ -19,17 +19,31 @@ from migrate_agent.tools.record.kinds import Kinds
 from migrate_agent.tools.record.observe import Recorder
 from migrate_agent.tools.types import Example, Inventory, KernelCall, Recording
 
+_KEPT = 8
+_launching: list[tuple[Inventory, Mapping[str, Skipped]]] = []
+
 
 def plan(inventory: Inventory) -> dict[str, Any]:
     """The facts of the repository that a session needs, as JSON: files, units, and functions that launch kernels or are units."""
-    from migrate_agent.tools.rewrite.analysis.custom_kernels import launching  # here alone: a session runs where libcst may be missing
-
     return {
         "files": [[file.path, file.module, file.import_root] for file in inventory.files if not file.error],
         "units": [unit.id for unit in inventory.units],
-        "launching": launching(inventory),
+        "launching": _launching_of(inventory),
         "functions": [unit.id for unit in inventory.units if unit.kind == "function"],
     }
+
+
+def _launching_of(inventory: Inventory) -> Mapping[str, Skipped]:
+    """Functions that launch kernels, read once: every job of a run asks, and parsing a repository with kernels takes seconds."""
+    from migrate_agent.tools.rewrite.analysis.custom_kernels import launching  # here alone: a session runs where libcst may be missing
+
+    # By identity: a run has one inventory, and comparing two takes long.
+    for known, functions in _launching:
+        if known is inventory:
+            return functions
+    fresh = launching(inventory)
+    _launching[:] = [*_launching[1 - _KEPT :], (inventory, fresh)]
+    return fresh
 
 
 class Session:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from migrate_agent.agent.config.json_files import write
 from migrate_agent.agent.loop.context import Context
 from migrate_agent.agent.loop.examples import Exercise, is_reached
+from migrate_agent.agent.loop.searches import searches
 from migrate_agent.agent.runs.class_text import is_called
 from migrate_agent.agent.runs.recordings import examples_of, stored_recording
 from migrate_agent.agent.runs.state import NearestGuess, Plan, RunState
@@ -45,10 +46,11 @@ def record(context: Context, state: RunState) -> RunState:
         context.progress.warn(f"an example of {identifier} does not run, and is left out: {error}")
     recording = _watched(context, exercise, recording)
     recording, nearest = _guessed(context, exercise, recording)
+    units = [context.inventory.unit(identifier) for identifier in context.scope.order]
     context.progress.stage("", "looking for calls that reach more of the original")
-    recording = exercise.add_further([context.inventory.unit(identifier) for identifier in context.scope.order], recording)
-    for identifier in context.scope.order:
-        recording = exercise.add_methods(context.inventory.unit(identifier), recording)
+    recording = exercise.add_further(units, recording)
+    context.progress.stage("", "looking for calls of methods")
+    recording = exercise.add_methods(units, recording)
     shutil.rmtree(context.folder / "recorded", ignore_errors=True)
     save_recording(recording, context.folder / "recorded")
     write(context.folder / "plan.json", replace(reordered(context, recording), failed_examples=failed_examples, guesses=nearest))
@@ -69,18 +71,26 @@ def _guessed(context: Context, exercise: Exercise, recording: Recording) -> tupl
     """The recording, grown by guesses for units that nothing reached; and of those for which none ran, the one that came furthest."""
     nearest: dict[str, NearestGuess] = {}
     end = time.monotonic() + GUESSING_SECONDS
-    for identifier in reversed(context.scope.order):  # those that need others first: one of theirs often reaches the others
-        unit = context.inventory.unit(identifier)
-        if is_reached(recording, identifier) or not is_called(context.original / unit.source, unit.name):
-            continue
-        if time.monotonic() > end:
-            context.progress.warn(f"no more examples are guessed after {GUESSING_SECONDS:g} seconds: {identifier} and others have none")
-            break
-        context.progress.stage(identifier, "guessing an example")
-        recording, guess = exercise.try_guess(unit, recording)
-        if guess.nearest is not None:
-            nearest[identifier] = NearestGuess(guess.nearest.init, guess.nearest.call, guess.nearest.setup, guess.error)
+    # Those that need others first: one of theirs often reaches the others.
+    units = [context.inventory.unit(identifier) for identifier in reversed(context.scope.order)]
+    waiting = [unit for unit in units if _may_be_guessed(context, recording, unit)]
+    with searches(exercise.search) as begun:
+        while waiting:
+            unit = waiting[0]
+            if time.monotonic() > end:
+                context.progress.warn(f"no more examples are guessed after {GUESSING_SECONDS:g} seconds: {unit.id} and others have none")
+                break
+            context.progress.stage(unit.id, f"guessing an example ({len(waiting)} units left without one)")
+            guess = begun.guess(waiting)
+            recording = exercise.add_found(unit, guess, recording)
+            if guess.nearest is not None:
+                nearest[unit.id] = NearestGuess(guess.nearest.init, guess.nearest.call, guess.nearest.setup, guess.error)
+            waiting = [other for other in waiting[1:] if not is_reached(recording, other.id)]
     return recording, nearest
+
+
+def _may_be_guessed(context: Context, recording: Recording, unit: Unit) -> bool:
+    return not is_reached(recording, unit.id) and is_called(context.original / unit.source, unit.name)
 
 
 def reordered(context: Context, recording: Recording) -> Plan:

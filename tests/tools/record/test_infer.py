@@ -116,6 +116,13 @@ def test_none_where_no_guess_runs(name: str, repository: Any, sandbox: Sandbox, 
     guess = infer(inventory, inventory.units[0], sandbox, tmp_path, seconds=1.0)
     assert guess.example is None
     assert guess.error
+    assert guess.imported == (name != "import fails")
+
+
+def test_a_failed_import_is_told_with_its_line(repository: Any, sandbox: Sandbox, tmp_path: Path) -> None:
+    inventory = repository({"net.py": HEAD + HOPELESS["import fails"]})
+    guess = infer(inventory, inventory.units[0], sandbox, tmp_path)
+    assert guess.error == "ModuleNotFoundError: No module named 'not_there_at_all' (net.py:4)"
 
 
 def test_what_was_never_called_is_no_example(repository: Any, sandbox: Sandbox, tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from migrate_agent.tools.harness.common.example_text import load_tensors
 from migrate_agent.tools.record import load_recording, record
 from migrate_agent.tools.record.command import record_command
 from migrate_agent.tools.record.kernel_calls import MAX_BYTES, KernelCapture
+from migrate_agent.tools.record.session import plan
 from migrate_agent.tools.rewrite.analysis.custom_kernels import launching
 from migrate_agent.tools.types import Example, KernelCall, Recording
 
@@ -81,6 +82,12 @@ def test_kernels_that_draw_are_left_out(repository: Any) -> None:
 
 def of(found: Recording, name: str) -> list[KernelCall]:
     return [call for call in found.kernel_calls if call.name == name]
+
+
+def test_a_repository_is_searched_for_launches_once(repository: Any) -> None:
+    inventory = repository({"net.py": TRITON})
+    assert plan(inventory)["launching"] is plan(inventory)["launching"]
+    assert plan(repository({"net.py": "import torch\n"}))["launching"] == {}
 
 
 @pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="triton is not installed")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import traceback
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -19,8 +20,8 @@ NOT_CALLED = "it was constructed, and the time was over before a call was tried"
 def guess_example(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) -> dict[str, Any]:
     """Try guesses for the unit `name` of `module` until one runs or `seconds` are over.
 
-    Returns `{"init", "call", "setup", "train", "error"}` of the guess that came furthest; `error` is "" where it ran. `output` is not
-    written to.
+    Returns `{"init", "call", "setup", "train", "error"}` of the guess that came furthest; `error` is "" where it ran. Where the unit's file
+    cannot be imported, `{"error", "imported": False}`. `output` is not written to.
     """
     import torch
 
@@ -34,7 +35,8 @@ def guess_example(arguments: Mapping[str, Any], inputs: Mapping[str, Path], outp
         module = import_module(arguments["module"])
         cls = load_unit(arguments["module"], arguments["name"])
     except Exception as error:
-        return {"error": f"its file cannot be imported: {type(error).__name__}: {error}"}
+        message = " ".join(f"{type(error).__name__}: {error}".split())
+        return {"error": f"{message[:500]}{_position(error, root)}", "imported": False}
     trial = Trial(cls, module, [str(root)])
     found = Search(trial, Options(trial, [(root / path, name) for path, name, _ in arguments["files"]]), arguments["seconds"]).run()
     if found is None:
@@ -44,3 +46,10 @@ def guess_example(arguments: Mapping[str, Any], inputs: Mapping[str, Path], outp
     train = False if found.outcome.stage is Stage.EVALUATION_ONLY else None
     row = {"init": example.init, "call": example.call, "setup": example.setup, "train": train, "trials": found.trials}
     return {**row, "hopeless": found.outcome.hopeless, "error": "" if ran else found.outcome.error or NOT_CALLED}
+
+
+def _position(error: Exception, root: Path) -> str:
+    """The last line below `root` that an error came through, as ` (file:line)`."""
+    lines = [(Path(frame.filename).resolve(), frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
+    own = [(path.relative_to(root), line) for path, line in lines if path.is_relative_to(root)]
+    return f" ({own[-1][0].as_posix()}:{own[-1][1]})" if own else ""
