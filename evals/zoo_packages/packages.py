@@ -3,8 +3,8 @@
 One TOML file each in `evals/zoo/`:
 
 * `family`, and `[[source]]` rows: `package`, `version`, `file`, `sha256` and `copy`, globs inside the wheel or the source archive, relative to
-  `root` there (`*` stays within a folder, `**` does not); `write` has files of ours beside them, such as an `__init__.py` that imports no more
-  than was copied;
+  `root` there (`*` stays within a folder, `**` does not), and `below`, the folder of the repository that they are put into; `write` has files of
+  ours beside them, such as an `__init__.py` that imports no more than was copied;
 * `[[example]]` rows as in `migrate.toml`;
 * `[exclude]`, units that cannot be exercised whatever tool does it, each with the reason.
 """
@@ -43,6 +43,7 @@ class Source:
     copy: tuple[str, ...]
     root: str = ""
     write: Mapping[str, str] = field(default_factory=dict)
+    below: str = ""
 
 
 @dataclass(frozen=True)
@@ -117,7 +118,7 @@ def lay_out(package: Package, folder: Path, cache: Path) -> None:
             if not names:
                 raise PackageError(f"{source.file} holds no {pattern}")
             for name in names:
-                _write(folder / name, files[name])
+                _write(folder / source.below / name, files[name])
         for name, text in source.write.items():
             _write(folder / name, text.encode())
 

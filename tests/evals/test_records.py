@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 
 from migrate_agent.evals import records, scoreboard
+from migrate_agent.evals.bench.sizes import SIZES
 from migrate_agent.evals.suite import Options, Outcome, Suite, load_suite, suite_names
 from migrate_agent.evals.worker import decode, encode
-from migrate_agent.evals.zoo_packages.packages import Package, PackageError, Source, lay_out, load_packages
+from migrate_agent.evals.zoo_packages.packages import ZOO, Package, PackageError, Source, lay_out, load_packages
 
 FILES = {"pkg/__init__.py": "from pkg.a import *\n", "pkg/a.py": "x = 1\n", "pkg/sub/b.py": "y = 2\n", "pkg/data.txt": "no Python"}
 OUTCOMES = [Outcome("a", "right"), Outcome("b", "wrong", "off"), Outcome("c", "refused", "hole"), Outcome("d", "excluded", "sparse")]
@@ -48,6 +49,13 @@ def test_package_is_laid_out(name: str, tmp_path: Path) -> None:
     assert (tmp_path / "repository" / "pkg" / "__init__.py").read_text() == ""
 
 
+def test_files_can_be_laid_out_below_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "cache").mkdir()
+    source = replace(archive(tmp_path / "cache", "pkg-1.0-py3-none-any.whl"), below="net", write={})
+    lay_out(Package("pkg", "", (source,), ()), tmp_path / "repository", tmp_path / "cache")
+    assert (tmp_path / "repository" / "net" / "pkg" / "a.py").is_file()
+
+
 def test_other_bytes_than_pinned_are_refused(tmp_path: Path) -> None:
     source = archive(tmp_path, "pkg-1.0-py3-none-any.whl")
     (tmp_path / source.file).write_bytes(b"something else")
@@ -55,9 +63,10 @@ def test_other_bytes_than_pinned_are_refused(tmp_path: Path) -> None:
         lay_out(Package("pkg", "", (source,), ()), tmp_path / "repository", tmp_path)
 
 
-def test_pinned_packages_are_complete() -> None:
-    found = load_packages()
-    assert len(found) >= 12
+@pytest.mark.parametrize(("folder", "least"), [(ZOO, 12), (SIZES, 7)])
+def test_pinned_packages_are_complete(folder: Path, least: int) -> None:
+    found = load_packages(folder)
+    assert len(found) >= least
     for package in found:
         assert package.family and package.examples
         for source in package.sources:

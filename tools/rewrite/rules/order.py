@@ -32,6 +32,7 @@ from migrate_agent.tools.rewrite.rules.classes.module_methods import ReplaceModu
 from migrate_agent.tools.rewrite.rules.classes.modules import ConvertMethods, ConvertModuleClass, GiveLambdasRngs
 from migrate_agent.tools.rewrite.rules.classes.ordered_children import KeepChildrenInOrder
 from migrate_agent.tools.rewrite.rules.classes.output_classes import RegisterOutputClasses
+from migrate_agent.tools.rewrite.rules.classes.overloads import DropOverloads
 from migrate_agent.tools.rewrite.rules.classes.own_train import DeriveFromOwnTrain
 from migrate_agent.tools.rewrite.rules.classes.sequences import JoinModuleLists
 from migrate_agent.tools.rewrite.rules.classes.signatures import ReplaceSignatureCalls
@@ -45,6 +46,7 @@ from migrate_agent.tools.rewrite.rules.cleanup.undefined_names import RefuseUnde
 from migrate_agent.tools.rewrite.rules.cleanup.unexercised import StubUnexercised
 from migrate_agent.tools.rewrite.rules.cleanup.unmigrated_references import StubUnmigratedReferences
 from migrate_agent.tools.rewrite.rules.cleanup.unused_locals import DropUnusedLocals
+from migrate_agent.tools.rewrite.rules.control_flow.asserts import WriteAsserts
 from migrate_agent.tools.rewrite.rules.control_flow.constants import DecideConstants
 from migrate_agent.tools.rewrite.rules.control_flow.growing_loops import GrowInBuffers
 from migrate_agent.tools.rewrite.rules.control_flow.loop_exits import ReplaceLoopExits
@@ -60,6 +62,7 @@ from migrate_agent.tools.rewrite.rules.environment.devices import DropDevicePlum
 from migrate_agent.tools.rewrite.rules.environment.fused_imports import TakeFusedKernels
 from migrate_agent.tools.rewrite.rules.environment.global_names import SpellOutGlobals
 from migrate_agent.tools.rewrite.rules.environment.gradient_contexts import ReplaceGradientContexts
+from migrate_agent.tools.rewrite.rules.environment.idle_calls import DropIdleCalls
 from migrate_agent.tools.rewrite.rules.environment.import_fallbacks import TakeImportFallbacks
 from migrate_agent.tools.rewrite.rules.environment.input_gradients import DifferentiateInputs
 from migrate_agent.tools.rewrite.rules.environment.local_names import WriteOutLocals
@@ -128,6 +131,8 @@ CALLS_IN_CONTEXT: tuple[type[Rule], ...] = (
     ReplaceInitialisers,
     ReplaceRegistrations,
     ReplaceChildren,
+    WriteAsserts,
+    DropIdleCalls,
     KeepRandomStates,
     CallForks,
     MapWithRngs,
@@ -190,6 +195,7 @@ STATE: tuple[type[Rule], ...] = (
 # Classes, functions and containers as wholes: what they gain depends on what the rules above did inside (`self.rngs`, `self.deterministic`).
 # `RegisterSequentialParts` makes a call of an assignment, so whatever knows more about an assigned value stands above it.
 DEFINITIONS: tuple[type[Rule], ...] = (
+    DropOverloads,  # what is not there needs nothing that the rules below add
     EvaluateDefaultsLate,  # after `ConvertMethods`, which adds the `rngs` that the late default draws from
     DeriveFromModuleFunction,
     ConvertModuleClass,
