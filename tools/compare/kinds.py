@@ -50,7 +50,17 @@ _ROWS = (
     KindRow("loss", r"(.+_)?(loss|nll|perplexity|ppl|bpb|bpc|cross_entropy|mse|mae|rmse|error)(?!_scale)(_.+)?"),
     KindRow("quality", r"(.+_)?(acc|accuracy|top1|top5|f1|auc|auroc|bleu|rouge|rougel|iou|miou|map|dice|psnr|ssim|fid|wer|cer)(_.+)?"),
 )
-_TRAIN = re.compile(r"^(train|training)_(?=.)")
+_PARTS = {
+    "train": "",
+    "training": "",
+    "val": "val_",
+    "valid": "val_",
+    "validation": "val_",
+    "test": "test_",
+    "eval": "eval_",
+    "evaluation": "eval_",
+}
+"""Words for the part of the data that a metric is of → how its canonical name begins."""
 
 
 @cache
@@ -61,9 +71,15 @@ def kind_of(metric: str) -> Kind:
 
 @cache
 def canonical(name: str) -> str:
-    """One spelling for `train/loss`, `Train Loss` and `loss`: lower case, words joined by `_`, without the word for training."""
-    words = "_".join(re.findall(r"[a-z0-9@]+", name.lower()))
-    return _TRAIN.sub("", words) or name
+    """One spelling for `train/loss`, `Loss/train`, `Train Loss` and `loss`: lower case, words joined by `_`, without the word for training;
+    and one for `val/loss`, `Loss/validation` and `val_loss`.
+    """
+    words = re.findall(r"[a-z0-9@]+", name.lower())
+    part = next((word for word in (words[0], words[-1]) if word in _PARTS), "") if len(words) > 1 else ""
+    if not part:
+        return "_".join(words) or name
+    rest = words[1:] if words[0] == part else words[:-1]
+    return _PARTS[part] + "_".join(rest)
 
 
 @cache

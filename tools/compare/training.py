@@ -85,12 +85,10 @@ def _rate(log: Log, axis: str) -> float:
         return float("nan")
     first = max(round(WARM_UP * len(progress)), 1)
     positions, seconds = np.diff(progress)[first - 1 :], np.diff(clock.values)[first - 1 :]
+    if np.sum(seconds) <= 0:  # no clock: the time of each step, say
+        return float("nan")
     # A clock of the log with few digits may stand still for a step.
-    return (
-        float(np.sum(positions) / np.sum(seconds))
-        if np.sum(seconds) > 0 and (seconds <= 0).any()
-        else float(np.median(positions / seconds))
-    )
+    return float(np.sum(positions) / np.sum(seconds)) if (seconds <= 0).any() else float(np.median(positions / seconds))
 
 
 def _speed(metric: str, a: Array, b: Array, limits: Limits) -> Finding:

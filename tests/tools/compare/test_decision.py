@@ -70,6 +70,7 @@ CASES = {
     ),
     "faster": Case(BASE, curve(second=0.05), "go", "100 % faster"),
     "a little slower": Case(BASE, curve(second=0.107), "cannot say", "7 % is beyond 5 %"),
+    "a clock that stands still is none": Case(BASE, [changed(lambda row: {**row, "time": 0.1}, BASE[0])], "go", "loss at 3 places"),
     "slower": Case(BASE, curve(second=0.12), "roll back", "20 % slower"),
     "nan on the new side": Case(
         BASE,

@@ -176,3 +176,21 @@ def test_absent_logs_give_one_line(tmp_path: Path) -> None:
 )
 def test_kinds_by_name(name: str, kind: str) -> None:
     assert kind_of(canonical(name)) == kind
+
+
+@pytest.mark.parametrize(
+    ("name", "spelling"),
+    [
+        ("Train Loss", "loss"),
+        ("Loss/train", "loss"),
+        ("training_loss", "loss"),
+        ("train", "train"),
+        ("Loss/validation", "val_loss"),
+        ("valid/loss", "val_loss"),
+        ("Accuracy/test", "test_accuracy"),
+        ("train_loss_val", "loss_val"),
+        ("loss_trained", "loss_trained"),
+    ],
+)
+def test_one_spelling(name: str, spelling: str) -> None:
+    assert canonical(name) == spelling
