@@ -104,8 +104,8 @@ class Exercise:
 
         What their expressions are is noted unless that leaves the rewrite a hole more: then it leaves stubs where it is unsure.
         """
-        given = recording
-        for unit, calls in zip(units, in_order(lambda unit: self._method_calls(unit, given), units), strict=True):
+        start = recording
+        for unit, calls in zip(units, in_order(lambda unit: self._method_calls(unit, start), units), strict=True):
             if calls:
                 recording = self._with_calls(unit, calls, recording)
         return recording
@@ -113,11 +113,11 @@ class Exercise:
     def _method_calls(self, unit: Unit, recording: Recording) -> tuple[Example, ...]:
         examples = examples_of(recording, unit.id)
         first = next((example for example in examples if not example.method), None)
-        known = {example.method for example in examples if example.method}
+        methods = {example.method for example in examples if example.method}
         infer, limits = self.services.infer_methods, self.config.limits.limits()
-        if first is None or infer is None or not public_methods(self.inventory.root / unit.source, unit.name) - known:
+        if first is None or infer is None or not public_methods(self.inventory.root / unit.source, unit.name) - methods:
             return ()
-        return infer(self.inventory, first, known, self.sandbox, limits)[0]
+        return infer(self.inventory, first, methods, self.sandbox, limits)[0]
 
     def _with_calls(self, unit: Unit, calls: Sequence[Example], recording: Recording) -> Recording:
         folder = self.folder / f"methods-{self.inventory.units.index(unit):04d}"

@@ -21,6 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -65,8 +66,13 @@ def answer(request: dict[str, Any], number: int) -> Move:
 
 def repository(root: Path) -> Path:
     """One commit of the files, the same each time."""
+    return committed(root, files())
+
+
+def committed(root: Path, texts: Mapping[str, str]) -> Path:
+    """A repository with one commit of these files, of the same id each time."""
     root.mkdir(parents=True)
-    for name, text in files().items():
+    for name, text in texts.items():
         (root / name).write_text(text, encoding="utf-8")
     # Ids of commits are compared, and dates and authors are part of them.
     fixed = {f"GIT_{who}_{field}": value for who in ("AUTHOR", "COMMITTER") for field, value in _IDENTITY}

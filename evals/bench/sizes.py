@@ -56,16 +56,16 @@ class Peaks:
 def _resident(process: psutil.Process) -> Iterator[int]:
     """Proportional resident memory of a process and of all below it."""
     with contextlib.suppress(psutil.Error):
-        for each in (process, *process.children(recursive=True)):
+        for member in (process, *process.children(recursive=True)):
             with contextlib.suppress(psutil.Error):
-                yield each.memory_full_info().pss
+                yield member.memory_full_info().pss
 
 
 def _file_sizes(folder: Path) -> Iterator[int]:
-    for place, _, names in os.walk(folder):
+    for directory, _, names in os.walk(folder):
         for name in names:
             with contextlib.suppress(OSError):  # removed meanwhile
-                yield os.lstat(os.path.join(place, name)).st_blocks * 512
+                yield os.lstat(os.path.join(directory, name)).st_blocks * 512
 
 
 def measured(package: Package, folder: Path, sandbox: str) -> dict[str, Any]:
@@ -117,11 +117,11 @@ def judge(identifier: str, folder: Path, sandbox_kind: str) -> dict[str, Any]:
 
 
 def _row(evidence: Evidence, examples: int) -> dict[str, Any]:
-    bad = [f"{each.check}: {each.status}: {each.detail}"[:300] for each in evidence.verdicts if each.status != "pass"]
+    bad = [f"{verdict.check}: {verdict.status}: {verdict.detail}"[:300] for verdict in evidence.verdicts if verdict.status != "pass"]
     return {
         "status": evidence.status,
         "examples": examples,
-        "checks": f"{sum(each.status == 'pass' for each in evidence.verdicts)} of {len(evidence.verdicts)}",
+        "checks": f"{sum(verdict.status == 'pass' for verdict in evidence.verdicts)} of {len(evidence.verdicts)}",
         "not_passed": bad,
         "notes": list(evidence.notes),
         "figures": dict(evidence.figures),
