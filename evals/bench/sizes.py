@@ -2,8 +2,9 @@
 
 Each is a file of `evals/sizes/`, in the form of the zoo's packages, with one example in the published configuration. In a process of its own, the
 rules draft the net with all that it needs, and the verifier judges it as `migrate-agent run` does; the classes that it is made of are judged
-inside it alone. Seconds are those of the verification, and of all together. Memory is that of all processes (each shared page counted
-once), disk what lies in the working folder and the folder for temporary files; both are looked at every second.
+inside it alone. Seconds are those of the verification, of all together, and of the processor (less the last second of each process).
+Memory is that of all processes (each shared page counted once), disk what lies in the working folder and the folder for temporary files; both are
+looked at every second.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -42,23 +43,25 @@ EVERY = 1.0
 
 @dataclass
 class Peaks:
-    """The most that was seen of each, in bytes."""
+    """The most that was seen of memory and disk, in bytes, and the processor's seconds of each process."""
 
     memory: int = 0
     disk: int = 0
+    seconds: dict[int, float] = field(default_factory=dict)
 
     def look(self, process: psutil.Process, folder: Path) -> None:
         """Take in what the process and its descendants hold now, and the files below a folder."""
-        self.memory = max(self.memory, sum(_resident(process)))
+        self.memory = max(self.memory, sum(self._resident(process)))
         self.disk = max(self.disk, sum(_file_sizes(folder)))
 
-
-def _resident(process: psutil.Process) -> Iterator[int]:
-    """Proportional resident memory of a process and of all below it."""
-    with contextlib.suppress(psutil.Error):
-        for member in (process, *process.children(recursive=True)):
-            with contextlib.suppress(psutil.Error):
-                yield member.memory_full_info().pss
+    def _resident(self, process: psutil.Process) -> Iterator[int]:
+        """Proportional resident memory of a process and of all below it."""
+        with contextlib.suppress(psutil.Error):
+            for member in (process, *process.children(recursive=True)):
+                with contextlib.suppress(psutil.Error):
+                    times = member.cpu_times()
+                    self.seconds[member.pid] = times.user + times.system
+                    yield member.memory_full_info().pss
 
 
 def _file_sizes(folder: Path) -> Iterator[int]:
@@ -85,6 +88,7 @@ def measured(package: Package, folder: Path, sandbox: str) -> dict[str, Any]:
         raise RuntimeError(f"{package.name}: there is no verdict; see {folder / 'log.txt'}")
     costs = {
         "all_seconds": round(time.monotonic() - began, 1),
+        "cpu_seconds": round(sum(peaks.seconds.values())),
         "peak_gib": round(peaks.memory / 2**30, 2),
         "disk_mib": round(peaks.disk / 2**20),
     }

@@ -6,12 +6,12 @@ Arrays are perturbed in ways that wrong rewrites have, so that their error is 1 
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from migrate_agent.evals.bench.measure import report
 from migrate_agent.tools.harness.common import tolerances
 from migrate_agent.tools.harness.common.compare_arrays import compare, quiet, rms
 from migrate_agent.tools.harness.common.input_sampling import Array
@@ -77,10 +77,10 @@ def rates(count: int) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Print the rates as JSON."""
+    """Measure, and print JSON."""
     parser = argparse.ArgumentParser(description="How often a sketch passes what a comparison of all elements refuses.")
     parser.add_argument("--count", type=int, default=1000)
-    print(json.dumps(rates(parser.parse_args().count), indent=1))
+    report("sketches", [rates(parser.parse_args().count)])
 
 
 if __name__ == "__main__":
