@@ -9,7 +9,6 @@ import ast
 import inspect
 import re
 import sys
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
@@ -22,7 +21,8 @@ from migrate_agent.tools.harness.common.partial_import import use_parts
 from migrate_agent.tools.record.guessing.arguments import Call, text_of
 from migrate_agent.tools.record.guessing.distinctions import distinctions, other_constructions
 from migrate_agent.tools.record.guessing.feedback import fed_back
-from migrate_agent.tools.record.guessing.trial import MOST_SECONDS, WAITING, time_limit
+from migrate_agent.tools.record.guessing.own_seconds import WAITING, OwnSeconds
+from migrate_agent.tools.record.guessing.trial import MOST_SECONDS, time_limit
 from migrate_agent.tools.types import Example
 
 MOST = 2
@@ -94,14 +94,14 @@ def further_calls(arguments: Mapping[str, Any], inputs: Mapping[str, Path], outp
             for index, row in enumerate(unit["examples"])
         ]
         try:
-            found = list(_of_unit(unit["module"], unit["name"], examples, time.monotonic() + unit["seconds"]))
+            found = list(_of_unit(unit["module"], unit["name"], examples, OwnSeconds(unit["seconds"])))
         except (Exception, SystemExit):
             continue  # an example that does not run here is told where it is recorded
         rows += [{"unit": number, "example": index, "init": other.init, "call": other.call} for index, other in found]
     return rows
 
 
-def _of_unit(module_name: str, name: str, examples: Sequence[Example], end: float) -> Iterator[tuple[int, Example]]:
+def _of_unit(module_name: str, name: str, examples: Sequence[Example], time: OwnSeconds) -> Iterator[tuple[int, Example]]:
     module = import_module(module_name)
     known: frozenset[int] = frozenset()
     shapes = []
@@ -115,7 +115,7 @@ def _of_unit(module_name: str, name: str, examples: Sequence[Example], end: floa
     for trials in (calls, constructed):
         count = 0
         for index, other in trials:
-            if time.monotonic() > end or count >= most:
+            if time.spent or count >= most:
                 break
             try:
                 ran, _ = _places(module, name, other)

@@ -7,7 +7,6 @@ import inspect
 import itertools
 import re
 import sys
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,8 +17,9 @@ from migrate_agent.tools.harness.common.example_text import call_arguments, cons
 from migrate_agent.tools.harness.common.partial_import import use_parts
 from migrate_agent.tools.harness.common.trees import Unencodable, encode
 from migrate_agent.tools.record.guessing.choices import choices
+from migrate_agent.tools.record.guessing.own_seconds import WAITING, OwnSeconds
 from migrate_agent.tools.record.guessing.rows import annotation_text, call_values
-from migrate_agent.tools.record.guessing.trial import MOST_SECONDS, WAITING, leaves, required, time_limit
+from migrate_agent.tools.record.guessing.trial import MOST_SECONDS, leaves, required, time_limit
 from migrate_agent.tools.record.guessing.values import Tensor, text
 from migrate_agent.tools.types import Example
 
@@ -48,7 +48,7 @@ def guess_methods(arguments: Mapping[str, Any], inputs: Mapping[str, Path], outp
     example = Example("", texts["init"], texts["call"], texts["setup"], tensors=inputs.get("tensors0"))
     namespace = make_namespace(import_module(arguments["module"]), example)
     cls = load_unit(arguments["module"], arguments["name"])
-    search = Methods(cls, example, namespace, time.monotonic() + arguments["seconds"])
+    search = Methods(cls, example, namespace, OwnSeconds(arguments["seconds"]))
     return search.run(frozenset(arguments["known"]))
 
 
@@ -59,7 +59,7 @@ class Methods:
     cls: Any
     example: Example
     namespace: Mapping[str, Any]
-    deadline: float
+    time: OwnSeconds
     given: dict[str, str] = field(default_factory=dict)
     shapes: list[Tensor] = field(default_factory=list)
     errors: dict[str, str] = field(default_factory=dict)
@@ -124,7 +124,7 @@ class Methods:
             )
             if self._runs(name, call):
                 return call
-            if time.monotonic() > self.deadline:
+            if self.time.spent:
                 break
         return None
 

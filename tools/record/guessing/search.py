@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import heapq
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import NamedTuple
 
 from migrate_agent.tools.record.guessing.options import Options
+from migrate_agent.tools.record.guessing.own_seconds import OwnSeconds
 from migrate_agent.tools.record.guessing.repairs import repairs
 from migrate_agent.tools.record.guessing.trial import Attempt, Outcome, Stage, Trial
 
 MOST_TRIALS = 600
-WAITING = 3
 PATIENCE = 40
 """Trials from one attempt after which another one has its turn."""
 
@@ -48,7 +47,7 @@ class Search:
 
     def __init__(self, trial: Trial, options: Options, seconds: float) -> None:
         self.trial, self.options = trial, options
-        self._deadline, self._latest = time.process_time() + seconds, time.monotonic() + WAITING * seconds
+        self._time = OwnSeconds(seconds)
         self._seen: set[tuple[str, str | None]] = set()
         self._order = count()
         self._queue: list[State] = []
@@ -83,7 +82,7 @@ class Search:
         return False
 
     def _over(self) -> bool:
-        return time.process_time() > self._deadline or time.monotonic() > self._latest or len(self._seen) >= MOST_TRIALS
+        return self._time.spent or len(self._seen) >= MOST_TRIALS
 
     def _try(self, attempt: Attempt, idle: int, parent: State | None = None) -> bool:
         """Run an attempt and queue its repairs. Returns whether the search is over."""

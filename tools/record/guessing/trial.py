@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from migrate_agent.tools.harness.common.example_text import call_arguments, construct, in_mode, make_namespace
 from migrate_agent.tools.harness.common.function_module import function_module
 from migrate_agent.tools.record.guessing.functions import called_parameters
+from migrate_agent.tools.record.guessing.own_seconds import WAITING
 from migrate_agent.tools.record.guessing.place import Place, place_of
 from migrate_agent.tools.record.guessing.values import Sequence as Items
 from migrate_agent.tools.record.guessing.values import Value, text
@@ -26,7 +27,6 @@ NOT_FINITE = "the result is not finite"
 NO_TENSOR = "it gives no tensor"
 MOST_SECONDS = 4.0
 """Of one trial, in this process; `WAITING` times as long by the clock. A guess that takes longer is none that a verifier could repeat."""
-WAITING = 3
 Arguments = tuple[tuple[str, Value], ...]
 EMPTY = inspect.Parameter.empty
 VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
