@@ -11,7 +11,8 @@ from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 from migrate_agent.tools.harness.common.reach import FUNCTIONS, Place, blocks, places
-from migrate_agent.tools.verify.evidence.parsed_source import dotted
+from migrate_agent.tools.verify.evidence.no_counterpart import for_compilers
+from migrate_agent.tools.verify.evidence.parsed_source import bindings, dotted
 
 SAYING = ("warn", "warning", "info", "debug", "print", "warn_once", "warning_once", "deprecate")
 """Last names of calls that tell people something, and compute nothing."""
@@ -108,6 +109,10 @@ class CountedFile:
         return [self.places[number] for number, other in dict.fromkeys(numbers) if number >= 0 and number not in done and other in done]
 
     @cached_property
+    def _imported(self) -> dict[str, str]:
+        return bindings(self.tree)
+
+    @cached_property
     def compiled(self) -> frozenset[str]:
         """The functions whose lines never run, since a compiler reads them: `triton.jit`."""
         return frozenset(
@@ -128,7 +133,8 @@ class CountedFile:
                     yield from self._missed(statement.body, name, isinstance(statement, FUNCTIONS), names, done, "")
             elif not inside or self._numbers.get(id(statement), -1) in done:
                 for inner in blocks(statement):
-                    yield from self._missed(inner, owner, inside, names, done, _condition(statement, inner))
+                    if not for_compilers(statement, inner, self._imported):
+                        yield from self._missed(inner, owner, inside, names, done, _condition(statement, inner))
             elif id(statement) in self._numbers and not _says(statement):
                 row.append(statement)
         if row and not refuses(row):

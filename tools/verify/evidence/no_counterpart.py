@@ -1,4 +1,6 @@
-"""Statements of an original that no port has a counterpart of: moves between devices, and questions about other processes."""
+"""Statements of an original that no port has a counterpart of: moves between devices, questions about other processes, what is there for torch's
+compilers alone, and what only makes a line of torch's log of usage.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +13,10 @@ from migrate_agent.tools.verify.evidence.parsed_source import bindings, dotted
 _QUERY = re.compile(r"torch\.distributed\.(is_available|is_initialized|get_world_size|get_rank)")
 _DEVICE = re.compile(r"(cpu|cuda|mps|xpu)(:\d+)?")
 _AVAILABLE = re.compile(r"torch\.distributed\.(is_available|is_initialized)")
+_COMPILING = re.compile(
+    r"torch\.(jit\.is_(scripting|tracing)|(compiler|_dynamo)\.is_(dynamo_)?compiling|compiler\.is_exporting|onnx\.is_in_onnx_export)"
+)
+_LOGGING = re.compile(r"torch\._C\._log_api_usage_(once|metadata)")
 
 
 def moves_device(node: ast.AST, tree: ast.AST | None = None) -> bool:
@@ -98,3 +104,62 @@ def _asks_availability(test: ast.expr, imported: Mapping[str, str]) -> bool:
 def _full_name(call: ast.Call, imported: Mapping[str, str]) -> str:
     head, _, rest = dotted(call.func).partition(".")
     return ".".join(part for part in (imported.get(head, head), rest) if part)
+
+
+def for_compilers(statement: ast.stmt, block: Sequence[ast.stmt], imported: Mapping[str, str]) -> bool:
+    """Whether a block of a statement runs for torch's compilers alone: the body of `if torch.jit.is_scripting():`, or the `else` of its opposite."""
+    if not isinstance(statement, ast.If):
+        return False
+    test, side = statement.test, statement.body
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        test, side = test.operand, statement.orelse
+    parts = test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) and side is statement.body else [test]
+    asked = any(isinstance(part, ast.Call) and _COMPILING.fullmatch(_imported_name(part, imported)) for part in parts)
+    return asked and bool(block) and block[0] in side
+
+
+def only_logs(tree: ast.Module, nodes: Sequence[ast.stmt]) -> bool:
+    """Whether statements of a function only give names that nothing reads but a line of torch's log of usage: `name = obj.__name__`."""
+    function = next((node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and _holds(node, nodes)), None)
+    if function is None or any(isinstance(node, (ast.Global, ast.Nonlocal)) for node in ast.walk(function)):
+        return False
+    imported = bindings(tree)
+    statements = [node for node in ast.walk(function) if isinstance(node, (ast.Expr, ast.Assign))]
+    logging = [node for node in statements if isinstance(node, ast.Expr) and _is_log(node, imported)]
+    made = [node for node in statements if isinstance(node, ast.Assign) and not _does_more(node)]
+    if not logging:
+        return False
+    read = _names_read(function, without=logging)
+    return all(any(node is other for other in made) and not _names_bound(node) & read for node in nodes)
+
+
+def _holds(function: ast.FunctionDef, nodes: Sequence[ast.stmt]) -> bool:
+    inside = {id(node) for node in ast.walk(function)}
+    nested = any(isinstance(node, (ast.FunctionDef, ast.Lambda)) for node in ast.walk(function) if node is not function)
+    return not nested and all(id(node) in inside for node in nodes)
+
+
+def _is_log(node: ast.Expr, imported: Mapping[str, str]) -> bool:
+    return isinstance(node.value, ast.Call) and _LOGGING.fullmatch(_imported_name(node.value, imported)) is not None
+
+
+def _does_more(node: ast.Assign) -> bool:
+    """Whether it does more than give names what is there already."""
+    plain = all(isinstance(target, ast.Name) for target in node.targets)
+    return not plain or any(isinstance(inner, (ast.Call, ast.Await, ast.NamedExpr, ast.Yield)) for inner in ast.walk(node.value))
+
+
+def _names_bound(node: ast.stmt) -> set[str]:
+    return {inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Store)}
+
+
+def _names_read(function: ast.FunctionDef, without: Sequence[ast.stmt]) -> set[str]:
+    left_out = {id(inner) for statement in without for inner in ast.walk(statement)}
+    return {
+        node.id for node in ast.walk(function) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and id(node) not in left_out
+    }
+
+
+def _imported_name(call: ast.Call, imported: Mapping[str, str]) -> str:
+    """The full name of what is called, where the file imports it; "" for a name that the file may have made itself."""
+    return _full_name(call, imported) if dotted(call.func).partition(".")[0] in imported else ""

@@ -18,7 +18,7 @@ from migrate_agent.tools.verify.contract.scenario import CONFIGURATIONS
 from migrate_agent.tools.verify.evidence.candidate import Results
 from migrate_agent.tools.verify.evidence.copied_helpers import is_copied
 from migrate_agent.tools.verify.evidence.counted_file import Missed, branches, counted_file
-from migrate_agent.tools.verify.evidence.no_counterpart import asks_processes, moves_device
+from migrate_agent.tools.verify.evidence.no_counterpart import asks_processes, moves_device, only_logs
 from migrate_agent.tools.verify.evidence.stubs import may_go, stubbed
 
 if TYPE_CHECKING:
@@ -202,6 +202,8 @@ class Reaching:
             for row in file.missed(inside, done):
                 moves = all(moves_device(node, file.tree) for node in row.nodes)
                 if moves or asks_processes(file.tree, row.nodes) or runs_on_cuda(file.tree, row.nodes[0]):
+                    continue
+                if only_logs(file.tree, row.nodes):
                     continue
                 of_unit = path == own.source and row.owner.startswith(f"{own.name}.")
                 if row.owner not in file.compiled and (of_unit or row.owner in ran or self._is_inherited(path, row.owner)):

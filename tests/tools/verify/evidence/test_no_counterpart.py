@@ -6,7 +6,8 @@ import ast
 
 import pytest
 
-from migrate_agent.tools.verify.evidence.no_counterpart import asks_processes, moves_device
+from migrate_agent.tools.verify.evidence.no_counterpart import asks_processes, for_compilers, moves_device, only_logs
+from migrate_agent.tools.verify.evidence.parsed_source import bindings
 
 
 @pytest.mark.parametrize(
@@ -77,3 +78,52 @@ def test_only_the_answer_of_the_process_group_has_no_counterpart(statement: str,
     last = tree.body[-1]
     last = last.body[0] if isinstance(last, ast.FunctionDef) else last
     assert asks_processes(tree, last.body if isinstance(last, ast.If) else [last]) is asks
+
+
+@pytest.mark.parametrize(
+    ("statement", "body", "otherwise"),
+    [
+        ("if torch.jit.is_scripting():\n    x = 1\nelse:\n    x = 2", True, False),
+        ("if not torch.jit.is_scripting():\n    x = 1\nelse:\n    x = 2", False, True),
+        ("if wide and is_tracing():\n    x = 1\nelse:\n    x = 2", True, False),
+        ("if wide or torch.jit.is_scripting():\n    x = 1\nelse:\n    x = 2", False, False),
+        ("if not (wide and torch.jit.is_scripting()):\n    x = 1\nelse:\n    x = 2", False, False),
+        ("if own.jit.is_scripting():\n    x = 1\nelse:\n    x = 2", False, False),
+        ("if torch.jit.is_scripting:\n    x = 1\nelse:\n    x = 2", False, False),
+        ("if x.sum() > 0:\n    x = 1\nelse:\n    x = 2", False, False),
+    ],
+)
+def test_only_what_compilers_alone_run_has_no_counterpart(statement: str, body: bool, otherwise: bool) -> None:
+    tree = ast.parse(f"import torch\nfrom torch.jit import is_tracing\n{statement}\n")
+    branch = tree.body[-1]
+    assert isinstance(branch, ast.If)
+    sides = [for_compilers(branch, side, bindings(tree)) for side in (branch.body, branch.orelse)]
+    assert sides == [body, otherwise]
+
+
+def test_a_name_of_the_file_is_not_torch() -> None:
+    branch = ast.parse("torch = other\nif torch.jit.is_scripting():\n    x = 1\n").body[-1]
+    assert isinstance(branch, ast.If)
+    assert not for_compilers(branch, branch.body, {})
+
+
+LOG = "    torch._C._log_api_usage_once(f'pkg.{name}')\n"
+
+
+@pytest.mark.parametrize(
+    ("body", "logs"),
+    [
+        ("    if flag:\n        name = obj.kind\n" + LOG, True),
+        ("    if flag:\n        name = read(obj)\n" + LOG, False),
+        ("    if flag:\n        name = obj.kind\n" + LOG + "    return name\n", False),
+        ("    if flag:\n        name = obj.kind\n    else:\n        other = name\n" + LOG, False),
+        ("    if flag:\n        obj.name = name\n" + LOG, False),
+        ("    global name\n    if flag:\n        name = obj.kind\n" + LOG, False),
+        ("    if flag:\n        name = obj.kind\n    own._C._log_api_usage_once(name)\n", False),
+        ("    if flag:\n        name = obj.kind\n", False),
+    ],
+)
+def test_only_what_nothing_but_the_log_reads_has_no_counterpart(body: str, logs: bool) -> None:
+    tree = ast.parse(f"import torch\ndef f(obj, flag, name=''):\n{body}")
+    branch = next(node for node in ast.walk(tree) if isinstance(node, ast.If))
+    assert only_logs(tree, branch.body) is logs
