@@ -28,8 +28,8 @@ def further_examples(
     A unit is tried where its call has optional arguments or its constructor has arguments, and where some line of its class left no observation.
     """
     chosen = [(unit, examples[:MOST_EXAMPLES]) for unit, examples in units if examples and _may_reach_more(inventory, unit, recording)]
-    found = in_order(lambda row: list(_of_unit(inventory, *row, sandbox, limits)), chosen)
-    return [example for examples in found for example in examples]
+    searches = in_order(lambda row: list(_of_unit(inventory, *row, sandbox, limits)), chosen)
+    return [example for examples in searches for example in examples]
 
 
 def _of_unit(inventory: Inventory, unit: Unit, examples: Sequence[Example], sandbox: Sandbox, limits: Limits) -> Iterator[Example]:

@@ -38,8 +38,8 @@ def _launching_of(inventory: Inventory) -> Mapping[str, Skipped]:
     from migrate_agent.tools.rewrite.analysis.custom_kernels import launching  # here alone: a session runs where libcst may be missing
 
     # By identity: a run has one inventory, and comparing two takes long.
-    for known, functions in _launching:
-        if known is inventory:
+    for other, functions in _launching:
+        if other is inventory:
             return functions
     fresh = launching(inventory)
     _launching[:] = [*_launching[1 - _KEPT :], (inventory, fresh)]

@@ -114,8 +114,8 @@ def for_compilers(statement: ast.stmt, block: Sequence[ast.stmt], imported: Mapp
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         test, side = test.operand, statement.orelse
     parts = test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) and side is statement.body else [test]
-    asked = any(isinstance(part, ast.Call) and _COMPILING.fullmatch(_imported_name(part, imported)) for part in parts)
-    return asked and bool(block) and block[0] in side
+    is_query = any(isinstance(part, ast.Call) and _COMPILING.fullmatch(_imported_name(part, imported)) for part in parts)
+    return is_query and bool(block) and block[0] in side
 
 
 def only_logs(tree: ast.Module, nodes: Sequence[ast.stmt]) -> bool:
@@ -126,11 +126,11 @@ def only_logs(tree: ast.Module, nodes: Sequence[ast.stmt]) -> bool:
     imported = bindings(tree)
     statements = [node for node in ast.walk(function) if isinstance(node, (ast.Expr, ast.Assign))]
     logging = [node for node in statements if isinstance(node, ast.Expr) and _is_log(node, imported)]
-    made = [node for node in statements if isinstance(node, ast.Assign) and not _does_more(node)]
+    assignments = [node for node in statements if isinstance(node, ast.Assign) and not _does_more(node)]
     if not logging:
         return False
     read = _names_read(function, without=logging)
-    return all(any(node is other for other in made) and not _names_bound(node) & read for node in nodes)
+    return all(any(node is other for other in assignments) and not _names_bound(node) & read for node in nodes)
 
 
 def _holds(function: ast.FunctionDef, nodes: Sequence[ast.stmt]) -> bool:

@@ -39,5 +39,5 @@ class DropOverloads(Rule):
         block = self.context.parent()
         body = list(block.body) if isinstance(block, (cst.IndentedBlock, cst.Module)) else []
         later = body[body.index(function) + 1 :] if function in body else []
-        names = [each for each in later if isinstance(each, cst.FunctionDef) and each.name.value == function.name.value]
-        return any(not self._is_overload(each) for each in names)
+        definitions = [node for node in later if isinstance(node, cst.FunctionDef) and node.name.value == function.name.value]
+        return any(not self._is_overload(definition) for definition in definitions)

@@ -52,5 +52,5 @@ def _parts(call: cst.Call) -> tuple[cst.Arg, cst.Arg] | None:
     """The condition and the message; `None` where they are handed over in another way."""
     named = {argument.keyword.value: argument for argument in call.args if argument.keyword is not None}
     plain = [argument for argument in call.args if argument.keyword is None and not argument.star]
-    found = dict(zip(("condition", "message"), plain, strict=False)) | named
-    return (found["condition"], found["message"]) if set(found) == {"condition", "message"} and len(call.args) == 2 else None
+    parts = dict(zip(("condition", "message"), plain, strict=False)) | named
+    return (parts["condition"], parts["message"]) if set(parts) == {"condition", "message"} and len(call.args) == 2 else None
