@@ -27,8 +27,12 @@ def counters(repo: Repo, model: ClassModel, facts: Facts, randomness: Randomness
     if not repo.is_module_class(model) or constructor is None or repo.descendants.get(model.id):
         return frozenset()
     running = [f for name, f in model.methods.items() if (model.file.file.path, f"{model.qualname}.{name}") in randomness.live]
+    # What grows while the module is made, such as the dilation of its next layers, is a plain number when calls read it.
+    calling = [
+        f for f in running if f is not constructor and (model.file.file.path, f"{model.qualname}.{f.name}") not in randomness.constructing
+    ]
     counted = {
-        model.own[id(node.target)] for f in running for node in walk(f) if isinstance(node, ast.AugAssign) and id(node.target) in model.own
+        model.own[id(node.target)] for f in calling for node in walk(f) if isinstance(node, ast.AugAssign) and id(node.target) in model.own
     }
     # By attribute name on any object: an alias of the module could stand before the dot.
     tested = {n.attr for f in running for test in walk(f) for n in _tests(test) if isinstance(n, ast.Attribute)}

@@ -18,7 +18,7 @@ class CountInVariables(Rule):
     """Count calls in variables: `self.steps = 0`, where `forward` says `self.steps += 1` → `self.steps = nnx.Cache(jnp.asarray(0))`.
 
     It is read as `self.steps[...]`, and no part of the `state_dict`, as in torch. `min` and `max` of what is computed from it, as schedules have
-    them, are of arrays. Declines where no call counts.
+    them, are of arrays. Declines where no call counts, and for what grows only while the module is made.
     """
 
     KEEP = ("class Plain:\n    def __init__(self):\n        self.n = 0\n\n    def f(self):\n        self.n += 1\n",)
@@ -39,6 +39,14 @@ class CountInVariables(Rule):
             "    def __call__(self, x: jax.Array):\n        self.steps[...] += 1\n        share = self.steps[...] / self.total\n"
             "        n = min(x.shape[0], self.total)\n"
             "        return x * jnp.minimum(1.0, share) + jnp.maximum(self.steps[...], 3) + n\n",
+        ),
+        (
+            "import torch\nfrom torch import nn\n\nclass M(nn.Module):\n    def __init__(self, d):\n        super().__init__()\n        self.wide = 1\n"
+            "        self.fc = self._layer(d)\n\n    def _layer(self, d):\n        self.wide *= 2\n        return nn.Linear(d, d * self.wide)\n\n"
+            "    def forward(self, x: torch.Tensor):\n        return self.fc(x)\n",
+            "class M(nnx.Module):\n    def __init__(self, d, *, rngs: nnx.Rngs):\n        self.wide = 1\n        self.fc = self._layer(d, rngs=rngs)\n\n"
+            "    def _layer(self, d, *, rngs: nnx.Rngs):\n        self.wide *= 2\n        return Linear(d, d * self.wide, rngs=rngs)\n\n"
+            "    def __call__(self, x: jax.Array):\n        return self.fc(x)\n",
         ),
     )
 
