@@ -85,19 +85,34 @@ class Exercise:
         return self.folder / f"guessed-{self.inventory.units.index(unit):04d}"
 
     def add_further(self, units: Sequence[Unit], recording: Recording) -> Recording:
-        """The recording, grown by further calls of these units that reach code that their examples do not. They come after the first example of
-        their unit: only so many examples of one unit are verified."""
+        """The recording, grown by further calls of these units that reach code that their examples do not, as far as they leave no hole more there:
+        a stub refuses what no example reaches, and a hole the whole unit. They come after the first example of their unit: only so many examples
+        of one unit are verified."""
         limits = self.config.limits.limits()
         pairs = [(unit, [example for example in examples_of(recording, unit.id) if not example.method]) for unit in units]
         examples = self.services.further(self.inventory, pairs, recording, self.sandbox, limits)
         if not examples:
             return recording
-        ran = self.services.record(self.inventory, examples, self.sandbox, self.folder / "further", limits)
-        merged = merge_recordings((recording, replace(ran, errors={})))
+        merged = self._without_more_holes(examples, recording)
         first = {own[0] for _, own in pairs if own}
         added = {example for example in merged.examples if (example.unit, example.call) in {(one.unit, one.call) for one in examples}}
         order = sorted(merged.examples, key=lambda example: 0 if example in first else 1 if example in added else 2)
         return replace(merged, examples=tuple(order))
+
+    def _without_more_holes(self, examples: Sequence[Example], recording: Recording) -> Recording:
+        """The recording, grown by these examples: by all of them, or else by those of each unit that leave it no hole more."""
+        reached = [unit for unit in self.inventory.units if any(example.unit == unit.id for example in examples)]
+        ran = self.services.record(self.inventory, examples, self.sandbox, self.folder / "further", self.config.limits.limits())
+        merged = merge_recordings((recording, replace(ran, errors={})))
+        if self._holes(reached, merged) <= self._holes(reached, recording):
+            return merged
+        if len(reached) == 1:
+            return recording
+        for unit in reached:
+            folder = self.folder / f"further-{self.inventory.units.index(unit):04d}"
+            own = replace(self, folder=folder)
+            recording = own._without_more_holes([example for example in examples if example.unit == unit.id], recording)
+        return recording
 
     def add_methods(self, units: Sequence[Unit], recording: Recording) -> Recording:
         """The recording, grown by guessed calls of the methods of units that no example calls, where their own call has an example.
@@ -124,12 +139,13 @@ class Exercise:
         ran = self.services.record(self.inventory, calls, self.sandbox, folder, self.config.limits.limits())
         unobserved = merge_recordings((recording, Recording(tuple(calls))))
         observed = merge_recordings((unobserved, Recording(observations=ran.observations)))
-        return observed if self._holes(unit, observed) <= self._holes(unit, unobserved) else unobserved
+        return observed if self._holes([unit], observed) <= self._holes([unit], unobserved) else unobserved
 
-    def _holes(self, unit: Unit, recording: Recording) -> int:
-        """The number of holes in the draft of a unit; where there is no draft, more than any has."""
+    def _holes(self, units: Sequence[Unit], recording: Recording) -> int:
+        """The number of holes in the draft of some units; where there is no draft, more than any has."""
+        examples = [example for unit in units for example in examples_of(recording, unit.id)]
         try:
-            draft = self.services.compose(self.inventory, recording.observations, [unit.id], {}, examples_of(recording, unit.id))
+            draft = self.services.compose(self.inventory, recording.observations, [unit.id for unit in units], {}, examples)
         except Exception:  # the rewriter's fault comes up again in the unit's turn, and is told there
             return sys.maxsize
         return len(draft.holes)

@@ -1,0 +1,46 @@
+"""Further calls are taken where they leave no hole more in a draft."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from migrate_agent.agent.config.config import Config
+from migrate_agent.agent.loop.examples import Exercise
+from migrate_agent.agent.loop.wiring import services
+from migrate_agent.sandbox.process import ProcessSandbox
+from migrate_agent.tools.record import record
+from migrate_agent.tools.scan import scan
+from migrate_agent.tools.types import Example, Limits
+
+SOURCE = """import torch
+from torch import nn
+
+
+class Plain(nn.Module):
+    def forward(self, x, double=False):
+        if double:
+            x = x * 2
+        return x
+
+
+class Cut(nn.Module):
+    def forward(self, x, sparse=False):
+        if sparse:
+            x = x[: int((x > 0).sum().item())]
+        return x
+"""
+
+
+@pytest.mark.parametrize(("names", "reached"), [(("Plain",), ["Plain"]), (("Cut",), []), (("Plain", "Cut"), ["Plain"])])
+def test_a_call_that_leaves_a_hole_is_not_taken(names: tuple[str, ...], reached: list[str], tmp_path: Path) -> None:
+    (tmp_path / "repository").mkdir()
+    (tmp_path / "repository" / "model.py").write_text(SOURCE)
+    inventory = scan(tmp_path / "repository")
+    units = [inventory.unit(f"model.py:{name}") for name in names]
+    with ProcessSandbox() as sandbox:
+        exercise = Exercise(services(print), Config(), inventory, sandbox, tmp_path / "work")
+        given = record(inventory, [Example(unit.id, "", "torch.randn(4, 3)") for unit in units], sandbox, tmp_path / "given", Limits())
+        grown = exercise.add_further(units, given)
+    assert [example.unit for example in grown.examples if "True" in example.call] == [f"model.py:{name}" for name in reached]
