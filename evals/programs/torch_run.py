@@ -88,7 +88,8 @@ def widen() -> None:
         setattr(torch.Tensor, name, _without_advance(getattr(torch.Tensor, name)))
     _around_modules()
     functional: Any = torch.nn.functional
-    functional.dropout = lambda x, p=0.5, training=True, inplace=False: x / (1 - p) if training and p < 1 else x
+    for name in ("dropout", "dropout1d", "dropout2d", "dropout3d"):
+        setattr(functional, name, lambda x, p=0.5, training=True, inplace=False: x / (1 - p) if training and p < 1 else x)
 
 
 def watch(kept: list[tuple[Any, Any]], stamps: list[float], out: Path) -> None:
