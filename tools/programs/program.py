@@ -63,7 +63,8 @@ def parse_command(text: str | Sequence[str], root: Path) -> tuple[str, ...]:
     if words[:1] == ["-m"] and len(words) > 1:
         words = [words[1].replace(".", "/") + ".py", *words[2:]]
     if not words or not words[0].endswith(".py"):
-        raise NoProgramError(f"no script in {text!r}: write it as `python train.py --option value`")
+        command = text if isinstance(text, str) else shlex.join(text)
+        raise NoProgramError(f"no script in {command!r}: write it as `python train.py --option value`")
     path = Path(words[0])
     if path.is_absolute() and not path.resolve().is_relative_to(root.resolve()):
         raise NoProgramError(f"{path} lies outside of the repository")

@@ -24,7 +24,7 @@ CASES = [(True, RIGHT[1]), *((False, case) for case in WRONG[3::8])]
 def changed(text: str, old: str, new: str) -> str:
     """The rewrite with one place changed, and with what the change calls."""
     assert old in text
-    called = [part for part in EXTRA.strip().split("\n\n\n") if f"{part.partition('(')[0].removeprefix('def ')}(" in new]
+    called = [part for part in EXTRA.strip().split("\n\n\n") if part.partition("(")[0].removeprefix("def ") in new]
     return text.replace("\n\ndef main", "".join(f"\n\n{part}\n" for part in called) + "\n\ndef main", 1).replace(old, new, 1)
 
 
