@@ -1,7 +1,7 @@
 """Nets of real size: `python -m migrate_agent.evals.bench.sizes NAME… [--sandbox KIND] [--keep FOLDER]`.
 
-Each is a file of `evals/sizes/`, in the form of the zoo's packages, with one example in the published configuration. In a process of its own, the
-rules draft the net with all that it needs, and the verifier judges it as `migrate-agent run` does; the classes that it is made of are judged
+Each is a file of `evals/sizes/`, in the form of the zoo's packages, with one example in the published configuration (of
+the largest ones as `full`, beside a small one). In a process of its own, the rules draft the net with all that it needs, and the verifier judges it as `migrate-agent run` does; the classes that it is made of are judged
 inside it alone. Seconds are those of the verification, of all together, and of the processor (less the last second of each process).
 Memory is that of all processes (each shared page counted once), disk what lies in the working folder and the folder for temporary files; both are
 looked at every second.
@@ -92,7 +92,7 @@ def measured(package: Package, folder: Path, sandbox: str) -> dict[str, Any]:
         "peak_gib": round(peaks.memory / 2**30, 2),
         "disk_mib": round(peaks.disk / 2**20),
     }
-    example = {key: package.examples[0][key] for key in ("module", "init", "call")}
+    example = {key: package.examples[0][key] for key in ("module", "init", "full", "call") if key in package.examples[0]}
     return {"net": package.name, "versions": package.versions, **example, **json.loads(result.read_text(encoding="utf-8")), **costs}
 
 
@@ -122,11 +122,13 @@ def judge(identifier: str, folder: Path, sandbox_kind: str) -> dict[str, Any]:
 
 def _row(evidence: Evidence, examples: int) -> dict[str, Any]:
     bad = [f"{verdict.check}: {verdict.status}: {verdict.detail}"[:300] for verdict in evidence.verdicts if verdict.status != "pass"]
+    full = {verdict.check: verdict.detail for verdict in evidence.verdicts if verdict.check == "full_size"}
     return {
         "status": evidence.status,
         "examples": examples,
         "checks": f"{sum(verdict.status == 'pass' for verdict in evidence.verdicts)} of {len(evidence.verdicts)}",
         "not_passed": bad,
+        **full,
         "notes": list(evidence.notes),
         "figures": dict(evidence.figures),
         "seconds": round(evidence.seconds, 1),

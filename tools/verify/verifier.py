@@ -19,6 +19,7 @@ from migrate_agent.tools.verify.checks.base import NEW_PROCESS, Check, load_chec
 from migrate_agent.tools.verify.compare.initial_values import prepare
 from migrate_agent.tools.verify.compare.pairs import hopeless
 from migrate_agent.tools.verify.contract.scenario import MALFORMED, CandidateFailed, Expectations, OriginalFailed
+from migrate_agent.tools.verify.contract.schedule import LARGE_ELEMENTS
 from migrate_agent.tools.verify.contract.settings import NOT_COMPILED, NOT_TIMED, Performance, Portable, Unreached
 from migrate_agent.tools.verify.evidence import search
 from migrate_agent.tools.verify.evidence.cache import kept, key_of
@@ -46,7 +47,8 @@ class Options:
     ahead of time, if anything.
     `port` describes a port that need not be a mirror (`port_file`). `details` writes what a page shows beside the verdicts. `unrun` notes the
     lines of the original's class that no example runs, for those who do not know it from the rewriter. `unreached`: what becomes of lines of the
-    port that no compared call ran. `reached_before`: which ran where other units were verified (`Reach.ran`).
+    port that no compared call ran. `reached_before`: which ran where other units were verified (`Reach.ran`). `seconds` bound what is optional of
+    a large unit, which has `large_from` elements or takes long (`contract.schedule`).
     """
 
     limits: Limits = Limits()
@@ -61,6 +63,7 @@ class Options:
     unreached: Unreached = ""
     reached_before: Mapping[str, Sequence[str]] = field(default_factory=dict)
     seconds: float = 0.0
+    large_from: int = LARGE_ELEMENTS
 
 
 def verify(
@@ -87,7 +90,7 @@ def verify(
     wrapped = wrapped_units(unit, inventory, candidate)
     lay_originals(wrapped.needed, inventory, original, candidate)
     unit_examples, translated = _in_order(examples, translated)
-    first_attempt = False
+    first_attempt, schedule = False, (options.seconds, options.large_from)
 
     def make(sizes: tuple[int, ...], given_folder: Path) -> Expectations:
         nonlocal first_attempt
@@ -96,13 +99,12 @@ def verify(
         if (warm := getattr(sandbox, "warm", None)) is not None:
             warm("torchax" if wrapped.needed else "candidate")  # whose worker starts while the original runs
         progress("original")
-        return expectations(
-            unit, unit_examples, original, inventory, sandbox, given_folder, options.limits, options.seed, sizes, options.seconds
-        )
+        limits, seed = options.limits, options.seed
+        return expectations(unit, unit_examples, original, inventory, sandbox, given_folder, limits, seed, sizes, *schedule)
 
     def expect() -> Expectations:
         sizes = compared_sizes(results.sources)
-        return kept(key_of(unit, unit_examples, original, inventory, options.seed, sizes, options.seconds), partial(make, sizes))
+        return kept(key_of(unit, unit_examples, original, inventory, options.seed, sizes, *schedule), partial(make, sizes))
 
     arguments = (unit, unit_examples, list(translated), candidate, original, inventory, sandbox, options.limits, expect, folder)
 

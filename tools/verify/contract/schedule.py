@@ -69,9 +69,9 @@ LATE: Final = "the budget of `[verify] seconds` was spent"
 """The reason of what was left out."""
 
 
-def is_large(elements: int, seconds: float) -> bool:
+def is_large(elements: int, seconds: float, least: int = LARGE_ELEMENTS) -> bool:
     """Whether a unit with so many elements in state and inputs, whose forward and backward pass takes torch so long, has a schedule."""
-    return elements >= LARGE_ELEMENTS or seconds >= LARGE_SECONDS
+    return elements >= least or seconds >= LARGE_SECONDS
 
 
 def required(call: Request | Scenario, needed: Iterable[str] = ()) -> bool:
@@ -98,10 +98,12 @@ def longer(limits: Limits, budget: float) -> Limits:
 
 @dataclass
 class Deadline:
-    """The end of what is optional in a job of a large unit: `seconds` after it began. Never passed where `seconds` is 0, or the unit is `small`."""
+    """The end of what is optional in a job of a large unit: `seconds` after it began. Never passed where `seconds` is 0, or the unit is `small`;
+    with `large_from` elements it is not."""
 
     seconds: float = 0.0
     small: bool = False
+    large_from: int = LARGE_ELEMENTS
     began: float = field(default_factory=time.monotonic)
     longest: float = 0.0
     """Seconds of the longest optional call so far: a further one is not begun where it may end so much later."""

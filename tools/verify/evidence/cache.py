@@ -19,6 +19,7 @@ from pathlib import Path
 from migrate_agent.tools.types import Example, Inventory, Unit
 from migrate_agent.tools.verify.contract.jobs import texts
 from migrate_agent.tools.verify.contract.scenario import Expectations
+from migrate_agent.tools.verify.contract.schedule import LARGE_ELEMENTS
 
 MOST = 64
 MOST_BYTES = 2**30
@@ -62,10 +63,18 @@ def _size(expectations: Expectations) -> int:
 
 
 def key_of(
-    unit: Unit, examples: Sequence[Example], original: Path, inventory: Inventory, seed: int, sizes: Sequence[int] = (), budget: float = 0.0
+    unit: Unit,
+    examples: Sequence[Example],
+    original: Path,
+    inventory: Inventory,
+    seed: int,
+    sizes: Sequence[int] = (),
+    budget: float = 0.0,
+    large_from: int = LARGE_ELEMENTS,
 ) -> str:
-    """A digest of the unit, the sources of its repository, its examples with their tensors, the seed, the sizes that are exceeded, and the budget."""
-    description = [unit.id, str(original), seed, list(sizes), budget, [texts(example) for example in examples]]
+    """A digest of the unit, the sources of its repository, its examples with their tensors, the seed, the sizes that are exceeded, and the budget
+    with the elements that a unit has it from."""
+    description = [unit.id, str(original), seed, list(sizes), budget, large_from, [texts(example) for example in examples]]
     digest = hashlib.sha256(json.dumps(description).encode())
     for path in [original / file.path for file in inventory.files] + [example.tensors for example in examples if example.tensors]:
         content = path.read_bytes() if path.is_file() else b"-"

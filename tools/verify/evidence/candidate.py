@@ -64,6 +64,7 @@ class CandidateRun:
     arrays: Mapping[str, Mapping[str, Array]]
     files: Mapping[str, bytes]
     seconds: float = 0.0
+    peak_memory_bytes: int = 0
 
 
 @dataclass
@@ -104,6 +105,8 @@ class Results:
     """The native job, where it was started beside the exact one."""
     seconds: Mapping[str, float] = field(default_factory=dict)
     """Median seconds of a step, by what ran it, where they were measured (`evidence.performance`)."""
+    full_size: dict[str, float] = field(default_factory=dict)
+    """Seconds and peak memory in bytes of the jobs at full size, by side, where they ran."""
     tpu_costs: Sequence[Cost] = ()
     """What the programs are for each configured TPU topology, where they were compiled (`evidence.tpu`)."""
     unreached: Unreached = ""
@@ -250,6 +253,10 @@ class Results:
         method = self.examples[described["index"]].method
         return f"{method} {words(described['changes'])}" if method else words(described["changes"])
 
+    def note_full_size(self, side: str, seconds: float, peak_memory_bytes: int) -> None:
+        """Take in what a side's job at full size took."""
+        self.full_size |= {f"full_size/{side}_seconds": seconds, f"full_size/{side}_peak_memory_bytes": float(peak_memory_bytes)}
+
     def run_job(
         self, kind: str, scenarios: Sequence[Scenario] | None = None, more_arguments: Mapping[str, Any] = MappingProxyType({})
     ) -> CandidateRun:
@@ -265,7 +272,7 @@ class Results:
         if "construction" in run.result:
             construction = run.result["construction"]
             raise CandidateFailed(f"constructing it raised {construction['error']}", raised_in(construction))
-        return CandidateRun(dict(run.result), arrays, files, run.seconds)
+        return CandidateRun(dict(run.result), arrays, files, run.seconds, run.peak_memory_bytes)
 
     def candidate_job(
         self,

@@ -15,7 +15,7 @@ from migrate_agent.tools.harness.torch_side.line_coverage import Lines
 from migrate_agent.tools.types import Example, Inventory, Job, Limits, Run, Unit
 from migrate_agent.tools.verify.contract.jobs import discard, entry, importing, original_job, source_file, tensor_inputs, texts
 from migrate_agent.tools.verify.contract.scenario import Expectations, Lost, Noise, OriginalFailed, Scenario
-from migrate_agent.tools.verify.contract.schedule import longer
+from migrate_agent.tools.verify.contract.schedule import LARGE_ELEMENTS, longer
 
 
 def expectations(
@@ -29,15 +29,17 @@ def expectations(
     seed: int = 0,
     sizes: Sequence[int] = (),
     budget: float = 0.0,
+    large_from: int = LARGE_ELEMENTS,
 ) -> Expectations:
     """Run the original. `folder/given` afterwards holds what candidates get. `sizes`: numbers that the candidate compares sizes with. `budget`:
-    seconds for what is optional of a large unit.
+    seconds for what is optional of a large unit, which has `large_from` elements or takes long.
 
     Raises `OriginalFailed`.
     """
     file = source_file(inventory, unit)
     rows = [texts(example) for example in examples]
-    arguments = {"examples": rows, "seed": seed, "sizes": list(sizes), "budget": budget, **importing(file, inventory, unit, examples)}
+    budgeted = {"budget": budget, "large_from": large_from}
+    arguments = {"examples": rows, "seed": seed, "sizes": list(sizes), **budgeted, **importing(file, inventory, unit, examples)}
     job = original_job("job:run", unit, file, original, longer(job_limits, budget), arguments, tensor_inputs(examples))
     beside = replace(job, entry=entry("original", "job:configured"), limits=job_limits)
     runs: list[Run] = []

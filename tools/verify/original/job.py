@@ -22,7 +22,7 @@ from migrate_agent.tools.harness.common.random_streams import Drawing, zeroed
 from migrate_agent.tools.harness.torch_side.line_coverage import Lines
 from migrate_agent.tools.harness.torch_side.module import Original, flushing
 from migrate_agent.tools.verify.contract.scenario import Scenario
-from migrate_agent.tools.verify.contract.schedule import ORIGINAL_SHARE, Deadline
+from migrate_agent.tools.verify.contract.schedule import LARGE_ELEMENTS, ORIGINAL_SHARE, Deadline
 from migrate_agent.tools.verify.original.outputs import attempt, elements, one_line
 from migrate_agent.tools.verify.original.scenarios.configurations import compare, others
 from migrate_agent.tools.verify.original.scenarios.menu import write_scenarios
@@ -59,7 +59,8 @@ class Examples:
         torch.backends.mha.set_fastpath_enabled(False)
         self.base = budgets.SEED_STRIDE * int(self.arguments["seed"])
         self.lines = Lines(self.arguments["name"], Path(sys.path[0]))
-        self.deadline = Deadline(ORIGINAL_SHARE * float(self.arguments.get("budget", 0.0)), small=True)
+        large_from = int(self.arguments.get("large_from", LARGE_ELEMENTS))
+        self.deadline = Deadline(ORIGINAL_SHARE * float(self.arguments.get("budget", 0.0)), small=True, large_from=large_from)
 
     def __iter__(self) -> Iterator[One]:
         for index, texts in enumerate(self.arguments["examples"]):

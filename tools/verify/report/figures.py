@@ -11,10 +11,11 @@ from migrate_agent.tools.verify.evidence.candidate import Results
 
 
 def figures(results: Results) -> dict[str, float]:
-    """Peak memory in bytes of both sides, seconds of a step, and what TPU programs cost; what is zero is left out."""
+    """Peak memory in bytes of both sides, seconds of a step, what the check at full size took, and what TPU programs cost; what is zero is left out."""
     theirs = results.original.peak_memory_bytes if results.original is not None else 0
     values = {"candidate_peak_memory_bytes": float(results.peak_memory_bytes), "original_peak_memory_bytes": float(theirs)}
     values |= {f"{key}_seconds": value for key, value in results.seconds.items()}
+    values |= results.full_size
     for cost in results.tpu_costs:
         quantities = {"peak_bytes": cost.peak, "hbm_bytes": cost.hbm, "flops": cost.flops, "moved_bytes": cost.bytes}
         values |= {f"tpu/{cost.topology}/{cost.program}/{name}": float(value) for name, value in quantities.items()}

@@ -71,6 +71,11 @@ def test_a_unit_is_large_by_its_elements_or_its_seconds(elements: int, seconds: 
     assert is_large(elements, seconds) == large
 
 
+def test_a_unit_is_large_from_fewer_elements_where_that_is_asked() -> None:
+    assert is_large(10, 0.0, least=10)
+    assert not is_large(9, 0.0, least=10)
+
+
 def test_each_role_has_a_place_in_the_order() -> None:
     assert set(ORDER) == set(Role)
 

@@ -49,6 +49,7 @@ def _theirs(results: Results, scenario: Scenario) -> Mapping[str, Any]:
     try:
         if run.status != "ok":
             raise OriginalFailed(f"the original at full size ended with {run.status}: {run.error}")
+        results.note_full_size("original", run.seconds, run.peak_memory_bytes)
         return dict(run.result)
     finally:
         discard(results.sandbox, run)
@@ -56,7 +57,9 @@ def _theirs(results: Results, scenario: Scenario) -> Mapping[str, Any]:
 
 def _ours(results: Results, scenario: Scenario) -> Mapping[str, Any]:
     translated = results.translated[results.expected.examples[scenario.example]["index"]]
-    return results.run_job("full", [scenario], {"full": texts(replace(translated, init=translated.full))}).result
+    run = results.run_job("full", [scenario], {"full": texts(replace(translated, init=translated.full))})
+    results.note_full_size("candidate", run.seconds, run.peak_memory_bytes)
+    return run.result
 
 
 def _problems(theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> Iterator[str]:

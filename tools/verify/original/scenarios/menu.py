@@ -52,7 +52,7 @@ def write_scenarios(
     if not new:
         return {**describe(writer), **({} if unit.is_function else {"inits": sample_initial_values(writer)})}
     seconds = first_calls(writer)
-    if first and writer.deadline.seconds and is_large(elements(unit), STEP_FORWARDS * seconds):
+    if first and writer.deadline.seconds and is_large(elements(unit), STEP_FORWARDS * seconds, writer.deadline.large_from):
         writer.deadline.small = False
         return write_large(writer)
     seeds = range(budgets.SEEDS if first else 1)
