@@ -1,10 +1,10 @@
 """Nets of real size: `python -m migrate_agent.evals.bench.sizes NAME… [--sandbox KIND] [--keep FOLDER]`.
 
-Each is a file of `evals/sizes/`, in the form of the zoo's packages, with one example in the published configuration (of
-the largest ones as `full`, beside a small one). In a process of its own, the rules draft the net with all that it needs, and the verifier judges it as `migrate-agent run` does; the classes that it is made of are judged
-inside it alone. Seconds are those of the verification, of all together, and of the processor (less the last second of each process).
-Memory is that of all processes (each shared page counted once), disk what lies in the working folder and the folder for temporary files; both are
-looked at every second.
+Each is a file of `evals/sizes/`, in the form of the zoo's packages, with one example in the published configuration (of the largest ones as `full`,
+beside a small one). In a process of its own, the rules draft the net with all that it needs, and the verifier judges it as `migrate-agent run`
+does; the classes that it is made of are judged inside it alone. Seconds are those of the verification, of all together, and of the processor (less
+the last second of each process). Memory is that of all processes (each shared page counted once), disk what lies in the working folder and the
+folder for temporary files; both are looked at every second.
 """
 
 from __future__ import annotations
