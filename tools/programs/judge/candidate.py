@@ -8,9 +8,11 @@ import random
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -133,7 +135,10 @@ class _Watch:
         self.models: list[Any] = []
         self.schedulers: list[Any] = []
         self.problems: list[str] = []
-        self.compiled: list[str] = []
+        self.compiled: list[tuple[int, str]] = []
+        """Of each gradient that was traced, the program that it is a part of, and what that program is right for."""
+        self._programs: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
+        self._numbers = count()
         self.eager = 0
         self.paired = PairedDraws()
         self._inside = False
@@ -200,6 +205,7 @@ class _Watch:
             def differentiate(*args: Any, **kwargs: Any) -> Any:
                 if self._inside:
                     return own(function, *options, **named)(*args, **kwargs)
+                self._begin_without_optimizers()
                 self._inside = True
                 try:
                     value, gradients = inner(*args, **kwargs)
@@ -225,10 +231,18 @@ class _Watch:
         import jax
 
         if isinstance(loss, jax.core.Tracer):
-            self.compiled.append(name + str([compiled_for(leaf) for leaf in jax.tree.leaves(args)]))
+            shapes = name + str([compiled_for(leaf) for leaf in jax.tree.leaves(args)])
+            self.compiled.append((self._program(), shapes))
         else:
             self.eager += 1
         jax.debug.callback(lambda value: self.trace.add("backward", loss=float(value)), loss, ordered=True)
+
+    def _program(self) -> int:
+        """The number of the program that is being traced."""
+        trace = outermost_trace()
+        if trace not in self._programs:
+            self._programs[trace] = next(self._numbers)
+        return self._programs[trace]
 
     def _optimizer(self, cls: Any) -> None:
         construct, update = cls.__init__, cls.update
@@ -346,6 +360,13 @@ class _Watch:
         except StateDictError as error:
             problems.append(str(error))
 
+    def _begin_without_optimizers(self) -> None:
+        """Begin training of modules that no `nnx.Optimizer` holds, once all of them are there and a number is drawn, or a gradient taken."""
+        if not self.models and not self.paired.active and self.constructed.keys() == set(range(len(self.generators))):
+            self.paired.active = True
+            if not self.draws:
+                self._set_generator(len(self.generators) - 1)
+
     def _set_generator(self, number: int) -> None:
         for generator in _generators():
             generator.set_state(_state(self.generators[number]))
@@ -372,6 +393,8 @@ class _Watch:
                 # All optimizers are there: nothing takes numbers for parameters any more.
                 if self.draws and len(self.models) < len(self.generators):
                     generator.set_state(_state(self.draws.pop(0)))
+                else:
+                    self._begin_without_optimizers()
                 inside[0] = True
                 try:
                     return own(*args, **kwargs)
@@ -438,6 +461,15 @@ def _parameter_names(model: Any) -> dict[str, tuple[str, Any]]:
     paths = {".".join(map(str, path)): variable for path, variable in nnx.iter_graph(model) if isinstance(variable, nnx.Param)}
     parameters = {_path(path) for path, _ in jax.tree_util.tree_leaves_with_path(nnx.state(model, nnx.Param))}
     return {path: of_variable[id(variable)] for path, variable in paths.items() if path in parameters and id(variable) in of_variable}
+
+
+def outermost_trace() -> Any:
+    """What traces the program that is compiled as a whole, from within any of its loops, branches and gradients."""
+    core: Any = importlib.import_module("jax._src.core")
+    trace, outer = core.trace_ctx.trace, None
+    while trace is not None and not isinstance(trace, core.EvalTrace):
+        trace, outer = getattr(trace, "parent_trace", None), trace
+    return outer
 
 
 def compiled_for(leaf: Any) -> str:
