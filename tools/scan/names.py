@@ -19,6 +19,7 @@ What does not stand in the text is not known: `setattr` on modules, `exec`, impo
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
@@ -26,6 +27,9 @@ from migrate_agent.tools.scan.exports import Exports, bindings, canonical, dotte
 from migrate_agent.tools.scan.nodes import walk
 from migrate_agent.tools.scan.walk import SourceError
 from migrate_agent.tools.types import SourceFile
+
+ELSEWHERE = sys.stdlib_module_names | {"torch", "torchvision", "torchaudio", "einops", "numpy", "scipy", "jax", "flax", "optax", "triton"}
+"""First names of imports that lead out of a package, whatever its own files are called."""
 
 
 class Imports:
@@ -97,6 +101,7 @@ class Resolver:
             self._modules.setdefault(file.module, []).append(file)
             self._paths[file.path] = file
         self._packaged = frozenset(file.import_root for file in self._paths.values() if file.path.endswith("/__init__.py"))
+        self._packages = frozenset(path.rpartition("/")[0] for path in self._paths if path.endswith("/__init__.py"))
 
     def exports(self, file: SourceFile) -> Exports:
         """What the top level of a file binds (nothing, where it does not parse)."""
@@ -156,6 +161,9 @@ class Resolver:
         folder = near.path
         while folder:
             folder = folder.rpartition("/")[0]
+            # `pkg/torch/` and `pkg/types.py` do not hide torch and types from pkg: nobody imports a package's own files from inside it.
+            if folder in self._packages and dotted.partition(".")[0] in ELSEWHERE:
+                continue
             stem = "/".join([*filter(None, [folder]), *dotted.split(".")])
             if file := self._paths.get(stem + ".py") or self._paths.get(stem + "/__init__.py"):
                 return file

@@ -168,6 +168,23 @@ def test_neighbours_in_a_package_that_is_run_as_a_folder_of_scripts() -> None:
     assert resolver(files).resolve("layers.Conv", near["models/net.py"]) == RepositoryName(near["models/layers.py"], "Conv")
 
 
+@pytest.mark.parametrize(
+    ("path", "statement", "text", "dotted"),
+    [
+        ("pkg/torch/__init__.py", "import torch", "torch.nn", None),
+        ("pkg/torch/__init__.py", "import torch.nn as nn", "torch.nn", None),
+        ("pkg/types.py", "import types", "types", None),
+        ("pkg/einops.py", "import einops", "einops", None),
+        ("pkg/torch/__init__.py", "import pkg.torch", "pkg.torch", "pkg/torch/__init__.py"),
+        ("pkg/helpers.py", "import helpers", "helpers", "pkg/helpers.py"),
+    ],
+)
+def test_files_of_a_package_that_have_the_name_of_another_package(path: str, statement: str, text: str, dotted: str | None) -> None:
+    files = {"pkg/__init__.py": "", "pkg/net.py": statement, path: ""}
+    near = {file.path: file for file in layout(files, files)}
+    assert resolver(files).module(text, near["pkg/net.py"]) == near.get(dotted or "")
+
+
 def test_the_way_there() -> None:
     link = resolver(PACKAGE).follow("pkg.Block")
     assert link is not None
