@@ -161,24 +161,23 @@ class Inference:
             env[name] = Observed(("parameter",))
 
     def narrow(self, test: ast.expr, env: Env) -> Env:
-        """The environment inside `if isinstance(m, nn.Linear):`, and inside a test that denies that
+        """The environment inside `if isinstance(m, nn.Linear):` or `if type(m) is nn.Linear:`, and inside a test that denies that
         a name is a tensor.
         """
         call = test.values[0] if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else test
         # In the arm where the name is no tensor, the joined fact "tensor" would be wrong.
         if (name := _denied(call)) and is_tensor(env.get(name)):
             return _Narrowed(env, name, None)
-        if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "isinstance" and len(call.args) == 2):
+        asked, of = _asked_class(call)
+        if of is None or not isinstance(asked, ast.Name):
             return env
-        if not isinstance(call.args[0], ast.Name):
-            return env
-        classes = call.args[1].elts if isinstance(call.args[1], ast.Tuple) else [call.args[1]]
+        classes = of.elts if isinstance(of, (ast.Tuple, ast.Set, ast.List)) else [of]
         names = [self.dotted(c) for c in classes]
         if not all(name and self.repo.is_module(name) for name in names):
             return env
         model = {name: self.repo.class_of(name) for name in names}
         kinds = tuple(f"module:{m.dotted if (m := model[name]) else name}" for name in names)
-        return _Narrowed(env, call.args[0].id, Observed(kinds))
+        return _Narrowed(env, asked.id, Observed(kinds))
 
     def replaces_import(self, target: ast.expr) -> bool:
         """Whether `name = …` is the fallback for a failed import of a name that the tables know."""
@@ -622,6 +621,16 @@ def arithmetic(first: Observed | None, second: Observed | None, division: bool =
     if kinds <= {"int", "float", "bool"}:
         return FLOAT
     return first if first.kinds == second.kinds and len(first.kinds) == 1 else None
+
+
+def _asked_class(test: ast.expr) -> tuple[ast.expr | None, ast.expr | None]:
+    """The value and the classes of `isinstance(value, classes)`, `type(value) is class` and `type(value) in classes`; None for any other test."""
+    match test:
+        case ast.Call(func=ast.Name(id="isinstance"), args=[asked, of]):
+            return asked, of
+        case ast.Compare(left=ast.Call(func=ast.Name(id="type"), args=[asked]), ops=[ast.Eq() | ast.Is() | ast.In()], comparators=[of]):
+            return asked, of
+    return None, None
 
 
 def _denied(test: ast.expr) -> str:

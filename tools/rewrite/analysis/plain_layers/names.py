@@ -3,14 +3,42 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from migrate_agent.tools.rewrite.tables.registry import layers, public_name
+from migrate_agent.tools.scan.nodes import walk
 
 UNKNOWN = "?"
+OTHER = "other"
+"""A value that is no layer of torch: an array, a number, an instance of a class of the repository."""
 SAME_AS = "="
 """Before a name that another one is bound to."""
+HOLDERS = ("torch.nn.Sequential", "torch.nn.ModuleList")
+SELF_RETURNING = frozenset("to cuda cpu half float double train eval requires_grad_ apply".split())
+"""Methods of a module that give the module itself."""
+REPARAMETRIZATIONS = (
+    "torch.nn.utils.weight_norm",
+    "torch.nn.utils.spectral_norm",
+    "torch.nn.utils.parametrizations.",
+    "torch.nn.utils.parametrize.",
+)
+"""Functions that give, or change, the layer that is their first argument."""
+LONGEST_WAY = 12
+"""Names that are followed from one to the next."""
+NOT_ARRAYS = (
+    "torch.nn.",
+    "torch.jit.",
+    "torch.ao.",
+    "torch.quantization.",
+    "torch.fx.",
+    "torch.func.",
+    "torch.compile",
+    "torch.hub.",
+    "torch.load",
+)
+"""Beginnings of names in torch that may give a module."""
 
 
 class ParsedFile(Protocol):
@@ -35,80 +63,290 @@ def dotted(file: ParsedFile, node: ast.AST) -> str:
     return public_name(".".join([file.bindings[node.id], *reversed(trail)]))
 
 
-def kinds_by_name(files: Iterable[ParsedFile]) -> dict[str, frozenset[str]]:
-    """Name of an attribute, variable or entry → the layers that the repository keeps under it."""
-    kinds: dict[str, set[str]] = {}
+@dataclass
+class Elements:
+    """The layers in a container: `every`, and `ordered` where each place is known."""
+
+    every: frozenset[str]
+    ordered: tuple[frozenset[str], ...] = ()
+
+
+Bound = tuple[ParsedFile, ast.expr]
+Name = tuple[str, str, int]
+"""(what is named; the name; the class whose own attribute it is, 0 for those of all)."""
+
+
+@dataclass
+class LayersByName:
+    """The layers of the attributes and variables of a repository. `self.norm` is what its class binds it to, where that does; any other
+    attribute and each variable what the name is bound to anywhere."""
+
+    bound: dict[Name, list[Bound]] = field(default_factory=dict)
+    """"attribute" or "variable" → what is bound to it; "loop" → the containers that a variable goes through; "appended" → what is appended
+    to it; "function" → what it gives."""
+    owners: dict[int, int] = field(default_factory=dict)
+    """Expression → the class that it stands in, both by `id`."""
+    own_classes: frozenset[str] = frozenset()
+    """Classes of the repository that are no kind of a layer of torch."""
+    functions: frozenset[str] = frozenset()
+    own_attributes: frozenset[str] = frozenset()
+    """Attributes that classes of the repository give to themselves."""
+    classes: dict[int, Mapping[str, set[str]]] = field(default_factory=dict)
+    """File → name → the layers that it stands for as a class."""
+    _open: set[Name] = field(default_factory=set)
+    _known: dict[Name, frozenset[str]] = field(default_factory=dict)
+
+    def by_attribute(self) -> dict[str, frozenset[str]]:
+        """Attribute, keyword or entry → the layers that the repository keeps under it; none where nothing says so."""
+        return {name: self._closed(("attribute", name, 0)) for of, name, owner in list(self.bound) if of == "attribute" and not owner}
+
+    def add(self, of: str, name: str, bound: Bound, owner: int = 0) -> None:
+        """Note what a name is bound to."""
+        self.bound.setdefault((of, name, owner), []).append(bound)
+
+    def name_of(self, node: ast.Attribute | ast.Name) -> Name:
+        """The name that an expression is: of its own class, or of all."""
+        if isinstance(node, ast.Name):
+            return ("variable", node.id, 0)
+        own: Name = ("attribute", node.attr, self.owners.get(id(node), 0))
+        return own if is_self(node.value) and own in self.bound else ("attribute", node.attr, 0)
+
+    def _closed(self, key: Name) -> frozenset[str]:
+        """The layers that a name stands for; nothing where it leads back to itself."""
+        if key in self._known or key in self._open:
+            return self._known.get(key, frozenset())
+        if len(self._open) > LONGEST_WAY:
+            return frozenset({UNKNOWN})
+        is_whole = not self._open
+        self._open.add(key)
+        of, name, _ = key
+        through = [self.elements(*one).every for one in self.bound.get(("loop", name, 0), ())] if of == "variable" else []
+        kinds = frozenset().union(*through, *(self._bound(name, *one) for one in self.bound.get(key, ())))
+        self._open.discard(key)
+        if is_whole:
+            self._known[key] = kinds
+        return kinds
+
+    def _bound(self, name: str, file: ParsedFile, value: ast.expr) -> frozenset[str]:
+        if isinstance(value, ast.Attribute) and value.attr == name:
+            return frozenset()  # `a.emb = b.emb` keeps nothing new under the name
+        if isinstance(value, ast.Name) and value.id == name and not self._closed(("variable", name, 0)):
+            return frozenset()  # a parameter of a constructor that is only given by place
+        return self.of(file, value)
+
+    def of(self, file: ParsedFile, value: ast.expr) -> frozenset[str]:
+        """The layers that an expression is one of; `UNKNOWN` where it may be another value, `OTHER` where it is no layer."""
+        match value:
+            case ast.Constant():
+                return frozenset() if value.value is None else frozenset({OTHER})
+            case ast.IfExp():
+                return self.of(file, value.body) | self.of(file, value.orelse)
+            case ast.BoolOp():
+                return frozenset().union(*(self.of(file, part) for part in value.values))
+            case ast.NamedExpr():
+                return self.of(file, value.value)
+            case ast.Call():
+                return self._of_call(file, value)
+            case ast.Name() | ast.Attribute():
+                key = self.name_of(value)
+                # Of a name that leads back to itself there is nothing new; one that nothing is bound to may be anything.
+                return self._closed(key) or frozenset(() if key in self._open else {UNKNOWN})
+            case ast.Subscript():
+                return self._of_element(file, value)
+            case ast.BinOp() | ast.UnaryOp() | ast.Compare() | ast.JoinedStr() | ast.Lambda():
+                return frozenset({OTHER})
+        return frozenset({UNKNOWN})
+
+    def _of_call(self, file: ParsedFile, call: ast.Call) -> frozenset[str]:
+        if (name := dotted(file, call.func)) in layers():
+            return frozenset({name})
+        if call.args and (name.startswith(REPARAMETRIZATIONS) or name == "copy.deepcopy"):
+            return self.of(file, call.args[0])
+        if isinstance(call.func, ast.Attribute) and call.func.attr in SELF_RETURNING and not name:
+            return self.of(file, call.func.value)
+        if last_name(call.func) in self.own_classes or _gives_arrays(name):
+            return frozenset({OTHER})
+        if last_name(call.func) in self.functions:
+            return self._closed(("function", last_name(call.func), 0))
+        return frozenset({UNKNOWN}) if name else self.classes_of(file, call.func)
+
+    def classes_of(self, file: ParsedFile, func: ast.expr) -> frozenset[str]:
+        """The layers that a name stands for as a class, where it is called; none for a function of the repository."""
+        return frozenset(self.classes[id(file)].get(last_name(func), {UNKNOWN}))
+
+    def _of_element(self, file: ParsedFile, node: ast.Subscript) -> frozenset[str]:
+        held = self.elements(file, node.value)
+        try:
+            index = ast.literal_eval(node.slice)
+        except ValueError:
+            return held.every
+        known = isinstance(index, int) and -len(held.ordered) <= index < len(held.ordered)
+        return held.ordered[index] if known else held.every
+
+    def elements(self, file: ParsedFile, node: ast.expr) -> Elements:
+        """The layers in what an expression stands for; `UNKNOWN` among them where it is no container that is written out."""
+        if isinstance(node, (ast.List, ast.Tuple)):
+            return self._listed(file, node.elts)
+        if isinstance(node, (ast.ListComp, ast.GeneratorExp)):
+            return Elements(self.of(file, node.elt))
+        if isinstance(node, ast.Call) and dotted(file, node.func) in HOLDERS:
+            if len(node.args) == 1 and not isinstance(node.args[0], ast.Starred) and dotted(file, node.func) == HOLDERS[1]:
+                return self.elements(file, node.args[0])
+            return self._listed(file, node.args)
+        if not isinstance(node, (ast.Name, ast.Attribute)):
+            return Elements(frozenset({UNKNOWN}))
+        key = self.name_of(node)
+        return self._held(key, ("elements", key[1], key[2]), self.bound.get(("appended", *key[1:]), []))
+
+    def _held(self, key: Name, open_key: Name, appended: Sequence[Bound]) -> Elements:
+        """The elements of the containers that a name is bound to, and of what is appended."""
+        bound = self.bound.get(key, [])
+        if not bound or open_key in self._open or len(self._open) > LONGEST_WAY:
+            return Elements(frozenset({UNKNOWN}))
+        self._open.add(open_key)
+        held = [self.elements(*one) for one in bound]
+        every = frozenset().union(*(one.every for one in held), *(self.of(*one) for one in appended))
+        self._open.discard(open_key)
+        return Elements(every, held[0].ordered if len(held) == 1 and not appended else ())
+
+    def _listed(self, file: ParsedFile, parts_of_it: Sequence[ast.expr]) -> Elements:
+        if any(isinstance(part, ast.Starred) for part in parts_of_it):
+            return Elements(frozenset({UNKNOWN}))
+        ordered = tuple(self.of(file, part) for part in parts_of_it)
+        return Elements(frozenset().union(*ordered), ordered)
+
+
+def layers_by_name(files: Collection[ParsedFile]) -> LayersByName:
+    """What all names of a repository are bound to."""
+    every = [node for file in files for node in ast.walk(file.tree)]
+    named = LayersByName(
+        own_classes=frozenset().union(*map(_own_classes, files)),
+        functions=frozenset(node.name for node in every if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))),
+        own_attributes=frozenset(
+            node.attr for node in every if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and is_self(node.value)
+        ),
+    )
     for file in files:
-        classes = _classes_by_name(file)
-        for name, value in bound_values(file.tree):
-            # `a.emb = b.emb` keeps nothing new under the name.
-            made = set() if last_name(value) == name else _made(file, value, classes)
-            kinds.setdefault(name, set()).update(made)
-    return {name: frozenset(each) for name, each in kinds.items()}
+        named.classes[id(file)] = _classes_by_name(file, named)
+        for node in walk(file.tree):
+            if isinstance(node, ast.ClassDef):
+                # An inner class comes after the one around it.
+                named.owners.update((id(part), id(node)) for part in walk(node))
+        for target, value in bindings_of(file.tree):
+            _add_binding(named, target, (file, value))
+        for node in walk(file.tree):
+            _add_elements(named, file, node)
+    return named
 
 
-def bound_values(tree: ast.AST) -> Iterator[tuple[str, ast.expr]]:
-    """(name of an attribute, variable, keyword or entry, what is bound to it)."""
+def _add_binding(named: LayersByName, target: ast.expr | str, bound: Bound) -> None:
+    if isinstance(target, str):
+        named.add("attribute", target, bound)
+        named.add("variable", target, bound)
+    elif isinstance(target, ast.Name):
+        named.add("variable", target.id, bound)
+    elif isinstance(target, ast.Attribute):
+        named.add("attribute", target.attr, bound)
+        if is_self(target.value) and (owner := named.owners.get(id(target))):
+            named.add("attribute", target.attr, bound, owner)
+
+
+def _add_elements(named: LayersByName, file: ParsedFile, node: ast.AST) -> None:
+    """Note the elements that a statement takes from a container or adds to one, and what a function gives."""
+    if isinstance(node, ast.FunctionDef):
+        for one in walk(node):
+            if isinstance(one, ast.Return) and one.value is not None:
+                named.add("function", node.name, (file, one.value))
+    elif isinstance(node, (ast.For, ast.comprehension)) and isinstance(node.target, ast.Name):
+        named.add("loop", node.target.id, (file, node.iter))
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("append", "insert"):
+        holder = node.func.value
+        for owner in {0, named.owners.get(id(holder), 0)} if isinstance(holder, ast.Attribute) else {0}:
+            named.add("appended", last_name(holder), (file, node.args[-1] if node.args else node), owner)
+
+
+def bindings_of(tree: ast.AST) -> Iterator[tuple[ast.expr | str, ast.expr]]:
+    """(attribute or variable, or the text of a keyword or entry; what is bound to it)."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Assign):
-            yield from ((name, node.value) for target in node.targets for name in _target_names(target))
-        elif isinstance(node, ast.AnnAssign) and node.value is not None:
-            yield from ((name, node.value) for name in _target_names(node.target))
+            for target in node.targets:
+                yield from _pairs(target, node.value)
+        elif isinstance(node, (ast.AnnAssign, ast.NamedExpr)) and node.value is not None:
+            yield from _pairs(node.target, node.value)
         elif isinstance(node, ast.keyword) and node.arg:
             yield node.arg, node.value
         elif isinstance(node, ast.Dict):
             yield from ((key.value, value) for key, value in zip(node.keys, node.values, strict=True) if _is_text(key))  # type: ignore[union-attr]
 
 
+def bound_values(tree: ast.AST) -> Iterator[tuple[str, ast.expr]]:
+    """(name of an attribute, variable, keyword or entry; what is bound to it)."""
+    yield from ((target if isinstance(target, str) else last_name(target), value) for target, value in bindings_of(tree))
+
+
 def parts(node: ast.expr) -> list[ast.expr]:
     """The classes of an `isinstance` test: `(a, b)` and `a | b` are two."""
-    if isinstance(node, ast.Tuple):
+    if isinstance(node, (ast.Tuple, ast.Set, ast.List)):
         return [part for element in node.elts for part in parts(element)]
     if isinstance(node, ast.BinOp):
         return [*parts(node.left), *parts(node.right)]
     return [node]
 
 
+def last_name(node: ast.expr) -> str:
+    """The last name of a chain of attributes; "" for anything else."""
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+
+
+def is_self(node: ast.expr) -> bool:
+    """Whether an expression is `self`."""
+    return isinstance(node, ast.Name) and node.id == "self"
+
+
+def _pairs(target: ast.expr, value: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """(attribute or variable, what is bound to it) of one assignment."""
+    if isinstance(target, (ast.Attribute, ast.Name)):
+        yield target, value
+    elif isinstance(target, (ast.Tuple, ast.List)):
+        alike = isinstance(value, (ast.Tuple, ast.List)) and len(value.elts) == len(target.elts)
+        values = value.elts if alike else [value] * len(target.elts)  # type: ignore[attr-defined]
+        for one, its in zip(target.elts, values, strict=True):
+            yield from _pairs(one, its)
+
+
 def _is_text(node: ast.AST | None) -> bool:
     return isinstance(node, ast.Constant) and isinstance(node.value, str)
 
 
-def _target_names(target: ast.expr) -> Iterator[str]:
-    if isinstance(target, ast.Attribute):
-        yield target.attr
-    elif isinstance(target, ast.Name):
-        yield target.id
-    elif isinstance(target, (ast.Tuple, ast.List)):
-        for element in target.elts:
-            yield from _target_names(element)
+def _gives_arrays(name: str) -> bool:
+    """Whether a function of torch gives arrays, or a parameter."""
+    of_functions = name.startswith(("torch.nn.functional.", "torch.nn.Parameter"))
+    return of_functions or (name.startswith("torch.") and not name.startswith(NOT_ARRAYS))
 
 
-def _made(file: ParsedFile, value: ast.expr, classes: Mapping[str, set[str]]) -> set[str]:
-    """The layers that an expression constructs, by the classes that names of its file stand for; `UNKNOWN` where it may be another value."""
-    if isinstance(value, ast.IfExp):
-        return _made(file, value.body, classes) | _made(file, value.orelse, classes)
-    if not isinstance(value, ast.Call):
-        return {UNKNOWN}
-    if (name := dotted(file, value.func)) in layers():
-        return {name}
-    return classes.get(last_name(value.func), {UNKNOWN}) if not name else {UNKNOWN}
+def _own_classes(file: ParsedFile) -> set[str]:
+    return {
+        node.name
+        for node in ast.walk(file.tree)
+        if isinstance(node, ast.ClassDef) and not any(dotted(file, base) in layers() for base in node.bases)
+    }
 
 
-def _classes_by_name(file: ParsedFile) -> dict[str, set[str]]:
+def _classes_by_name(file: ParsedFile, named: LayersByName) -> dict[str, set[str]]:
     """Name of a parameter, variable or attribute of a file → the layers that it stands for, where it is one that is called: `norm_layer`."""
-    classes: dict[str, set[str]] = {}
+    classes: dict[str, set[str]] = {name: set() for name in named.functions}
     for node in ast.walk(file.tree):
         if isinstance(node, ast.arguments):
             listed = [*node.posonlyargs, *node.args]
             pairs = list(zip(listed[len(listed) - len(node.defaults) :], node.defaults, strict=True))
             pairs += [(one, default) for one, default in zip(node.kwonlyargs, node.kw_defaults, strict=True) if default is not None]
             for one, default in pairs:
-                classes.setdefault(one.arg, set()).update(_classes(file, default))
+                classes.setdefault(one.arg, set()).update(_classes(file, default, named))
             for one in listed[: len(listed) - len(node.defaults)]:
                 # What callers of this file hand on is seen by its keyword; of others nothing is known.
                 classes.setdefault(one.arg, set()).add(UNKNOWN)
     for name, value in bound_values(file.tree):
-        classes.setdefault(name, set()).update(_classes(file, value))
+        classes.setdefault(name, set()).update(_classes(file, value, named))
     return {name: _resolved(classes, name) for name in classes}
 
 
@@ -127,20 +365,20 @@ def _resolved(classes: Mapping[str, set[str]], name: str) -> set[str]:
     return kinds
 
 
-def _classes(file: ParsedFile, value: ast.expr) -> set[str]:
-    """The layers that an expression is a class of, or the name that it is; `None` adds nothing."""
-    if isinstance(value, ast.IfExp):
-        return _classes(file, value.body) | _classes(file, value.orelse)
-    if isinstance(value, ast.BoolOp):
-        return set().union(*(_classes(file, part) for part in value.values))
-    if isinstance(value, ast.Call) and ast.unparse(value.func) in ("partial", "functools.partial") and value.args:
-        return _classes(file, value.args[0])
-    if isinstance(value, ast.Constant) and value.value is None:
-        return set()
+def _classes(file: ParsedFile, value: ast.expr, named: LayersByName) -> set[str]:
+    """The layers that an expression is a class of, or the name that it is; an instance, a function and `None` add nothing."""
+    match value:
+        case ast.IfExp():
+            return _classes(file, value.body, named) | _classes(file, value.orelse, named)
+        case ast.BoolOp():
+            return set().union(*(_classes(file, part, named) for part in value.values))
+        case ast.Call(args=[first, *_]) if ast.unparse(value.func) in ("partial", "functools.partial"):
+            return _classes(file, first, named)
+        case ast.Call() if dotted(file, value.func) in layers() or last_name(value.func) in named.own_classes:
+            return set()
+        case ast.Constant() | ast.Lambda():
+            return set()
     if layer := dotted(file, value):
-        return {layer if layer in layers() else UNKNOWN}
+        mine = last_name(value) in named.own_classes | named.functions
+        return {layer} if layer in layers() else set() if mine else {UNKNOWN}
     return {f"{SAME_AS}{other}" if (other := last_name(value)) else UNKNOWN}
-
-
-def last_name(node: ast.expr) -> str:
-    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""

@@ -12,17 +12,41 @@ import builtins
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from migrate_agent.tools.rewrite.analysis.plain_layers.names import UNKNOWN, ParsedFile, dotted, kinds_by_name, last_name, parts
+from migrate_agent.tools.rewrite.analysis.plain_layers.names import (
+    REPARAMETRIZATIONS,
+    UNKNOWN,
+    LayersByName,
+    ParsedFile,
+    bindings_of,
+    dotted,
+    last_name,
+    layers_by_name,
+    parts,
+)
 from migrate_agent.tools.rewrite.analysis.plain_layers.ties import EMBEDDING, Tie, ties
 from migrate_agent.tools.rewrite.tables.registry import layers
+from migrate_agent.tools.scan.nodes import walk
 
-HARMLESS_UTILITIES = ("torch.nn.utils.rnn", "torch.nn.utils.clip_grad")
-"""Below `torch.nn.utils`, what does not replace the parameters of a layer."""
+HARMLESS_UTILITIES = ("torch.nn.utils.rnn", "torch.nn.utils.clip_grad", "torch.nn.utils.remove_", "torch.nn.utils.parametrize.remove_")
+"""Below `torch.nn.utils`, what does not replace the parameters of a layer, or only those that another one has replaced."""
 SURGERY = ("torch.nn.utils", "torch.ao", "torch.quantization", "torch.fx", "torch.func", "torch.nn.quantized")
 """Modules that put other parameters, or other layers, in the place of a layer's own."""
 GRADIENTS = frozenset({"requires_grad", "requires_grad_", "grad", "register_hook", "is_leaf"})
 """What is asked of a parameter, and not of its values."""
-HANDED_ON = (ast.arguments, ast.Call, ast.keyword, ast.IfExp, ast.BoolOp, ast.Assign, ast.AnnAssign)
+PURE = ("torch.nn.functional.", "torch.matmul", "torch.mm", "torch.bmm", "torch.einsum", "torch.cdist", "einops.")
+"""Functions that only read what they are handed."""
+FILLS = frozenset("normal_ uniform_ trunc_normal_ zeros_ ones_ constant_ zero_ fill_".split())
+"""What gives all elements of a parameter values of one kind, whatever its layout."""
+FAN_FILLS: Mapping[str, tuple[str, ...]] = {
+    "xavier_normal_": (),
+    "xavier_uniform_": (),
+    "kaiming_normal_": ("a", "mode", "nonlinearity"),
+    "kaiming_uniform_": ("a", "mode", "nonlinearity"),
+}
+"""Fills by the fans of a weight that JAX has too, with the options that it can say."""
+METHODS = frozenset({"reset_parameters", "_conv_forward"})
+"""Attributes of layers that are called; any other that is called belongs to something else."""
+HANDED_ON = (ast.arguments, ast.Call, ast.keyword, ast.IfExp, ast.BoolOp, ast.Assign, ast.AnnAssign, ast.Tuple, ast.List)
 """Where a class stands that is called elsewhere: that constructs the vendored class, which derives from Flax's."""
 FAMILIES = (
     ("nnx.Embed", ("torch.nn.Embedding",)),
@@ -47,37 +71,66 @@ class PlainLayers:
 
 def plain_layers(files: Collection[ParsedFile]) -> PlainLayers:
     """The layers of a repository that are used plainly."""
-    by_name = kinds_by_name(files)
-    tied = ties(files, by_name)
-    plain = _plain_but_for(files, by_name, tied)
+    named = layers_by_name(files)
+    tied = ties(files, named.by_attribute())
+    plain = _plain_but_for(files, named, tied)
     # A head can be a method of its table only where that is Flax's own.
-    return plain if not tied or EMBEDDING in plain.kinds else _plain_but_for(files, by_name, ())
+    return plain if not tied or EMBEDDING in plain.kinds else _plain_but_for(files, named, ())
 
 
-def _plain_but_for(files: Collection[ParsedFile], by_name: Mapping[str, frozenset[str]], tied: tuple[Tie, ...]) -> PlainLayers:
+def _plain_but_for(files: Collection[ParsedFile], named: LayersByName, tied: tuple[Tie, ...]) -> PlainLayers:
     """The layers that are used plainly, where the statements of these ties are not in the mirror."""
     candidates = frozenset(name for name, row in layers().items() if row.plain)
-    search = _Search(candidates, by_name, frozenset(id(tie.said) for tie in tied))
+    search = _Search(candidates, named, frozenset(id(tie.said) for tie in tied))
     for file in files:
         _Reader(file, search).visit(file.tree)
+    search.refuse(search.exact & search.odd)
     for kind, beginnings in FAMILIES:
         family = {name for name in search.named if name.startswith(beginnings)}
         tested = {name for name in search.tested if layers()[name].plain_class == kind}
         if (tested and len(family) > 1) or not family <= candidates:
             search.refuse(family)
-    return PlainLayers(candidates - search.refused, frozenset(search.shared), tied, by_name)
+    return PlainLayers(candidates - search.refused, frozenset(search.shared), tied, named.by_attribute())
+
+
+def _is_type_of(node: ast.expr) -> bool:
+    """Whether an expression is `type(…)` or `….__class__`."""
+    is_call = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "type" and len(node.args) == 1
+    return is_call or (isinstance(node, ast.Attribute) and node.attr == "__class__")
+
+
+def _is_written_out(call: ast.Call) -> bool:
+    """Whether a call makes one of Flax's own layers for certain: all arguments are written out, names and numbers alone, none of them a dtype."""
+    if any(isinstance(argument, ast.Starred) for argument in call.args) or any(
+        word.arg in (None, "device", "dtype") for word in call.keywords
+    ):
+        return False
+    return not any(
+        isinstance(part, ast.Call) for argument in (*call.args, *(word.value for word in call.keywords)) for part in ast.walk(argument)
+    )
+
+
+def _is_one_of(node: ast.expr, value: ast.expr) -> bool:
+    """Whether a value is this expression, by way of conditions alone."""
+    if isinstance(value, ast.IfExp):
+        return _is_one_of(node, value.body) or _is_one_of(node, value.orelse)
+    return value is node
 
 
 @dataclass
 class _Search:
     candidates: frozenset[str]
-    by_name: Mapping[str, frozenset[str]]
+    by_name: LayersByName
     gone: frozenset[int]
     """Statements that are not in the mirror."""
     named: set[str] = field(default_factory=set)
     """All names of torch that the repository has."""
     tested: set[str] = field(default_factory=set)
     """Layers that it asks for by `isinstance`, or names in an annotation."""
+    exact: set[str] = field(default_factory=set)
+    """Layers whose class is compared by `type(…)`, without classes that derive from them."""
+    odd: set[str] = field(default_factory=set)
+    """Layers that are also made in other ways than by a call that writes out its arguments: that may be the vendored ones."""
     refused: set[str] = field(default_factory=set)
     shared: set[str] = field(default_factory=set)
 
@@ -133,10 +186,16 @@ class _Reader(ast.NodeVisitor):
         tests = test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else [test]
         kinds = {}
         for one in tests:
-            if isinstance(one, ast.Call) and isinstance(one.func, ast.Name) and one.func.id == "isinstance" and len(one.args) == 2:
-                names = frozenset(dotted(self.file, each) for each in parts(one.args[1]))
-                kinds[ast.unparse(one.args[0])] = names if names <= layers().keys() else frozenset({UNKNOWN})
+            if isinstance(one, ast.Compare) and len(one.ops) == 1 and isinstance(one.ops[0], (ast.Eq, ast.Is, ast.In)):
+                if isinstance(one.left, ast.Call) and _is_type_of(one.left) and one.left.args:
+                    kinds[ast.unparse(one.left.args[0])] = self._named_layers(one.comparators[0])
+            elif isinstance(one, ast.Call) and isinstance(one.func, ast.Name) and one.func.id == "isinstance" and len(one.args) == 2:
+                kinds[ast.unparse(one.args[0])] = self._named_layers(one.args[1])
         return kinds
+
+    def _named_layers(self, classes: ast.expr) -> frozenset[str]:
+        names = frozenset(dotted(self.file, each) for each in parts(classes))
+        return names if names <= layers().keys() else frozenset({UNKNOWN})
 
     def _look(self, node: ast.AST) -> None:
         if isinstance(node, ast.Attribute):
@@ -152,14 +211,22 @@ class _Reader(ast.NodeVisitor):
             if not all(self._is_known_class(one) for argument in node.args[1:] for one in parts(argument)):
                 self.search.refuse({UNKNOWN})
         elif isinstance(node, ast.Compare):
-            # A class is compared, and Flax's is another one than the vendored.
-            sides = [side for side in (node.left, *node.comparators) if isinstance(side, (ast.Call, ast.Attribute))]
-            if any(ast.unparse(side).startswith("type(") or ast.unparse(side).endswith(".__class__") for side in sides):
-                self.search.refuse({UNKNOWN})
+            self._compared(node)
         elif isinstance(node, ast.Assign):
             self._sharing(node)
         elif isinstance(node, ast.Call):
             self._options(node)
+
+    def _compared(self, node: ast.Compare) -> None:
+        """Classes that are compared: Flax's is another one than the vendored, so that both must be known, and each layer be one of them."""
+        sides = [node.left, *node.comparators]
+        others = [side for side in sides if not _is_type_of(side)]
+        if len(others) == len(sides):
+            return
+        classes = [part for side in others for part in parts(side)]
+        if len(others) != len(sides) - 1 or not all(self._is_known_class(part) for part in classes):
+            self.search.refuse({UNKNOWN})
+        self.search.exact |= {dotted(self.file, part) for part in classes} & self.search.candidates
 
     def _reference(self, node: ast.Name | ast.Attribute) -> None:
         """A layer as a value: only what constructs it, or asks for it, is plain."""
@@ -167,7 +234,7 @@ class _Reader(ast.NodeVisitor):
         if any(name == module or name.startswith(f"{module}.") for module in SURGERY) and not name.startswith(HARMLESS_UTILITIES):
             # The module's own name, on the way to what is harmless in it.
             if name not in SURGERY or not isinstance(self._parent(), ast.Attribute):
-                self.search.refuse({UNKNOWN})
+                self.search.refuse(self._changed_by(name, node))
         self.search.named |= {name} if name.startswith("torch.nn.") else set()
         if name not in self.search.candidates:
             return
@@ -175,23 +242,49 @@ class _Reader(ast.NodeVisitor):
         called = isinstance(parent, ast.Call) and parent.func is node
         asked = self._is_asked_for(node)
         self.search.tested |= {name} if asked else set()
+        self.search.odd |= {name} if not asked and not (called and isinstance(parent, ast.Call) and _is_written_out(parent)) else set()
         if (asked and not layers()[name].plain_class) or not (called or asked or isinstance(parent, HANDED_ON)):
             self.search.refuse({name})
+
+    def _changed_by(self, name: str, node: ast.Name | ast.Attribute) -> set[str]:
+        """The layers that a function which puts other parameters into them is called with, under its own name or one that it is bound to."""
+        parent = self._parent()
+        if not f"{name}.".startswith(REPARAMETRIZATIONS):
+            return {UNKNOWN}
+        if isinstance(parent, ast.Attribute):
+            return set()  # the module's name, before that of its function
+        if isinstance(parent, ast.Call) and parent.func is node:
+            return set(self.search.by_name.of(self.file, parent.args[0])) if parent.args else {UNKNOWN}
+        names = {
+            target if isinstance(target, str) else last_name(target)
+            for target, value in bindings_of(self.file.tree)
+            if _is_one_of(node, value)
+        }
+        calls = [call for call in ast.walk(self.file.tree) if isinstance(call, ast.Call) and last_name(call.func) in names]
+        if not names or not all(call.args for call in calls):
+            return {UNKNOWN}
+        return {kind for call in calls for kind in self.search.by_name.of(self.file, call.args[0])}
 
     def _options(self, node: ast.Call) -> None:
         """Classes that are handed on stand for Flax's own, which have not all of torch's options, and one size."""
         func = node.func
         of_name = isinstance(func, ast.Name) and func.id not in self.file.bindings and func.id not in self.file.classes
-        if last_name(func) in self.functions or not (of_name or (isinstance(func, ast.Attribute) and self._is_own(func.value))):
+        of_python = of_name and hasattr(builtins, last_name(func))
+        if (
+            last_name(func) in self.functions
+            or of_python
+            or not (of_name or (isinstance(func, ast.Attribute) and self._is_own(func.value)))
+        ):
             return
+        kinds = self.search.by_name.classes_of(self.file, func)
         words = {word.arg for word in node.keywords}
         several = bool(node.args) and isinstance(node.args[0], (ast.Tuple, ast.List))
-        rows = {name: layers()[name] for name in self.search.candidates}
+        rows = {name: layers()[name] for name in self.search.candidates if name in kinds or UNKNOWN in kinds}
         self.search.refuse(name for name, row in rows.items() if words & set(row.long_options) or (several and row.short))
 
     def _container(self, node: ast.Name | ast.Attribute) -> None:
         """A container is only asked for what it holds: whoever goes through it, or is handed it, may see another order."""
-        holds = self.search.by_name.get(last_name(node), frozenset()) & CONTAINERS
+        holds = self.search.by_name.of(self.file, node) & CONTAINERS
         parent = self._parent()
         opened = isinstance(parent, ast.Attribute) or (isinstance(parent, ast.Subscript) and parent.value is node)
         if holds and isinstance(node.ctx, ast.Load) and not opened:
@@ -202,6 +295,8 @@ class _Reader(ast.NodeVisitor):
         for outer, inner in zip(reversed(self.parents[:-1]), reversed(self.parents), strict=False):
             if isinstance(outer, ast.Call):
                 return isinstance(outer.func, ast.Name) and outer.func.id in ("isinstance", "issubclass") and inner is outer.args[-1]
+            if isinstance(outer, ast.Compare):
+                return any(_is_type_of(side) for side in (outer.left, *outer.comparators))
             if isinstance(outer, (ast.arg, ast.AnnAssign)) and outer.annotation is inner:
                 return True
             if isinstance(outer, (ast.FunctionDef, ast.AsyncFunctionDef)) and outer.returns is inner:
@@ -220,15 +315,25 @@ class _Reader(ast.NodeVisitor):
         return self.parents[-2] if len(self.parents) > 1 else None
 
     def _attribute(self, node: ast.Attribute) -> None:
-        if not self.search.having(node.attr) or self._is_own(node.value) or dotted(self.file, node):
+        having = self.search.having(node.attr)
+        if not having or self._is_own(node.value) or dotted(self.file, node) or self._is_of_another(node, having):
             return
         kinds = self._kinds(node.value) or frozenset({UNKNOWN})
-        affected = kinds & self.search.candidates
-        having = self.search.having(node.attr)
-        if UNKNOWN in kinds or not having >= affected:
+        affected = kinds & having
+        if UNKNOWN in kinds or (not affected and kinds <= self.search.candidates):
             self.search.refuse(having)
-        elif affected and (kinds - affected or not self._is_spelled(node, affected)):
+        elif affected and (kinds - self.search.candidates or not self._is_spelled(node, affected)):
             self.search.refuse(affected)
+
+    def _is_of_another(self, node: ast.Attribute, having: set[str]) -> bool:
+        """Whether an attribute belongs to something else than a layer: the method of an array, `x.dim()`, or, of an owner that is
+        not known, what classes of the repository have too, where it is no parameter."""
+        parent = self._parent()
+        if isinstance(parent, ast.Call) and parent.func is node and node.attr not in METHODS and not having & CONTAINERS:
+            return True
+        is_parameter = any(node.attr in layers()[kind].params for kind in having)
+        own = node.attr in self.search.by_name.own_attributes and not is_parameter and node.attr not in METHODS
+        return own and UNKNOWN in (self._kinds(node.value) or {UNKNOWN})
 
     def _is_own(self, node: ast.expr) -> bool:
         """Whether this is the instance of a class of the repository, which has the attribute itself."""
@@ -239,12 +344,12 @@ class _Reader(ast.NodeVisitor):
         for guard in reversed(self.guards):
             if text in guard:
                 return guard[text]
-        return self.search.by_name.get(last_name(node), frozenset())
+        return self.search.by_name.of(self.file, node)
 
     def _is_spelled(self, node: ast.Attribute, kinds: frozenset[str]) -> bool:
         """Whether this use of an attribute has one spelling for all these layers."""
         spellings = {layers()[kind].plain_reads.get(node.attr, "") for kind in kinds}
-        if len(spellings) != 1 or "" in spellings:
+        if "" in spellings or (len(spellings) > 1 and not self._is_filled(node, spellings)):
             return False
         outer = list(reversed(self.parents[:-1]))
         data = outer[0] if isinstance(outer[0], ast.Attribute) and outer[0].attr == "data" else None
@@ -254,13 +359,41 @@ class _Reader(ast.NodeVisitor):
             return not stored
         if isinstance(user, ast.Assign):
             # `a.weight = b.weight` is read by `_sharing`; `.data` is a new value of the variable.
-            return (stored and data is not None) or (data is None and self._is_shared_by(user))
+            return (stored and data is not None) or (data is None and (self._is_shared_by(user) or self._is_only_read(user)))
         if stored:
             return False
         if isinstance(user, ast.Attribute):
             return user.attr not in GRADIENTS
         # Whoever else is handed the parameter may keep it, or write to it.
         return isinstance(user, ast.BinOp) or (isinstance(user, ast.Call) and dotted(self.file, user.func).startswith("torch."))
+
+    def _is_filled(self, node: ast.Attribute, spellings: Collection[str]) -> bool:
+        """Whether kernels of several layouts are given values that are alike in each: `nn.init.normal_(m.weight)`, `m.weight.data.zero_()`."""
+        if len({spelling.partition("[...]")[0] for spelling in spellings}) > 1:
+            return False
+        outer = list(reversed(self.parents[:-1]))
+        user, inner = (outer[1], outer[0]) if isinstance(outer[0], ast.Attribute) and outer[0].attr == "data" else (outer[0], node)
+        if isinstance(user, ast.Attribute):
+            return user.attr in FILLS
+        if not isinstance(user, ast.Call) or user.args[:1] != [inner]:
+            return False
+        name = dotted(self.file, user.func).removeprefix("torch.nn.init.")
+        literal = all(isinstance(one, ast.Constant) for one in (*user.args[1:], *(word.value for word in user.keywords)))
+        return name in FILLS or (name in FAN_FILLS and literal and all(word.arg in FAN_FILLS[name] for word in user.keywords))
+
+    def _is_only_read(self, node: ast.Assign) -> bool:
+        """Whether `w = m.weight` names a parameter whose values alone are used: as a number of arithmetic, or by a function of torch."""
+        if len(node.targets) != 1 or not isinstance(node.targets[0], ast.Name):
+            return False
+        function = next((one for one in reversed(self.parents) if isinstance(one, ast.FunctionDef)), None)
+        name = node.targets[0].id
+        if function is None:
+            return False
+        uses = {id(one) for one in walk(function) if isinstance(one, ast.Name) and one.id == name} - {id(node.targets[0])}
+        for outer in walk(function):
+            if isinstance(outer, ast.BinOp) or (isinstance(outer, ast.Call) and dotted(self.file, outer.func).startswith(PURE)):
+                uses -= {id(child) for child in ast.iter_child_nodes(outer)}
+        return not uses
 
     def _is_shared_by(self, node: ast.Assign) -> bool:
         """Whether another layer is given the variable: `a.weight = b.weight`."""

@@ -186,12 +186,17 @@ class ReplaceTorchReferences(Rule):
         raise Refuse(f"{dotted} has no counterpart in JAX", "unknown-op")
 
     def _is_asked_for(self) -> bool:
-        """Whether a class stands in an `isinstance` test or an annotation, where an instance of Flax's own layer must hold too."""
+        """Whether a class stands in an `isinstance` test, a comparison with a `type(…)` or an annotation, where an instance of Flax's own layer must hold too."""
         return self._is_tested() or any(isinstance(node, cst.Annotation) for node in self.context.stack)
 
     def _is_tested(self) -> bool:
-        calls = [node for node in self.context.stack if isinstance(node, cst.Call)]
-        return bool(calls) and isinstance(calls[-1].func, cst.Name) and calls[-1].func.value in ("isinstance", "issubclass")
+        tests = [node for node in self.context.stack if isinstance(node, (cst.Call, cst.Comparison))]
+        match tests[-1] if tests else None:
+            case cst.Call(func=cst.Name("isinstance" | "issubclass")):
+                return True
+            case cst.Comparison(left=left, comparisons=comparisons):
+                return any(_is_type_of(side) for side in (left, *(one.comparator for one in comparisons)))
+        return False
 
     def _function_value(self, dotted: str) -> cst.BaseExpression:
         """A torch function as a value: the JAX function itself where the row only renames it, else a vendored one or a lambda."""
@@ -229,3 +234,11 @@ def _class_made(layer: Layer) -> str:
     """The class of Flax's own of which a layer is made (`nnx.Dropout`), and from which the helper of the layer's name derives; "" for others."""
     head, call, _ = layer.to.partition("(") if isinstance(layer.to, str) else ("", "", "")
     return head if call and head.startswith("nnx.") else ""
+
+
+def _is_type_of(node: cst.BaseExpression) -> bool:
+    """Whether an expression is `type(…)` or `….__class__`."""
+    match node:
+        case cst.Call(func=cst.Name("type"), args=[_]) | cst.Attribute(attr=cst.Name("__class__")):
+            return True
+    return False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Sequence
 
 import libcst as cst
 import numpy as np
@@ -88,35 +89,61 @@ def storage(rule: Rule, node: cst.BaseExpression) -> cst.BaseAssignTargetExpress
 
 def plain_read(rule: Rule, node: cst.BaseExpression, owner: cst.BaseExpression) -> cst.BaseExpression | None:
     """How an attribute of one of Flax's own layers is read, in torch's layout: `m.weight` → `m.kernel[...].T`. None for any other attribute."""
+    reads = _plain_reads(rule, node, owner)
+    return reads[0] if len(reads) == 1 else None
+
+
+def _plain_reads(rule: Rule, node: cst.BaseExpression, owner: cst.BaseExpression) -> list[cst.BaseExpression]:
+    """How an attribute is read in each of Flax's own layers that its owner may be; nothing where one of them has another spelling or none."""
     if not isinstance(node, cst.Attribute) or rule.context.is_self(node.value):
-        return None
+        return []
     fact, plain = rule.context.observed(node.value), rule.context.repo.plain
     # In code that did not run, the name tells what the analysis has taken it for.
     name = node.value.attr.value if isinstance(node.value, cst.Attribute) else ""
     kinds = {kind.removeprefix("module:") for kind in fact.kinds} if fact else plain.by_name.get(name, frozenset())
     if not kinds or not kinds <= plain.kinds:
-        return None
+        return []
     templates = {layers()[kind].plain_reads.get(node.attr.value, "") for kind in kinds}
-    template = templates.pop() if len(templates) == 1 else ""
-    return rule.context.build(template, self=owner) if template else None
+    return [] if "" in templates else [rule.context.build(template, self=owner) for template in sorted(templates)]
 
 
 def _written_plainly(rule: Rule, node: cst.BaseExpression, value: cst.BaseExpression) -> cst.BaseSmallStatement | None:
     """`m.weight` → `m.kernel[...] = value.T`, for one of Flax's own layers."""
     while isinstance(node, cst.Attribute) and node.attr.value == "data":
         node = node.value
-    read = plain_read(rule, node, node.value) if isinstance(node, cst.Attribute) and _reads_the_same(node.value) else None
-    match read:
+    reads = _plain_reads(rule, node, node.value) if isinstance(node, cst.Attribute) and _reads_the_same(node.value) else []
+    if len(reads) > 1:
+        return _written_alike(rule, node, value, reads)
+    match reads[0] if reads else None:
         case cst.Attribute(value=cst.Subscript() as target, attr=cst.Name(value="T")):
-            return cst.Assign(
-                [cst.AssignTarget(target)], _in_own_layout(rule, value, read, target) or cst.Attribute(_whole(value), cst.Name("T"))
-            )
+            own = _in_own_layout(rule, value, reads, target)
+            return cst.Assign([cst.AssignTarget(target)], own or cst.Attribute(_whole(value), cst.Name("T")))
         case cst.Call(func=cst.Attribute(value=cst.Subscript() as target), args=[*axes]):
             order = [str(axis) for axis in np.argsort([int(cst.Module([]).code_for_node(axis.value)) for axis in axes])]
             back = cst.Call(cst.Attribute(_whole(value), cst.Name("transpose")), tidy([cst.Arg(cst.Integer(axis)) for axis in order]))
-            return cst.Assign([cst.AssignTarget(target)], _in_own_layout(rule, value, read, target) or back)
+            return cst.Assign([cst.AssignTarget(target)], _in_own_layout(rule, value, reads, target) or back)
         case cst.Subscript() as target:
             return cst.Assign([cst.AssignTarget(target)], value)
+    return None
+
+
+def _written_alike(
+    rule: Rule, node: cst.BaseExpression, value: cst.BaseExpression, reads: Sequence[cst.BaseExpression]
+) -> cst.BaseSmallStatement | None:
+    """A value for the kernel of several layers with layouts of their own, where it is alike in each; None for any other value."""
+    targets = [target for read in reads if (target := _kernel(read)) is not None]
+    if len(targets) < len(reads) or not all(target.deep_equals(targets[0]) for target in targets):
+        return None
+    target = targets[0]
+    own = _in_own_layout(rule, value, [*reads, node], target)
+    return cst.Assign([cst.AssignTarget(target)], own) if own else None
+
+
+def _kernel(read: cst.BaseExpression) -> cst.Subscript | None:
+    """The kernel `m.kernel[...]` in how a weight is read: `m.kernel[...].T`, `m.kernel[...].transpose(…)`."""
+    match read:
+        case cst.Call(func=cst.Attribute(value=cst.Subscript() as kernel)) | cst.Attribute(value=cst.Subscript() as kernel):
+            return kernel
     return None
 
 
@@ -124,12 +151,14 @@ SHAPELESS = frozenset({"init_normal", "init_uniform", "init_trunc_normal", "full
 """Functions that take an array or variable for its shape and dtype, and whose values are alike in each layout."""
 
 
-def _in_own_layout(rule: Rule, value: cst.BaseExpression, read: cst.BaseExpression, target: cst.Subscript) -> cst.BaseExpression | None:
+def _in_own_layout(
+    rule: Rule, value: cst.BaseExpression, reads: Sequence[cst.BaseExpression], target: cst.Subscript
+) -> cst.BaseExpression | None:
     """The value for a kernel, computed in its own layout, where no layout matters or JAX counts its fans; None for any other."""
     if not isinstance(value, cst.Call):
         return None
     name = value.func.attr.value if isinstance(value.func, cst.Attribute) else getattr(value.func, "value", "")
-    of_target = [i for i, argument in enumerate(value.args) if any(argument.value.deep_equals(like) for like in (read, target))]
+    of_target = [i for i, argument in enumerate(value.args) if any(argument.value.deep_equals(like) for like in (*reads, target))]
     if len(of_target) != 1:
         return None
     if name in SHAPELESS:
