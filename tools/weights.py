@@ -163,7 +163,8 @@ def _walk(node: Any, prefix: str, above: tuple[int, ...]) -> Iterator[Leaf]:
         inside[leaf.name] = leaf
         yield leaf
     for name, shared in _of_classes(type(node), "tied_names").items():
-        if (tied := inside.get(f"{prefix}{shared}")) is not None:
+        # A class may tie the two under a condition: then it has no variable of that name itself.
+        if (tied := inside.get(f"{prefix}{shared}")) is not None and f"{prefix}{name}" not in inside:
             yield replace(tied, name=f"{prefix}{name}")
 
 

@@ -50,3 +50,8 @@ class SampleBatchNorm(nnx.BatchNorm):
             self.var[...] = before + (self.var[...] - before) * count / (count - 1)
             self.num_batches_tracked[...] += 1
         return result
+
+
+def weight_of(layer: nnx.Module) -> nnx.Variable[jax.Array]:
+    """The kernel, scale or table of one of Flax's layers: what torch calls its weight."""
+    return next(getattr(layer, name) for name in ("kernel", "scale", "embedding") if hasattr(layer, name))

@@ -19,6 +19,7 @@ name. Parentheses are added where precedence asks for them.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -178,6 +179,16 @@ class Layer:
     """The vendored class that stands for the class as a value there: Flax's own with the first of torch's arguments."""
     long_options: tuple[str, ...] = ()
     """Arguments that this does not take."""
+
+
+REPEATABLE = frozenset("int float len max min round abs sum".split())
+"""Functions of Python that give the same each time, at little cost."""
+
+
+def is_repeatable(node: ast.expr) -> bool:
+    """Whether an expression may be written twice: it calls nothing but `REPEATABLE`."""
+    calls = (part for part in ast.walk(node) if isinstance(part, ast.Call))
+    return all(isinstance(call.func, ast.Name) and call.func.id in REPEATABLE for call in calls)
 
 
 def _rows(package: str, kind: type) -> list[Any]:

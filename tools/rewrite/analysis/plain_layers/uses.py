@@ -24,7 +24,7 @@ from migrate_agent.tools.rewrite.analysis.plain_layers.names import (
     parts,
 )
 from migrate_agent.tools.rewrite.analysis.plain_layers.ties import EMBEDDING, Tie, ties
-from migrate_agent.tools.rewrite.tables.registry import layers
+from migrate_agent.tools.rewrite.tables.registry import is_repeatable, layers
 from migrate_agent.tools.scan.nodes import walk
 
 HARMLESS_UTILITIES = ("torch.nn.utils.rnn", "torch.nn.utils.clip_grad", "torch.nn.utils.remove_", "torch.nn.utils.parametrize.remove_")
@@ -90,6 +90,8 @@ def _plain_but_for(files: Collection[ParsedFile], named: LayersByName, tied: tup
         tested = {name for name in search.tested if layers()[name].plain_class == kind}
         if (tested and len(family) > 1) or not family <= candidates:
             search.refuse(family)
+    while split := [kinds for kinds in search.alike if kinds & search.refused and kinds - search.refused]:
+        search.refuse(kind for kinds in split for kind in kinds)
     return PlainLayers(candidates - search.refused, frozenset(search.shared), tied, named.by_attribute())
 
 
@@ -100,7 +102,7 @@ def _is_type_of(node: ast.expr) -> bool:
 
 
 def _is_written_out(call: ast.Call) -> bool:
-    """Whether a call makes one of Flax's own layers for certain: all arguments are written out, names and numbers alone, none of them a dtype."""
+    """Whether a call makes one of Flax's own layers for certain: all arguments are written out, none of them a dtype."""
     if any(isinstance(argument, ast.Starred) for argument in call.args) or any(
         word.arg in (None, "device", "dtype") for word in call.keywords
     ):
@@ -131,6 +133,8 @@ class _Search:
     """Layers whose class is compared by `type(…)`, without classes that derive from them."""
     odd: set[str] = field(default_factory=set)
     """Layers that are also made in other ways than by a call that writes out its arguments: that may be the vendored ones."""
+    alike: list[set[str]] = field(default_factory=list)
+    """Layers whose weights one statement fills: all of them are Flax's own, or none."""
     refused: set[str] = field(default_factory=set)
     shared: set[str] = field(default_factory=set)
 
@@ -324,6 +328,8 @@ class _Reader(ast.NodeVisitor):
             self.search.refuse(having)
         elif affected and (kinds - self.search.candidates or not self._is_spelled(node, affected)):
             self.search.refuse(affected)
+        elif len(affected) > 1:
+            self.search.alike.append(set(affected))
 
     def _is_of_another(self, node: ast.Attribute, having: set[str]) -> bool:
         """Whether an attribute belongs to something else than a layer: the method of an array, `x.dim()`, or, of an owner that is
@@ -368,9 +374,8 @@ class _Reader(ast.NodeVisitor):
         return isinstance(user, ast.BinOp) or (isinstance(user, ast.Call) and dotted(self.file, user.func).startswith("torch."))
 
     def _is_filled(self, node: ast.Attribute, spellings: Collection[str]) -> bool:
-        """Whether kernels of several layouts are given values that are alike in each: `nn.init.normal_(m.weight)`, `m.weight.data.zero_()`."""
-        if len({spelling.partition("[...]")[0] for spelling in spellings}) > 1:
-            return False
+        """Whether weights of several layouts are given values that are alike in each: `nn.init.normal_(m.weight)`, `m.weight.data.zero_()`."""
+        one_name = len({spelling.partition("[...]")[0] for spelling in spellings}) == 1
         outer = list(reversed(self.parents[:-1]))
         user, inner = (outer[1], outer[0]) if isinstance(outer[0], ast.Attribute) and outer[0].attr == "data" else (outer[0], node)
         if isinstance(user, ast.Attribute):
@@ -379,7 +384,7 @@ class _Reader(ast.NodeVisitor):
             return False
         name = dotted(self.file, user.func).removeprefix("torch.nn.init.")
         literal = all(isinstance(one, ast.Constant) for one in (*user.args[1:], *(word.value for word in user.keywords)))
-        return name in FILLS or (name in FAN_FILLS and literal and all(word.arg in FAN_FILLS[name] for word in user.keywords))
+        return name in FILLS or (one_name and name in FAN_FILLS and literal and all(word.arg in FAN_FILLS[name] for word in user.keywords))
 
     def _is_only_read(self, node: ast.Assign) -> bool:
         """Whether `w = m.weight` names a parameter whose values alone are used: as a number of arithmetic, or by a function of torch."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+
 import libcst as cst
 
 from migrate_agent.tools.rewrite.analysis.plain_layers.ties import Tie
@@ -11,8 +13,8 @@ from migrate_agent.tools.rewrite.rules.rule import Rule
 class AttendToTables(Rule):
     """In plain style, call a head that shares an embedding's table as what it is: `self.head(x)` → `self.table.attend(x)`.
 
-    The head itself goes; `tied_names` of the class keeps its name for state dictionaries. Declines where a head is more than made, tied and called
-    (`analysis/plain_layers/ties.py`).
+    The head itself goes; `tied_names` of the class keeps its name for state dictionaries. Where a branch ties the two, the head is None there.
+    Declines where a head is more than made, tied and called (`analysis/plain_layers/ties.py`).
     """
 
     KEEP = ("class Plain:\n    def __init__(self, a, b):\n        self.a.weight = self.b.weight\n",)
@@ -26,6 +28,16 @@ class AttendToTables(Rule):
             "        self.table = nnx.Embed(n, d, embedding_init=nnx.initializers.normal(1.0), rngs=rngs)\n\n"
             "    def __call__(self, x):\n        return self.table.attend(self.table(x))\n",
         ),
+        (
+            "from torch import nn\n\nclass M(nn.Module):\n    def __init__(self, config):\n        super().__init__()\n"
+            "        self.table = nn.Embedding(config.n, config.d)\n        self.head = nn.Linear(config.d, config.n, bias=False)\n"
+            "        if config.tied:\n            self.head.weight = self.table.weight\n\n    def forward(self, x):\n        return self.head(self.table(x))\n",
+            "class M(nnx.Module):\n    tied_names = {'head.weight': 'table.weight'}\n\n"
+            "    def __init__(self, config, *, rngs: nnx.Rngs):\n"
+            "        self.table = nnx.Embed(config.n, config.d, embedding_init=nnx.initializers.normal(1.0), rngs=rngs)\n"
+            "        self.head = None if config.tied else nnx.Linear(config.d, config.n, use_bias=False, kernel_init=fan_in_kernel, rngs=rngs)\n\n"
+            "    def __call__(self, x):\n        return (self.table.attend if self.head is None else self.head)(self.table(x))\n",
+        ),
     )
 
     def _tie(self) -> Tie | None:
@@ -36,18 +48,30 @@ class AttendToTables(Rule):
         tie = self._tie()
         match original.func:
             case cst.Attribute(value=owner, attr=cst.Name(value=name)) if tie and name == tie.head and self.context.is_self(owner):
-                table = cst.parse_expression(f"{self.context.self_name()}.{tie.table}")
-                return updated.with_changes(func=cst.Attribute(table, cst.Name("attend")))
+                attend = f"{self.context.self_name()}.{tie.table}.attend"
+                head = f"{self.context.self_name()}.{tie.head}"
+                text = attend if tie.branch is None else f"({attend} if {head} is None else {head})"
+                return updated.with_changes(func=cst.parse_expression(text))
         return None
 
     def leave_SimpleStatementLine(
         self, original: cst.SimpleStatementLine, updated: cst.SimpleStatementLine | cst.RemovalSentinel
-    ) -> cst.RemovalSentinel | None:
+    ) -> cst.SimpleStatementLine | cst.RemovalSentinel | None:
         tie = self._tie()
         if tie is None or len(original.body) > 1 or self.context.span(original).line not in (tie.made.lineno, tie.said.lineno):
             return None
+        match updated:
+            case cst.SimpleStatementLine(body=[cst.Assign(value=made) as statement]) if tie.branch is not None and _is_at(
+                self, original, tie.made
+            ):
+                test = cst.parse_expression(ast.unparse(tie.branch.test))
+                return updated.with_changes(body=[statement.with_changes(value=cst.IfExp(test, cst.Name("None"), made))])
         self.context.drop_holes(original)
         return cst.RemoveFromParent()
+
+    def leave_If(self, original: cst.If, updated: cst.If) -> cst.RemovalSentinel | None:
+        tie = self._tie()
+        return cst.RemoveFromParent() if tie is not None and tie.branch is not None and _is_at(self, original, tie.branch) else None
 
     def leave_ClassDef(self, original: cst.ClassDef, updated: cst.ClassDef) -> cst.ClassDef | None:
         tie = self._tie()
@@ -64,6 +88,10 @@ class AttendToTables(Rule):
         comments = _Comments({tie.made.lineno, tie.said.lineno}, self)
         owner.visit(comments)
         return comments.found
+
+
+def _is_at(rule: Rule, node: cst.CSTNode, statement: ast.stmt) -> bool:
+    return rule.context.span(node).line == statement.lineno
 
 
 class _Comments(cst.CSTVisitor):

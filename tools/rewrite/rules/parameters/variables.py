@@ -130,25 +130,43 @@ def _written_plainly(rule: Rule, node: cst.BaseExpression, value: cst.BaseExpres
 def _written_alike(
     rule: Rule, node: cst.BaseExpression, value: cst.BaseExpression, reads: Sequence[cst.BaseExpression]
 ) -> cst.BaseSmallStatement | None:
-    """A value for the kernel of several layers with layouts of their own, where it is alike in each; None for any other value."""
+    """A value for the weight of several layers with names and layouts of their own, where it is alike in each; None for any other value."""
     targets = [target for read in reads if (target := _kernel(read)) is not None]
-    if len(targets) < len(reads) or not all(target.deep_equals(targets[0]) for target in targets):
+    if len(targets) < len(reads):
         return None
     target = targets[0]
+    if not all(one.deep_equals(target) for one in targets):
+        if not is_shapeless(value):
+            return None
+        owner = cst.ensure_type(node, cst.Attribute).value
+        target = cst.ensure_type(rule.context.build("vendored.weight_of({owner})[...]", owner=owner), cst.Subscript)
     own = _in_own_layout(rule, value, [*reads, node], target)
     return cst.Assign([cst.AssignTarget(target)], own) if own else None
 
 
 def _kernel(read: cst.BaseExpression) -> cst.Subscript | None:
-    """The kernel `m.kernel[...]` in how a weight is read: `m.kernel[...].T`, `m.kernel[...].transpose(…)`."""
+    """The variable in how a weight is read: `m.kernel[...]` in `m.kernel[...].T` and `m.kernel[...].transpose(…)`, `m.scale[...]`."""
     match read:
-        case cst.Call(func=cst.Attribute(value=cst.Subscript() as kernel)) | cst.Attribute(value=cst.Subscript() as kernel):
-            return kernel
+        case cst.Call(func=cst.Attribute(value=cst.Subscript() as weight)):
+            return weight
+        case cst.Attribute(value=cst.Subscript() as weight):
+            return weight
+        case cst.Subscript():
+            return read
     return None
 
 
 SHAPELESS = frozenset({"init_normal", "init_uniform", "init_trunc_normal", "full_like", "zeros_like", "ones_like"})
 """Functions that take an array or variable for its shape and dtype, and whose values are alike in each layout."""
+
+
+def is_shapeless(value: cst.BaseExpression) -> bool:
+    """Whether a call takes an array for its shape and dtype alone."""
+    return isinstance(value, cst.Call) and _called(value) in SHAPELESS
+
+
+def _called(call: cst.Call) -> str:
+    return call.func.attr.value if isinstance(call.func, cst.Attribute) else getattr(call.func, "value", "")
 
 
 def _in_own_layout(
@@ -157,7 +175,7 @@ def _in_own_layout(
     """The value for a kernel, computed in its own layout, where no layout matters or JAX counts its fans; None for any other."""
     if not isinstance(value, cst.Call):
         return None
-    name = value.func.attr.value if isinstance(value.func, cst.Attribute) else getattr(value.func, "value", "")
+    name = _called(value)
     of_target = [i for i, argument in enumerate(value.args) if any(argument.value.deep_equals(like) for like in (*reads, target))]
     if len(of_target) != 1:
         return None

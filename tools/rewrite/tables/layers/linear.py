@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from migrate_agent.tools.rewrite.tables.registry import Call, Layer
+import ast
+
+from migrate_agent.tools.rewrite.tables.registry import Call, Layer, is_repeatable
 
 KERNEL = {"weight": "{self}.kernel", "bias": "{self}.bias"}
 OWN = {"weight": "{self}.weight", "bias": "{self}.bias"}
 
 
 def plain_linear(call: Call) -> str:
-    """`nnx.Linear` with torch's initial values; "" where it is to have a dtype, or its size would be computed twice."""
-    if call.given("dtype") or "(" in call.text("in_features"):
+    """`nnx.Linear` with torch's initial values; "" where it is to have a dtype, or a size that nobody would compute twice."""
+    if call.given("dtype") or not is_repeatable(ast.parse(call.text("in_features") or "0", mode="eval").body):
         return ""
     bias = call.literal("bias")
     use_bias = "" if bias is True else "use_bias={bias}, "
