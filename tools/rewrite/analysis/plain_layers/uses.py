@@ -107,9 +107,7 @@ def _is_written_out(call: ast.Call) -> bool:
         word.arg in (None, "device", "dtype") for word in call.keywords
     ):
         return False
-    return not any(
-        isinstance(part, ast.Call) for argument in (*call.args, *(word.value for word in call.keywords)) for part in ast.walk(argument)
-    )
+    return all(is_repeatable(argument) for argument in (*call.args, *(word.value for word in call.keywords)))
 
 
 def _is_one_of(node: ast.expr, value: ast.expr) -> bool:
