@@ -102,6 +102,7 @@ from migrate_agent.tools.rewrite.rules.parameters.removed_parameters import Comp
 from migrate_agent.tools.rewrite.rules.parameters.replaced_children import ReplaceChildren
 from migrate_agent.tools.rewrite.rules.parameters.resets import CallResets
 from migrate_agent.tools.rewrite.rules.parameters.running_statistics import MoveInheritedStatistics
+from migrate_agent.tools.rewrite.rules.parameters.sequential_parts import OpenSequences
 from migrate_agent.tools.rewrite.rules.parameters.shared_variables import ShareVariables
 from migrate_agent.tools.rewrite.rules.parameters.taken_names import RenameTakenAttributes
 from migrate_agent.tools.rewrite.rules.parameters.tensor_marks import DropTensorMarks
@@ -146,6 +147,7 @@ CALLS_IN_CONTEXT: tuple[type[Rule], ...] = (
     SelectWhileConstructing,
     ShareVariables,
     AttendToTables,
+    OpenSequences,
     ChooseLayersByName,
     GoThroughModules,
     KeepRangesStatic,

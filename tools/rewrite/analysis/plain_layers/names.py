@@ -88,6 +88,8 @@ class LayersByName:
     """Expression → the class that it stands in, both by `id`."""
     own_classes: frozenset[str] = frozenset()
     """Classes of the repository that are no kind of a layer of torch."""
+    giving_several: frozenset[str] = frozenset()
+    """Classes of the repository whose calls give tuples or dictionaries."""
     functions: frozenset[str] = frozenset()
     own_attributes: frozenset[str] = frozenset()
     """Attributes that classes of the repository give to themselves."""
@@ -221,22 +223,44 @@ def layers_by_name(files: Collection[ParsedFile]) -> LayersByName:
     every = [node for file in files for node in ast.walk(file.tree)]
     named = LayersByName(
         own_classes=frozenset().union(*map(_own_classes, files)),
+        giving_several=frozenset(node.name for node in every if isinstance(node, ast.ClassDef) and _gives_several(node)),
         functions=frozenset(node.name for node in every if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))),
         own_attributes=frozenset(
             node.attr for node in every if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and is_self(node.value)
         ),
     )
+    parameters = _parameters(files)
     for file in files:
         named.classes[id(file)] = _classes_by_name(file, named)
         for node in walk(file.tree):
             if isinstance(node, ast.ClassDef):
                 # An inner class comes after the one around it.
                 named.owners.update((id(part), id(node)) for part in walk(node))
-        for target, value in bindings_of(file.tree):
+        for target, value in (*bindings_of(file.tree), *_arguments(file, parameters)):
             _add_binding(named, target, (file, value))
         for node in walk(file.tree):
             _add_elements(named, file, node)
     return named
+
+
+def _parameters(files: Collection[ParsedFile]) -> dict[str, list[list[str]]]:
+    """Function, or class that is constructed → the names of its parameters, once for each of that name."""
+    parameters: dict[str, list[list[str]]] = {}
+    for node in (node for file in files for node in walk(file.tree)):
+        constructor = isinstance(node, ast.ClassDef) and next((one for one in node.body if getattr(one, "name", "") == "__init__"), None)
+        function = constructor or node
+        if isinstance(function, ast.FunctionDef) and isinstance(node, (ast.ClassDef, ast.FunctionDef)):
+            names = [one.arg for one in (*function.args.posonlyargs, *function.args.args)]
+            parameters.setdefault(node.name, []).append(names[1:] if names[:1] in (["self"], ["cls"]) else names)
+    return parameters
+
+
+def _arguments(file: ParsedFile, parameters: Mapping[str, list[list[str]]]) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """(parameter, what a call of the file gives it by place)."""
+    for node in walk(file.tree):
+        if isinstance(node, ast.Call) and not any(isinstance(argument, ast.Starred) for argument in node.args):
+            for names in parameters.get(last_name(node.func), ()):
+                yield from ((ast.Name(name), value) for name, value in zip(names, node.args, strict=False))
 
 
 def _add_binding(named: LayersByName, target: ast.expr | str, bound: Bound) -> None:
@@ -330,6 +354,13 @@ def _own_classes(file: ParsedFile) -> set[str]:
         for node in ast.walk(file.tree)
         if isinstance(node, ast.ClassDef) and not any(dotted(file, base) in layers() for base in node.bases)
     }
+
+
+def _gives_several(node: ast.ClassDef) -> bool:
+    """Whether the `forward` of a class writes out a tuple or a dictionary that it gives."""
+    forward = next((one for one in node.body if isinstance(one, ast.FunctionDef) and one.name == "forward"), None)
+    given = [one.value for one in walk(forward) if isinstance(one, ast.Return)] if forward else []
+    return any(isinstance(value, (ast.Tuple, ast.Dict)) for value in given)
 
 
 def _classes_by_name(file: ParsedFile, named: LayersByName) -> dict[str, set[str]]:

@@ -55,6 +55,11 @@ FAMILIES = (
 )
 """Classes of Flax that stand for several of torch, or that vendored classes of other layers derive from, with the names that these begin with."""
 CONTAINERS = frozenset({"torch.nn.ModuleDict"})
+SEQUENTIAL = "torch.nn.Sequential"
+GOES_THROUGH = frozenset("len list tuple enumerate reversed zip iter".split())
+"""Functions of Python that go through what they are handed."""
+SEVERAL = frozenset(f"torch.nn.{name}" for name in "LSTM GRU RNN LSTMCell MultiheadAttention".split())
+"""Layers that give tuples, which `nnx.Sequential` spreads over the arguments of the next."""
 LOOKUPS = frozenset({"getattr", "setattr", "hasattr", "delattr"})
 
 
@@ -87,8 +92,8 @@ def _plain_but_for(files: Collection[ParsedFile], named: LayersByName, tied: tup
     search.refuse(search.exact & search.odd)
     for kind, beginnings in FAMILIES:
         family = {name for name in search.named if name.startswith(beginnings)}
-        tested = {name for name in search.tested if layers()[name].plain_class == kind}
-        if (tested and len(family) > 1) or not family <= candidates:
+        tested = [{name for name in one if layers()[name].plain_class == kind} for one in search.tested]
+        if any(one and one != family for one in tested) or not family <= candidates:
             search.refuse(family)
     while split := [kinds for kinds in search.alike if kinds & search.refused and kinds - search.refused]:
         search.refuse(kind for kinds in split for kind in kinds)
@@ -125,8 +130,8 @@ class _Search:
     """Statements that are not in the mirror."""
     named: set[str] = field(default_factory=set)
     """All names of torch that the repository has."""
-    tested: set[str] = field(default_factory=set)
-    """Layers that it asks for by `isinstance`, or names in an annotation."""
+    tested: list[set[str]] = field(default_factory=list)
+    """Layers that one `isinstance`, comparison or annotation asks for."""
     exact: set[str] = field(default_factory=set)
     """Layers whose class is compared by `type(…)`, without classes that derive from them."""
     odd: set[str] = field(default_factory=set)
@@ -158,7 +163,7 @@ class _Reader(ast.NodeVisitor):
             for node in ast.walk(file.tree)
             if isinstance(node, ast.ClassDef)
             for base in node.bases
-            if (name := dotted(file, base)) in search.candidates
+            if (name := dotted(file, base)) in search.candidates - {SEQUENTIAL}
         }
         search.refuse(self.derived)
         self.functions = {node.name for node in ast.walk(file.tree) if isinstance(node, ast.FunctionDef)}
@@ -205,6 +210,7 @@ class _Reader(ast.NodeVisitor):
         if isinstance(node, (ast.Name, ast.Attribute)):
             self._reference(node)
             self._container(node)
+            self._sequential(node)
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in LOOKUPS:
             words = {argument.value for argument in node.args if isinstance(argument, ast.Constant)}
             for word in map(str, words):
@@ -218,6 +224,7 @@ class _Reader(ast.NodeVisitor):
             self._sharing(node)
         elif isinstance(node, ast.Call):
             self._options(node)
+            self._elements(node)
 
     def _compared(self, node: ast.Compare) -> None:
         """Classes that are compared: Flax's is another one than the vendored, so that both must be known, and each layer be one of them."""
@@ -243,7 +250,8 @@ class _Reader(ast.NodeVisitor):
         parent = self._parent()
         called = isinstance(parent, ast.Call) and parent.func is node
         asked = self._is_asked_for(node)
-        self.search.tested |= {name} if asked else set()
+        if asked:
+            self.search.tested.append({dotted(self.file, part) for part in self._asked_together(node)} & self.search.candidates)
         self.search.odd |= {name} if not asked and not (called and isinstance(parent, ast.Call) and _is_written_out(parent)) else set()
         if (asked and not layers()[name].plain_class) or not (called or asked or isinstance(parent, HANDED_ON)):
             self.search.refuse({name})
@@ -292,6 +300,33 @@ class _Reader(ast.NodeVisitor):
         if holds and isinstance(node.ctx, ast.Load) and not opened:
             self.search.refuse(holds)
 
+    def _sequential(self, node: ast.Name | ast.Attribute) -> None:
+        """A sequence of layers is called, indexed and gone through; a part of it, or what may also be another container, is not Flax's."""
+        kinds = self.search.by_name.of(self.file, node)
+        parent = self._parent()
+        if SEQUENTIAL not in kinds or not isinstance(node.ctx, ast.Load):
+            return
+        indexed = isinstance(parent, ast.Subscript) and parent.value is node
+        through = isinstance(parent, (ast.For, ast.comprehension, ast.Starred)) or (
+            isinstance(parent, ast.Call) and node in parent.args and last_name(parent.func) in GOES_THROUGH
+        )
+        part = isinstance(parent, ast.Subscript) and (isinstance(parent.slice, ast.Slice) or not isinstance(parent.ctx, ast.Load))
+        if (indexed or through) and (part or kinds != {SEQUENTIAL}):
+            self.search.refuse({SEQUENTIAL})
+
+    def _elements(self, node: ast.Call) -> None:
+        """What is called one after the other: no layer of it may give a tuple."""
+        owners = [one for one in reversed(self.parents[:-1]) if isinstance(one, (ast.Call, ast.FunctionDef))]
+        held = isinstance(owners[0], ast.Call) and dotted(self.file, owners[0].func) != "torch.nn.ModuleList" if owners else False
+        inside = (
+            held
+            and isinstance(owners[0], ast.Call)
+            and (dotted(self.file, owners[0].func) == SEQUENTIAL or last_name(owners[0].func) == "append")
+        )
+        gives = dotted(self.file, node.func) in SEVERAL or last_name(node.func) in self.search.by_name.giving_several
+        if gives and inside:
+            self.search.refuse({SEQUENTIAL})
+
     def _is_asked_for(self, node: ast.AST) -> bool:
         """Whether a class stands in an `isinstance` test or an annotation."""
         for outer, inner in zip(reversed(self.parents[:-1]), reversed(self.parents), strict=False):
@@ -304,6 +339,15 @@ class _Reader(ast.NodeVisitor):
             if isinstance(outer, (ast.FunctionDef, ast.AsyncFunctionDef)) and outer.returns is inner:
                 return True
         return False
+
+    def _asked_together(self, node: ast.AST) -> list[ast.expr]:
+        """The classes that stand beside one in the test that it is part of."""
+        tests = (
+            one for one in reversed(self.parents[:-1]) if not isinstance(one, (ast.Tuple, ast.Set, ast.List, ast.BinOp, ast.Attribute))
+        )
+        test = next(tests)
+        asked = test.args[1:] if isinstance(test, ast.Call) else [test.left, *test.comparators] if isinstance(test, ast.Compare) else [node]
+        return [part for one in asked if isinstance(one, ast.expr) for part in parts(one)]
 
     def _is_known_class(self, node: ast.expr) -> bool:
         """Whether a class in an `isinstance` test is written there by its own name."""
@@ -333,7 +377,7 @@ class _Reader(ast.NodeVisitor):
         """Whether an attribute belongs to something else than a layer: the method of an array, `x.dim()`, or, of an owner that is
         not known, what classes of the repository have too, where it is no parameter."""
         parent = self._parent()
-        if isinstance(parent, ast.Call) and parent.func is node and node.attr not in METHODS and not having & CONTAINERS:
+        if isinstance(parent, ast.Call) and parent.func is node and node.attr not in METHODS and not having & (CONTAINERS | {SEQUENTIAL}):
             return True
         is_parameter = any(node.attr in layers()[kind].params for kind in having)
         own = node.attr in self.search.by_name.own_attributes and not is_parameter and node.attr not in METHODS

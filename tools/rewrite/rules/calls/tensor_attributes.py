@@ -74,7 +74,9 @@ class ReplaceTensorAttributes(Rule):
         name = original.attr.value
         if not isinstance(context.parent(), cst.AssignTarget) and not self._is_sharing(original):
             if (read := plain_read(self, original, updated.value)) is not None:
-                return read
+                # `w = m.weight` names the variable, which is read wherever the name stands.
+                named = isinstance(context.parent(), cst.Assign) and isinstance(read, cst.Subscript)
+                return read.value if named and isinstance(read, cst.Subscript) else read
         if (template := self._layer_template(original, name)) and not isinstance(context.parent(), cst.AssignTarget):
             return context.parenthesise(context.build(template, self=updated.value))
         if name in DTYPES and self._is_dtype_attribute(original):

@@ -26,6 +26,12 @@ class ExtendIsinstanceTests(Rule):
             "def f():\n    x = jnp.tanh\n    assert x is jnp.tanh or isinstance(x, nnx.Module)\n    return x\n",
         ),
     )
+    PLAIN = (
+        (
+            "from torch import nn\n\ndef f(x):\n    return isinstance(x, (nn.Conv1d, nn.Conv2d, nn.Linear)), isinstance(x, (nn.Conv1d, nn.Conv2d))\n",
+            "def f(x):\n    return isinstance(x, (nnx.Conv, nnx.Linear)), isinstance(x, nnx.Conv)\n",
+        ),
+    )
 
     def leave_Call(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression | None:
         if not isinstance(original.func, cst.Name) or original.func.value != "isinstance" or len(original.args) != 2:
@@ -40,9 +46,23 @@ class ExtendIsinstanceTests(Rule):
             classes = [tested_class]
         functions = sorted({functional_layers()[name] for name in classes if name in functional_layers()})
         if not functions:
-            return None
+            return _without_repetition(updated)
         test: cst.BaseExpression = updated
         # Instances of subclasses are still objects in the mirror, so the test of the class stays.
         for function in reversed(functions):
             test = self.context.build(f"{{x}} is {function} or {{test}}", x=updated.args[0].value, test=test)
         return self.context.parenthesise(test)
+
+
+def _without_repetition(test: cst.Call) -> cst.Call | None:
+    """`isinstance(x, (A, A, B))`, where one class stands for two of torch, → `isinstance(x, (A, B))`."""
+    match test.args[1].value:
+        case cst.Tuple(elements=elements) as classes:
+            first = {cst.Module([]).code_for_node(one.value): one for one in reversed(elements)}
+            kept = [one for one in elements if first[cst.Module([]).code_for_node(one.value)] is one]
+            if len(kept) == len(elements):
+                return None
+            inside = classes.with_changes(elements=[one.with_changes(comma=cst.MaybeSentinel.DEFAULT) for one in kept])
+            only = kept[0].value if len(kept) == 1 else inside
+            return test.with_changes(args=[test.args[0], test.args[1].with_changes(value=only)])
+    return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Sequence
+from typing import Any
 
 import libcst as cst
 import numpy as np
@@ -13,6 +14,7 @@ from migrate_agent.tools.rewrite.analysis.parameter_writes import argument_names
 from migrate_agent.tools.rewrite.analysis.repo import ClassModel
 from migrate_agent.tools.rewrite.rules.apply_tables import tidy
 from migrate_agent.tools.rewrite.rules.parameters.plain_values import fan_values
+from migrate_agent.tools.rewrite.rules.parameters.sequential_parts import in_mirror
 from migrate_agent.tools.rewrite.rules.rule import Rule
 from migrate_agent.tools.rewrite.tables.helpers import properties
 from migrate_agent.tools.rewrite.tables.registry import Refuse, layers
@@ -83,7 +85,8 @@ def storage(rule: Rule, node: cst.BaseExpression) -> cst.BaseAssignTargetExpress
         answers = {_is_property(rule, kind, node.attr.value) for kind in kinds}
         # A layer whose layout differs has a property in torch's layout: `[...]` would write to a copy of what it returns.
         if len(answers) == 1 and None not in answers:
-            return node if answers.pop() else subscript(node)
+            spelled = cst.ensure_type(in_mirror(rule, node), cst.Attribute)
+            return spelled if answers.pop() else subscript(spelled)
     raise Refuse(f"whether {cst.Module([]).code_for_node(node)} is a variable was neither observed nor inferred", "unknown-receiver")
 
 
@@ -111,7 +114,7 @@ def _written_plainly(rule: Rule, node: cst.BaseExpression, value: cst.BaseExpres
     """`m.weight` → `m.kernel[...] = value.T`, for one of Flax's own layers."""
     while isinstance(node, cst.Attribute) and node.attr.value == "data":
         node = node.value
-    reads = _plain_reads(rule, node, node.value) if isinstance(node, cst.Attribute) and _reads_the_same(node.value) else []
+    reads = _plain_reads(rule, node, in_mirror(rule, node.value)) if isinstance(node, cst.Attribute) and _reads_the_same(node.value) else []
     if len(reads) > 1:
         return _written_alike(rule, node, value, reads)
     match reads[0] if reads else None:
@@ -136,9 +139,7 @@ def _written_alike(
         return None
     target = targets[0]
     if not all(one.deep_equals(target) for one in targets):
-        if not is_shapeless(value):
-            return None
-        owner = cst.ensure_type(node, cst.Attribute).value
+        owner = in_mirror(rule, cst.ensure_type(node, cst.Attribute).value)
         target = cst.ensure_type(rule.context.build("vendored.weight_of({owner})[...]", owner=owner), cst.Subscript)
     own = _in_own_layout(rule, value, [*reads, node], target)
     return cst.Assign([cst.AssignTarget(target)], own) if own else None
@@ -160,11 +161,6 @@ SHAPELESS = frozenset({"init_normal", "init_uniform", "init_trunc_normal", "full
 """Functions that take an array or variable for its shape and dtype, and whose values are alike in each layout."""
 
 
-def is_shapeless(value: cst.BaseExpression) -> bool:
-    """Whether a call takes an array for its shape and dtype alone."""
-    return isinstance(value, cst.Call) and _called(value) in SHAPELESS
-
-
 def _called(call: cst.Call) -> str:
     return call.func.attr.value if isinstance(call.func, cst.Attribute) else getattr(call.func, "value", "")
 
@@ -173,17 +169,45 @@ def _in_own_layout(
     rule: Rule, value: cst.BaseExpression, reads: Sequence[cst.BaseExpression], target: cst.Subscript
 ) -> cst.BaseExpression | None:
     """The value for a kernel, computed in its own layout, where no layout matters or JAX counts its fans; None for any other."""
-    if not isinstance(value, cst.Call):
-        return None
-    name = _called(value)
-    of_target = [i for i, argument in enumerate(value.args) if any(argument.value.deep_equals(like) for like in (*reads, target))]
-    if len(of_target) != 1:
-        return None
-    if name in SHAPELESS:
-        arguments = list(value.args)
-        arguments[of_target[0]] = arguments[of_target[0]].with_changes(value=target.value)
-        return value.with_changes(args=arguments)
-    return fan_values(rule.context, name, value, target.value) if of_target == [1] else None
+    if isinstance(value, cst.Call) and len(value.args) > 1 and any(value.args[1].value.deep_equals(like) for like in (*reads, target)):
+        if (of_fans := fan_values(rule.context, _called(value), value, target.value)) is not None:
+            return of_fans
+    likes = _Likes((*reads, target), target.value)
+    own = value.visit(likes)
+    return own if isinstance(own, cst.BaseExpression) and likes.replaced and not likes.others else None
+
+
+class _Likes(cst.CSTTransformer):
+    """Puts a variable in the place of expressions for its values, where these give a shape or dtype to what has no layout: `jnp.zeros_like(w)`,
+    `jax.random.normal(key, w.shape)`. `others`: whether any stands elsewhere.
+    """
+
+    def __init__(self, likes: Sequence[cst.BaseExpression], variable: cst.BaseExpression) -> None:
+        self.likes, self.variable = likes, variable
+        self.replaced = self.others = False
+        self.fitting: set[int] = set()
+
+    def visit_Call(self, node: cst.Call) -> None:
+        for argument in node.args:
+            match argument.value:
+                case cst.Attribute(value=like, attr=cst.Name("shape" | "dtype")) if self._is_like(like):
+                    self.fitting.add(id(like))
+                case like if _called(node) in SHAPELESS and self._is_like(like):
+                    self.fitting.add(id(like))
+
+    def _is_like(self, node: cst.CSTNode) -> bool:
+        return any(node.deep_equals(like) for like in self.likes)
+
+    def on_visit(self, node: cst.CSTNode) -> bool:
+        super().on_visit(node)
+        return not self._is_like(node)
+
+    def on_leave(self, original: cst.CSTNode, updated: cst.CSTNode) -> Any:
+        if not self._is_like(original):
+            return super().on_leave(original, updated)
+        fits = id(original) in self.fitting
+        self.replaced, self.others = self.replaced or fits, self.others or not fits
+        return self.variable.deep_clone() if fits else updated
 
 
 def _whole(value: cst.BaseExpression) -> cst.BaseExpression:
@@ -219,7 +243,7 @@ def overwritten(rule: Rule, node: cst.BaseExpression, value: cst.BaseExpression)
         case _:
             text = cst.Module([]).code_for_node(node)
             raise Refuse(f"whether {text} is a variable was neither observed nor inferred", "unknown-receiver")
-    return cst.Expr(rule.context.build("vendored.overwrite({owner}, {key}, {value})", owner=owner, key=key, value=value))
+    return cst.Expr(rule.context.build("vendored.overwrite({owner}, {key}, {value})", owner=in_mirror(rule, owner), key=key, value=value))
 
 
 def _reads_the_same(node: cst.BaseExpression) -> bool:

@@ -79,6 +79,9 @@ def _fan_in(call: Call, spatial: int) -> str:
             if is_kind(call, "kernel_size", "int")
             else " * math.prod({kernel_size})"
         )
+    inputs, groups = call.literal("in_channels"), call.literal("groups")
+    if type(inputs) is int and type(groups) is int and factor.removeprefix(" * ").isdigit():
+        return str(inputs * int(factor.removeprefix(" * ")) // groups)
     return "{in_channels}" + factor + ("" if call.literal("groups") == 1 else " // {groups}")
 
 

@@ -16,8 +16,8 @@ NET = (
     "class Net(nn.Module):\n    def __init__(self, d):\n        super().__init__()\n        self.fc = nn.Linear(d, 3)\n"
     "        self.tok = nn.Embedding(9, d)\n        self.norm = nn.LayerNorm(8)\n"
 )
-ALL = {"Linear", "LayerNorm", "Embedding", "ModuleDict", "GELU", "Conv2d", "BatchNorm2d"}
-WEIGHTED = ALL - {"ModuleDict", "GELU"}
+ALL = {"Linear", "LayerNorm", "Embedding", "ModuleDict", "GELU", "Conv2d", "BatchNorm2d", "Sequential"}
+WEIGHTED = ALL - {"ModuleDict", "GELU", "Sequential"}
 
 USES = [
     ("", set()),
@@ -102,6 +102,20 @@ USES = [
     ("        self.of = nn.ModuleDict()\n        self.of['a'] = self.of.a\n", set()),
     ("        self.of = nn.ModuleDict()\n        for name in self.of:\n            pass\n", {"ModuleDict"}),
     ("        if isinstance(d, nn.Conv2d):\n            self.one = nn.Conv1d(d, d, 1)\n", {"Conv2d"}),
+    ("        if isinstance(d, (nn.Conv2d, nn.Conv1d)):\n            self.one = nn.Conv1d(d, d, 1)\n", set()),
+    ("        self.net = nn.Sequential(self.fc)\n        self.part = self.net[:1]\n", {"Sequential"}),
+    ("        self.net = nn.Sequential(self.fc)\n        self.net.append(self.norm)\n", {"Sequential"}),
+    ("        self.net = nn.Sequential(self.fc)\n        self.part = self.net[0]\n        self.size = len(self.net)\n", set()),
+    ("        self.net = nn.Sequential(self.fc) if d else [self.fc]\n        self.part = self.net[0]\n", {"Sequential"}),
+    ("        self.net = nn.Sequential(nn.LSTM(d, d), self.fc)\n", {"Sequential"}),
+    (
+        "        self.net = nn.Sequential(Own(), self.fc)\n\n\nclass Own(nn.Module):\n    def forward(self, x):\n        return x, x\n",
+        {"Sequential"},
+    ),
+    (
+        "        self.net = Own(nn.Sequential(self.fc))\n\n\nclass Own(nn.Module):\n    def __init__(self, net):\n        self.net = net\n        self.parts = net[1:]\n",
+        {"Sequential"},
+    ),
     ("        if isinstance(d, nn.modules.batchnorm._BatchNorm):\n            self.one = nn.BatchNorm2d(d)\n", {"BatchNorm2d"}),
     ("        norm = nn.BatchNorm2d\n        self.one = norm(d)\n", set()),
     ("        norm = nn.BatchNorm2d\n        self.one = norm(d, track_running_stats=False)\n", {"BatchNorm2d"}),
@@ -150,6 +164,11 @@ SPELLED = [
     ("nn.BatchNorm2d(d, momentum=0.01)", "SampleBatchNorm(d, momentum=0.01, rngs=rngs)"),
     ("nn.BatchNorm2d(d, momentum=None)", "BatchNorm2d(d, momentum=None, rngs=rngs)"),
     ("nn.GroupNorm(2, d)", "ChannelsFirstGroupNorm(2, d, rngs=rngs)"),
+    ("nn.Sequential(nn.ReLU(), nn.Tanh())", "nnx.Sequential(jax.nn.relu, jnp.tanh)"),
+    ("nn.Sequential(nn.Linear(d, 3))", "nnx.Sequential(nnx.Linear(d, 3, kernel_init=fan_in_kernel, bias_init=fan_in_bias(d), rngs=rngs))"),
+    ("nn.Sequential(*d)", "nnx.Sequential(*d)"),
+    ("nn.Sequential()", "Sequential()"),
+    ("nn.Sequential(d)", "Sequential(d)"),
     ("nn.ModuleDict(dict(a=nn.ReLU()))", "nnx.Dict(a=jax.nn.relu)"),
     ("nn.LayerNorm(8, eps=1e-6)", "nnx.LayerNorm(8, epsilon=1e-6, use_fast_variance=False, rngs=rngs)"),
     ("nn.LayerNorm(8, bias=False)", "nnx.LayerNorm(8, epsilon=1e-05, use_bias=False, use_fast_variance=False, rngs=rngs)"),
@@ -171,6 +190,15 @@ def test_a_plain_layer_is_flaxs_own(tmp_path: Path, layer: str, flax: str) -> No
 
 
 WRITTEN = [
+    (
+        "for part in d:\n            if isinstance(part, (nn.Linear, nn.Embedding)):\n                part.weight.data.normal_(0.0, 0.02)",
+        "weight_of(part)[...] = 0.02 * jax.random.normal(",
+    ),
+    (
+        "for part in d:\n            if isinstance(part, (nn.Linear, nn.Embedding)):\n                nn.init.zeros_(part.weight)",
+        "weight_of(part)[...] = jnp.zeros_like(weight_of(part))",
+    ),
+    ("table = self.tok.weight\n        self.rows = table * 2", "table = self.tok.embedding\n        self.rows = table * 2"),
     (
         "for part in d:\n            if isinstance(part, (nn.Linear, nn.Conv2d)):\n                nn.init.normal_(part.weight, std=0.02)",
         "part.kernel[...] = 0.02 * jax.random.normal(",
