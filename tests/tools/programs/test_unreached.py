@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from migrate_agent.tools.programs.judge.reach import unreached
-from migrate_agent.tools.programs.rewrite.unreached import as_reached, block_around, with_errors
+from migrate_agent.tools.programs.rewrite.unreached import MESSAGE, as_reached, block_around, with_errors
 
 SCRIPT = """\
 if resume:
@@ -77,6 +77,24 @@ def test_the_device_has_no_counterpart() -> None:
     original = "if cuda:\n    model = model.cuda()\n    torch.backends.cudnn.benchmark = flag()\n"
     missed = unreached(original, {1})
     assert as_reached(original.replace(" = flag()", "()"), "pass\n", (missed, []), keep=False) is not None
+
+
+BRANCHES = "if fast:\n    a.zero()\nloss()\nif fast:\n    a.step()\nif slow:\n    b.step()\n"
+EXPORT = "def export(path):\n    save(path)\nexport\n"
+
+
+@pytest.mark.parametrize(
+    ("original", "ran", "rewrite", "covered"),
+    [
+        # One error in front stands for both branches.
+        (BRANCHES.replace("slow", "fast"), {1, 3, 4, 6}, f"if fast:\n    raise NotImplementedError('{MESSAGE}: fast')\nloss()\n", True),
+        (BRANCHES, {1, 3, 4, 6}, f"if fast:\n    raise NotImplementedError('{MESSAGE}: fast')\nloss()\n", False),
+        (EXPORT, {1, 3}, "export = NotMigrated('no rule')\n", True),
+        (EXPORT, {1, 3}, "other = NotMigrated('no rule')\n", False),
+    ],
+)
+def test_an_error_in_front_stands_for_what_it_keeps_from_running(original: str, ran: set[int], rewrite: str, covered: bool) -> None:
+    assert (as_reached(original, rewrite, (unreached(original, ran), []), keep=False) is not None) is covered
 
 
 def test_the_innermost_block() -> None:

@@ -31,7 +31,7 @@ from migrate_agent.tools.programs.judge.running import WORK, files_in, printing,
 def run_candidate(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) -> dict[str, Any]:
     """Run a program as `Program.arguments` say and write its trace to `output`.
 
-    `inputs["start"]` are the weights that the original's optimizers began with, `generators` the states of torch's generator there, and
+    `inputs["start"]` are the weights that the original's modules and optimizers began with, `generators` the states of torch's generator there, and
     `draws` those before each draw of the script that came after parameters were initialised, which takes no numbers of that generator here. `exact`,
     `scale`, `lines`, `steps` and `keep` are as for the original. `restored` are the numbers of the optimizers whose modules have their weights from a
     file by then. `schedules` are the schedulers of the original whose course goes on after the run: count, number of rates, and metric.
@@ -124,7 +124,9 @@ class _Watch:
     """Hooks into Flax and JAX that note what a training loop does, also where it is compiled."""
 
     def __init__(self, trace: Trace, start: Mapping[str, Any], generators: list[Any], draws: list[Any], exact: bool) -> None:
-        self.trace, self.start, self.generators, self.draws, self.exact = trace, start, generators, draws, exact
+        self.trace, self.generators, self.draws, self.exact = trace, generators, draws, exact
+        self.start = {name: value for name, value in start.items() if name.startswith("start/")}
+        self._made = _by_number(start, "made")
         self.work = Path.cwd()
         """The folder of the repository that the program runs in."""
         self.scale = 1.0
@@ -281,20 +283,42 @@ class _Watch:
                 made = construct(cls, *args, **kwargs)
             finally:
                 depth[0] -= 1
-            if not depth[0] and isinstance(made, module) and not self.models:
-                self._note_module(made)
+            if not depth[0] and isinstance(made, module):
+                self._begin_module(made)
             return made
 
         meta.__call__ = call
 
-    def _note_module(self, model: Any) -> None:
-        from migrate_agent.tools.weights import leaves
+    def _begin_module(self, model: Any) -> None:
+        """Give a module the weights that the original's next one with its names and shapes began with."""
+        import jax
 
-        shapes = {name: leaf.shape for name, leaf in leaves(model).items()}
+        from migrate_agent.tools.weights import StateDictError, leaves, load_leaves
+
+        try:
+            targets = leaves(model)
+        except StateDictError:
+            return
+        shapes = {name: leaf.shape for name, leaf in targets.items()}
+        if not shapes or any(isinstance(leaf.variable.get_value(), jax.core.Tracer) for leaf in targets.values()):
+            return
+        for number, state in self._made.items():
+            if shapes == {name: value.shape for name, value in state.items()}:
+                load_leaves(targets, self._narrow(self._made.pop(number)))
+                break
+        if not self.models:
+            self._note_module(model, shapes)
+
+    def _narrow(self, state: Mapping[str, Any]) -> dict[str, Any]:
+        """A state in the precision of the run."""
+        narrow = {name for name, value in state.items() if value.dtype == np.float64 and not self.exact}
+        return {name: value.astype(np.float32) if name in narrow else value for name, value in state.items()}
+
+    def _note_module(self, model: Any, shapes: Mapping[str, Any]) -> None:
         for number in sorted({int(name.split("/")[1]) for name in self.start} - self.constructed.keys()):
             prefix = f"start/{number}/"
             theirs = {name.removeprefix(prefix): value.shape for name, value in self.start.items() if name.startswith(prefix)}
-            if shapes and shapes == theirs:
+            if shapes == theirs:
                 self.constructed[number] = model
                 self._load(number, model, [])
                 return
@@ -348,9 +372,7 @@ class _Watch:
         if not state:
             problems.append(f"the original has no optimizer number {number + 1}")
             return
-        narrow = {
-            name: value.astype(np.float32) if value.dtype == np.float64 and not self.exact else value for name, value in state.items()
-        }
+        narrow = self._narrow(state)
         if number in self.restored and (name := _first_other(model, narrow)):
             problems.append(f"{name} is not what the file holds that the program goes on from")
         copies = _copies(model)
@@ -438,6 +460,16 @@ class _Watch:
             self.trace.store(f"end/{number}", state_dict(model))
         for number, arrays in self._latest.items():
             self.trace.store(f"end/{number}", arrays)
+
+
+def _by_number(tensors: Mapping[str, Any], kind: str) -> dict[int, dict[str, Any]]:
+    """The states among tensors that are called `kind/NUMBER/NAME`, in order."""
+    states: dict[int, dict[str, Any]] = {}
+    for name, value in tensors.items():
+        if name.startswith(f"{kind}/"):
+            _, number, rest = name.split("/", 2)
+            states.setdefault(int(number), {})[rest] = value
+    return dict(sorted(states.items()))
 
 
 DRAWS = ("rand", "randn", "randint", "randperm", "integer", "integers", "permutation", "normal", "uniform")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -165,6 +165,7 @@ def limit_of(noise: float) -> float:
 
 def parameters(pair: Pair) -> Verdict:
     """Whether all parameters and buffers are the same after the steps that are kept, in float64."""
+    pair = _with_unpickled(pair)
     worst, allowed, count, blurred = 0.0, FLOOR, 0, set()
     trained = {name.split("/", 3)[-1] for name in pair.candidate.tensors if name.startswith("step/")}
     for name, theirs in _in_order(pair.original.tensors):
@@ -187,12 +188,33 @@ def parameters(pair: Pair) -> Verdict:
     return verdict("numeric", "parameters_fp64", "pass", f"{count} tensors compared{note}", worst, allowed)
 
 
+def _with_unpickled(pair: Pair) -> Pair:
+    """The pair, where the original read a whole module in place of the one that it trained and the candidate ends with that one's weights, with these
+    as the original's last."""
+    theirs, moved, ours = dict(pair.original.tensors), dict(pair.moved.tensors), pair.candidate.tensors
+    for number in {name.split("/")[1] for name in theirs if name.startswith("unpickled/")}:
+        names = [
+            name.split("/", 2)[2]
+            for name in theirs
+            if name.startswith(f"unpickled/{number}/") and f"end/{number}/{name.split('/', 2)[2]}" in ours
+        ]
+        read, last = (
+            sum(distance(ours[f"end/{number}/{name}"], theirs[f"{kind}/{number}/{name}"]) for name in names)
+            for kind in ("unpickled", "end")
+        )
+        if read < last:
+            for name in names:
+                theirs[f"end/{number}/{name}"] = theirs[f"unpickled/{number}/{name}"]
+                moved[f"end/{number}/{name}"] = moved.get(f"unpickled/{number}/{name}", theirs[f"end/{number}/{name}"])
+    return Pair(replace(pair.original, tensors=theirs), replace(pair.moved, tensors=moved), pair.candidate)
+
+
 def _in_order(tensors: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     def place(name: str) -> tuple[int, int]:
         parts = name.split("/")
         return (0, int(parts[1])) if parts[0] == "step" else (1, 0)
 
-    for name in sorted((n for n in tensors if not n.startswith("start/")), key=place):
+    for name in sorted((n for n in tensors if n.startswith(("step/", "end/"))), key=place):
         # Torch counts batches in an integer that decides nothing unless a momentum is missing.
         if not name.endswith("num_batches_tracked"):
             yield name, tensors[name]

@@ -21,7 +21,8 @@ class Trace:
     """What one run of a program did, in order.
 
     `events` are rows with a `kind`: `optimizer`, `backward` (`loss`), `step` (`optimizer`, `rates`), `clip`, `zero`, `schedule`. `lines` are what
-    it printed. `tensors` are arrays: `start/K/NAME` at the construction of optimizer K, `step/N/K/NAME` after step N of the program.
+    it printed. `tensors` are arrays: `made/M/NAME` of the M-th module once it is constructed, `start/K/NAME` at the construction
+    of optimizer K, `step/N/K/NAME` after step N of the program, `end/K/NAME` at its end, and `unpickled/K/NAME` of what was read last in its place.
     """
 
     def __init__(self, steps: int, keep: tuple[int, ...]) -> None:

@@ -186,8 +186,8 @@ class Judge:
             "schedules": [{**row, "rates": len(row["rates"])} for row in of.trace["schedules"]],
             "restored": _restored(of, self.exact) if variant.after else [],
         }
-        # The candidate gets the weights that training begins with, and nothing of what the original made of them.
-        start = {name: value for name, value in of.tensors.items() if name.startswith("start/")}
+        # The candidate gets the weights that modules and training begin with, and nothing of what the original made of them.
+        start = {name: value for name, value in of.tensors.items() if name.startswith(("start/", "made/"))}
         path = self.folder / "start.safetensors"
         _save(start, path)
         name = f"candidate-{'exact' if exact else 'native'}"

@@ -9,6 +9,7 @@ import random
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, nullcontext
+from itertools import count
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -20,6 +21,7 @@ from migrate_agent.tools.programs.judge.by_hand import updates_by_hand
 from migrate_agent.tools.programs.judge.contract import Trace
 from migrate_agent.tools.programs.judge.deciding import deciding
 from migrate_agent.tools.programs.judge.loads import Loads
+from migrate_agent.tools.programs.judge.made_modules import watch_made_modules
 from migrate_agent.tools.programs.judge.module_frames import drawn_by_a_module
 from migrate_agent.tools.programs.judge.paired import PairedDraws
 from migrate_agent.tools.programs.judge.plain_lines import PlainLines
@@ -112,6 +114,9 @@ class _Watch:
         """States of the generator before draws of the script between the first initialised parameter and the last optimizer."""
         self._drawn: list[dict[str, Any]] | None = None
         self.root_names: list[str] = []
+        self.unpickled: list[Any] = []
+        """Whole modules that the program has read from files."""
+        self._modules = count()
 
     def install(self) -> None:
         import torch
@@ -131,6 +136,8 @@ class _Watch:
         for owner, names in ((torch, FUNCTIONS), (torch.Tensor, METHODS)):
             for name in names:
                 self._around(owner, name, self._before_draw)
+        watch_made_modules(self._made)
+        self._watch_whole_modules()
         hooks: Any = importlib.import_module("torch.optim.optimizer")
         hooks.register_optimizer_step_post_hook(self.after_step)
 
@@ -210,6 +217,24 @@ class _Watch:
         elif self._drawn is not None and len(self._drawn) < MOST_DRAWS:
             self._drawn.append(_generator_state(torch.get_rng_state().numpy()))
 
+    def _made(self, module: Any) -> None:
+        if not any(
+            value.is_meta or type(value).__name__.startswith("Uninitialized") for value in [*module.parameters(), *module.buffers()]
+        ):
+            self.trace.store(f"made/{next(self._modules)}", _arrays(module))
+
+    def _watch_whole_modules(self) -> None:
+        import torch
+
+        own = torch.load
+
+        def load(*args: Any, **kwargs: Any) -> Any:
+            tree = own(*args, **kwargs)
+            self.unpickled += [tree] if isinstance(tree, torch.nn.Module) else []
+            return tree
+
+        torch.load = load
+
     def _before_backward(self, loss: Any, *args: Any, **kwargs: Any) -> None:
         self.trace.add("backward", loss=float(loss.detach()) if loss.numel() == 1 else None)
 
@@ -265,7 +290,11 @@ class _Watch:
         """Keep the parameters that the run ended with; those of the last step are kept where it was ended early."""
         for number, root in enumerate(self.roots if not self.trace.done else ()):
             if root is not None:
-                self.trace.store(f"end/{number}", _arrays(root))
+                self.trace.store(f"end/{number}", arrays := _arrays(root))
+                # The program may go on with what it read in place of what it trained.
+                others = [row for row in map(_arrays, self.unpickled) if row.keys() == arrays.keys()]
+                for other in others[-1:]:
+                    self.trace.store(f"unpickled/{number}", other)
 
 
 def caller(work: Path) -> str:

@@ -14,7 +14,7 @@ from migrate_agent.tools.programs.program import Program
 from migrate_agent.tools.programs.rewrite.configured import Construction
 from migrate_agent.tools.programs.rewrite.core import NotUnderstoodError
 from migrate_agent.tools.programs.rewrite.initial_streams import repeats_streams
-from migrate_agent.tools.programs.rewrite.method_optimizers import RecordedOptimizer, inlined
+from migrate_agent.tools.programs.rewrite.method_optimizers import Inlined, RecordedOptimizer, inlined
 from migrate_agent.tools.programs.rewrite.names import code, read
 from migrate_agent.tools.programs.rewrite.plain_form import PlainForm, plain_form
 from migrate_agent.tools.programs.rewrite.program_file import ProgramFile, TakenOut
@@ -94,9 +94,9 @@ def _plain(
 ) -> PlainForm:
     """The plain form of a file of the program."""
 
-    def construction(call: cst.Call, torch: str) -> str:
+    def construction(call: cst.Call, torch: str) -> Inlined | None:
         if not isinstance(call.func, cst.Attribute):
-            return ""
+            return None
         sources = [(inventory.root / file.path).read_text() for file in inventory.files if not file.error and not file.adopted]
         return inlined(code(call), code(call.func.value), call.func.attr.value, sources, recorded, torch)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import libcst as cst
 
 from migrate_agent.tools.programs.rewrite.core import Core, NotUnderstoodError, blocks, body, call_of, called, optimizer_names
-from migrate_agent.tools.programs.rewrite.names import Imports, bound, code, name_of, parse, read
+from migrate_agent.tools.programs.rewrite.names import Imports, bound, code, name_of, parse, read, unparse
 from migrate_agent.tools.programs.rewrite.parameter_loops import parameter_loop
 
 RANK = frozenset({"dim", "ndimension"})
@@ -395,7 +395,7 @@ def _over_name(test: cst.BaseExpression, name: str) -> str:
         def visit_Name(self, node: ast.Name) -> ast.Name:
             return ast.Name("name", node.ctx) if node.id == name else node
 
-    return ast.unparse(Put().visit(ast.parse(code(test), mode="eval")))
+    return unparse(Put().visit(ast.parse(code(test), mode="eval")))
 
 
 def _strings(node: cst.CSTNode) -> list[str]:

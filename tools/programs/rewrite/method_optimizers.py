@@ -15,6 +15,7 @@ import ast
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
+from migrate_agent.tools.programs.rewrite.moved_prints import printed_lines
 from migrate_agent.tools.programs.rewrite.names import Imports
 
 
@@ -27,29 +28,40 @@ class RecordedOptimizer:
 
 
 @dataclass(frozen=True)
+class Inlined:
+    """The construction that stands in place of a method's call, and the lines before it that print what the method prints."""
+
+    text: str
+    printed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class _Construction:
     """The call of a class of torch.optim in a method, the entries of its groups beside the parameters, and the method's parameters."""
 
+    method: ast.FunctionDef
     dotted: str
     call: ast.Call
     groups: tuple[Mapping[str, ast.expr], ...]
     parameters: tuple[str, ...]
 
 
-def inlined(call: str, receiver: str, method: str, sources: Sequence[str], recorded: Sequence[RecordedOptimizer], torch: str) -> str:
-    """The construction that stands in place of `receiver.method(…)`, or "" where it is of another form.
+def inlined(
+    call: str, receiver: str, method: str, sources: Sequence[str], recorded: Sequence[RecordedOptimizer], torch: str
+) -> Inlined | None:
+    """What stands in place of `receiver.method(…)`; `None` where the construction is of another form.
 
     `sources` are texts of the repository's files, `torch` the script's own name of it.
     """
     constructions = [one for text in sources for one in _constructions(text, method)]
     matching = [row for row in recorded if len(row.groups) == 2]
     if len(constructions) != 1 or len(matching) != 1 or len(constructions[0].groups) != 2:
-        return ""
+        return None
     construction = constructions[0]
     values = _arguments(ast.parse(call, mode="eval").body, construction.parameters)
     rule = _rule(matching[0], 1) if values is not None else ""
     if values is None or not rule:
-        return ""
+        return None
     groups = [
         f'{{"params": [p for n, p in {receiver}.named_parameters() if {condition}], "weight_decay": {_text(group["weight_decay"], values)}}}'
         for condition, group in zip((f"not ({rule})", rule), construction.groups, strict=True)
@@ -58,7 +70,10 @@ def inlined(call: str, receiver: str, method: str, sources: Sequence[str], recor
     text = f"{torch}.optim.{construction.dotted}([{', '.join(groups)}], {', '.join(named)})"
     # What the method computes by itself is not known at the call.
     visible = {receiver.partition(".")[0], torch, "p", "n", "set", *(name for value in values.values() for name in _names(value))}
-    return text if set(_names(ast.parse(text, mode="eval"))) <= visible else ""
+    if not set(_names(ast.parse(text, mode="eval"))) <= visible:
+        return None
+    whole = frozenset().union(*matching[0].groups) == matching[0].axes.keys()
+    return Inlined(text, tuple(printed_lines(construction.method, values, receiver, whole)))
 
 
 def _constructions(text: str, method: str) -> Iterator[_Construction]:
@@ -72,7 +87,7 @@ def _constructions(text: str, method: str) -> Iterator[_Construction]:
             groups = tuple(_entries(element) for element in _listed(node, first))
             if all(set(group) == {"params", "weight_decay"} for group in groups):
                 names = tuple(argument.arg for argument in node.args.args[1:])
-                yield _Construction(_dotted(calls[0].func, imports).rpartition(".")[2], calls[0], groups, names)
+                yield _Construction(node, _dotted(calls[0].func, imports).rpartition(".")[2], calls[0], groups, names)
 
 
 def _dotted(node: ast.expr, imports: Imports) -> str:

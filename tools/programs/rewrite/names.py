@@ -16,6 +16,20 @@ def code(node: cst.CSTNode) -> str:
     return _PRINTER.code_for_node(node)
 
 
+def unparse(node: ast.AST) -> str:
+    """The source text of Python's own syntax tree, with one pair of parentheses around a generator that is all a call is given."""
+    return cst.parse_module(ast.unparse(node)).visit(_SingleParentheses()).code.rstrip("\n")
+
+
+class _SingleParentheses(cst.CSTTransformer):
+    def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.Call:
+        """`sum((x for x in xs))` → `sum(x for x in xs)`."""
+        if len(updated_node.args) != 1 or not isinstance(generator := updated_node.args[0].value, cst.GeneratorExp):
+            return updated_node
+        bare = generator.with_changes(lpar=[], rpar=[])
+        return updated_node.with_changes(args=[updated_node.args[0].with_changes(value=bare)])
+
+
 def parse(node: cst.CSTNode) -> ast.AST:
     """The node as Python's own syntax tree."""
     import textwrap

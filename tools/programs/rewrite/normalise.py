@@ -13,9 +13,11 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import libcst as cst
+from libcst import matchers as m
 
 from migrate_agent.tools.programs.rewrite.configured import Construction, configured
 from migrate_agent.tools.programs.rewrite.core import blocks, body, call_of
+from migrate_agent.tools.programs.rewrite.method_optimizers import Inlined
 from migrate_agent.tools.programs.rewrite.names import Imports, bound, code
 from migrate_agent.tools.programs.rewrite.opened_checkpoints import CALLS, opened_path, without_open
 
@@ -33,7 +35,7 @@ class Normalise(cst.CSTTransformer):
         module: cst.Module,
         imports: Imports,
         kinds: Callable[[cst.CSTNode], Sequence[str]] = lambda node: (),
-        construction: Callable[[cst.Call, str], str] = lambda call, torch: "",
+        construction: Callable[[cst.Call, str], Inlined | None] = lambda call, torch: None,
         constructed: Callable[[cst.CSTNode], Sequence[Construction]] = lambda node: (),
     ) -> None:
         super().__init__()
@@ -95,10 +97,13 @@ class Normalise(cst.CSTTransformer):
             return updated_node.args[0].value
         if kinds and all(kind.startswith("object:torch.optim.") for kind in kinds) and not self.imports.of(original_node.func):
             torch = next((name for name, dotted in self.imports.dotted.items() if dotted == "torch"), "")
-            text = self._construction(original_node, torch) if torch else ""
-            if text:
+            inlined = self._construction(original_node, torch) if torch else None
+            if inlined is not None:
+                self._guards += [
+                    self._about(cst.ensure_type(function, cst.Attribute).value, original_node, line) for line in inlined.printed
+                ]
                 self.notes.append(f"the groups of {code(original_node.func)} are told apart as the recorded run had them")
-                return cst.parse_expression(text)
+                return cst.parse_expression(inlined.text)
         if isinstance(function, cst.Attribute) and isinstance(function.value, cst.Name) and function.value.value in self.scalers:
             if function.attr.value == "scale":
                 return updated_node.args[0].value
@@ -113,6 +118,13 @@ class Normalise(cst.CSTTransformer):
             return function.value
         float_tensor = self.imports.of(original_node.func) in FLOATS or code(original_node.func) in self.floats
         return self._float_tensor(original_node, updated_node) if float_tensor else updated_node
+
+    def _about(self, receiver: cst.BaseExpression, call: cst.Call, line: str) -> cst.BaseStatement:
+        """A line about the object of a method's call, which is what it was seen to be there."""
+        statement = cst.parse_statement(line)
+        same = m.findall(statement, m.MatchIfTrue(lambda node: isinstance(node, cst.CSTNode) and receiver.deep_equals(node)))
+        self.origin |= dict.fromkeys(same, cst.ensure_type(call.func, cst.Attribute).value)
+        return statement
 
     def _is_module(self, call: cst.Call) -> bool:
         """Whether the object of a method was seen to be a module: its parameters are float32 from the start."""
@@ -144,8 +156,10 @@ class Normalise(cst.CSTTransformer):
             return cst.FlattenSentinel(self._lines(original_node, updated_node))
         if self._guards:
             guards, self._guards = self._guards, []
-            self.origin.setdefault(updated_node, original_node)
-            return cst.FlattenSentinel([*guards, updated_node])
+            guards[0] = guards[0].with_changes(leading_lines=updated_node.leading_lines)
+            line = updated_node.with_changes(leading_lines=())
+            self.origin.setdefault(line, original_node)
+            return cst.FlattenSentinel([*guards, line])
         return cst.RemoveFromParent() if self._goes(original_node) else updated_node
 
     def _goes(self, line: cst.SimpleStatementLine) -> bool:

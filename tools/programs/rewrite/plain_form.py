@@ -10,6 +10,7 @@ import libcst as cst
 from migrate_agent.tools.programs.hand_updates import hand_updates
 from migrate_agent.tools.programs.rewrite.configured import Construction
 from migrate_agent.tools.programs.rewrite.drawn_arguments import DrawnArguments
+from migrate_agent.tools.programs.rewrite.method_optimizers import Inlined
 from migrate_agent.tools.programs.rewrite.named_optimizers import NamedOptimizers
 from migrate_agent.tools.programs.rewrite.names import Imports
 from migrate_agent.tools.programs.rewrite.normalise import Normalise
@@ -36,10 +37,10 @@ class PlainForm:
 def plain_form(
     text: str,
     observed: Mapping[Span, Observed],
-    construction: Callable[[cst.Call, str], str],
+    construction: Callable[[cst.Call, str], Inlined | None],
     constructions: Sequence[Construction],
 ) -> PlainForm:
-    """The plain form of a script. `construction` gives the text that stands for the call of a method which constructs an optimizer, or "", and
+    """The plain form of a script. `construction` gives what stands for the call of a method which constructs an optimizer, and
     `constructions` are the calls that constructed optimizers and schedulers.
     """
     module, observed = _with_taken_branches(cst.parse_module(text), observed)

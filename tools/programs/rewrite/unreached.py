@@ -70,12 +70,31 @@ def as_reached(original: str, rewrite: str, missed: tuple[Collection[int], Colle
     """
     theirs = [region for region in regions(original, missed[0]) if not region.idle]
     ours = regions(rewrite, missed[1])
-    errors = sum(isinstance(node, ast.Constant) and str(node.value).startswith(MESSAGE) for node in ast.walk(ast.parse(rewrite)))
+    # One error may stand for all that a condition leads to.
+    tree = ast.parse(rewrite)
+    reasons, refused = list(_reasons(tree)), {region.condition for region in theirs if region.condition}
+    refused &= {*reasons, *_stubs(tree)}
+    errors = sum(reason not in refused for reason in reasons)
+    theirs = [region for region in theirs if region.condition not in refused]
     chosen = [region for region in ours if not region.harmless]
     lines = rewrite.splitlines()
     if len(theirs) > len(ours) + errors or not all(region.replaceable(lines) for region in chosen):
         return None
     return with_errors(rewrite, chosen, keep), chosen
+
+
+def _reasons(tree: ast.Module) -> Iterator[str]:
+    """What leads to each error that stands in a rewrite already."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and str(node.value).startswith(MESSAGE):
+            yield str(node.value).removeprefix(MESSAGE).removeprefix(": ")
+
+
+def _stubs(tree: ast.Module) -> Iterator[str]:
+    """What leads to the functions that are errors as a whole: their calls."""
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and ast.unparse(node.value.func) == "NotMigrated":
+            yield from (f"{ast.unparse(target)} is called" for target in node.targets)
 
 
 def with_errors(text: str, chosen: Sequence[Region], keep: bool = False) -> str:
