@@ -39,6 +39,8 @@ class NativeDraws(OperatorMode):  # type: ignore[no-untyped-call]
             return args[0].fill_(1) if name.endswith("_") else torch.ones_like(args[0])
         if self.paired.active and name in PAIRED and drawn_by_a_module():
             return _paired(self.paired, func, name, args, kwargs)
+        if self.paired.active and name == "multinomial" and args[1] == 1 and drawn_by_a_module():
+            return _sampled(self.paired, args[0])
         if name in ("rand", "rand_like", "randn", "randn_like"):
             return _new(func, name, args, kwargs)
         if name in ("uniform_", "normal_") and args[0].dtype == WIDE:
@@ -75,6 +77,11 @@ def _paired(paired: PairedDraws, func: Any, name: str, args: tuple[Any, ...], kw
     if name == "uniform_":
         return args[0].copy_(first + numbers * (second - first))
     return args[0].copy_(numbers / first if name == "exponential_" else first + numbers * second)
+
+
+def _sampled(paired: PairedDraws, weights: torch.Tensor) -> torch.Tensor:
+    """One number of each row, as torch and JAX choose it: where weight over a standard exponential number is largest."""
+    return (weights / _tensor(paired.draw("exponential", weights.shape))).argmax(-1, keepdim=True)
 
 
 DEFAULTS = {"uniform_": (0.0, 1.0), "normal_": (0.0, 1.0), "exponential_": (1.0, 0.0)}

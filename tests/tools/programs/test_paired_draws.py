@@ -1,0 +1,43 @@
+"""Draws of modules while a program is judged: both sides get the same numbers."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+import numpy as np
+import torch
+
+from migrate_agent.tools.programs.judge.draws import NativeDraws
+from migrate_agent.tools.programs.judge.paired import PairedDraws
+
+WEIGHTS = np.random.default_rng(0).random((64, 7))
+
+
+class Sampler(torch.nn.Module):
+    """Draws one number of each row."""
+
+    def forward(self, weights: torch.Tensor) -> torch.Tensor:
+        """The numbers (rows, 1)."""
+        return torch.multinomial(weights, 1)
+
+
+def test_a_sample_is_that_of_categorical() -> None:
+    """Which adds Gumbel numbers, made of the same exponential ones."""
+    theirs, ours = PairedDraws(), PairedDraws()
+    theirs.active = True
+    with NativeDraws(theirs):
+        first, second = (Sampler()(torch.from_numpy(WEIGHTS)) for _ in range(2))
+    assert not torch.equal(first, second)
+    for sample in (first, second):
+        gumbel = -jnp.log(ours.draw("exponential", WEIGHTS.shape))
+        np.testing.assert_array_equal(sample[:, 0].numpy(), jnp.argmax(jnp.log(WEIGHTS) + gumbel, axis=-1))
+
+
+def test_the_script_draws_of_torchs_stream() -> None:
+    """And so does a module before training has begun."""
+    weights, active = torch.from_numpy(WEIGHTS), PairedDraws()
+    active.active = True
+    expected = torch.multinomial(weights, 1, generator=torch.Generator().manual_seed(0))
+    for paired, draw in ((active, lambda: torch.multinomial(weights, 1)), (PairedDraws(), lambda: Sampler()(weights))):
+        torch.manual_seed(0)
+        with NativeDraws(paired):
+            assert torch.equal(draw(), expected)
