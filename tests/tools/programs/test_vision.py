@@ -91,6 +91,42 @@ def test_data_sets_read_what_torchvision_downloads(tmp_path: Path) -> None:
         vision_datasets.CIFAR10(tmp_path)
 
 
+def test_images_of_nothing() -> None:
+    """The same numbers for an index each time, and torchvision's where it is installed."""
+    data = vision_datasets.FakeData(20, (3, 8, 8), 7, random_offset=2)
+    assert (len(data), data[3][0].shape, data[3][0].dtype) == (20, (8, 8, 3), np.uint8)
+    np.testing.assert_array_equal(data[3][0], data[3][0])
+    assert vision_datasets.FakeData(2, (1, 8, 8))[0][0].shape == (8, 8)
+    with pytest.raises(IndexError):
+        data[20]
+    theirs = torchvision().datasets.FakeData(20, (3, 8, 8), 7, random_offset=2)
+    for index in range(20):
+        assert data[index][1] == theirs[index][1]
+        # Normal numbers are torch's to rounding, which may move a byte by one.
+        difference = data[index][0].astype(int) - np.asarray(theirs[index][0]).astype(int)
+        assert np.abs((difference + 128) % 256 - 128).max() <= 1
+
+
+def test_images_by_folder(tmp_path: Path) -> None:
+    """Classes and files in the order of their names."""
+    Image = pytest.importorskip("PIL.Image", reason="Pillow is no dependency of the product")
+    for name in ("dog/b.png", "dog/a.JPG", "cat/deep/c.png", "cat/notes.txt"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(IMAGE).save(tmp_path / name, format="png") if not name.endswith("txt") else (tmp_path / name).write_text("")
+    data = vision_datasets.ImageFolder(tmp_path, transform=vision_transforms.ToTensor())
+    assert data.classes == ["cat", "dog"]
+    assert [(Path(path).name, number) for path, number in data.samples] == [("c.png", 0), ("a.JPG", 1), ("b.png", 1)]
+    assert (len(data), data[2][0].shape, data[2][1]) == (3, (3, 10, 12), 1)
+    (tmp_path / "bird").mkdir()
+    with pytest.raises(FileNotFoundError, match="no images of bird"):
+        vision_datasets.ImageFolder(tmp_path)
+    with pytest.raises(FileNotFoundError, match="no folders"):
+        vision_datasets.ImageFolder(tmp_path / "bird")
+    torchvision_data = torchvision().datasets
+    (tmp_path / "bird").rmdir()
+    assert torchvision_data.ImageFolder(tmp_path).samples == data.samples
+
+
 def test_grids() -> None:
     """Images beside each other with a border."""
     grid = vision_images.make_grid(np.ones((3, 1, 4, 5), np.float32), nrow=2, padding=1)

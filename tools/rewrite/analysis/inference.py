@@ -40,7 +40,7 @@ from migrate_agent.tools.types import Observed, Span
 
 TENSOR_ATTRIBUTES: Mapping[str, Observed] = {
     "T": TENSOR, "mT": TENSOR, "H": TENSOR, "mH": TENSOR, "data": TENSOR, "grad": TENSOR, "real": TENSOR, "imag": TENSOR,
-    "shape": SIZE, "dtype": DTYPE, "device": DEVICE, "ndim": INT, "is_cuda": BOOL, "requires_grad": BOOL, "itemsize": INT,
+    "shape": SIZE, "dtype": DTYPE, "device": DEVICE, "ndim": INT, "is_cuda": BOOL, "is_xpu": BOOL, "requires_grad": BOOL, "itemsize": INT,
 }  # fmt: skip
 BUILTIN_KINDS: Mapping[str, Observed] = {
     "int": INT, "len": INT, "float": FLOAT, "bool": BOOL, "isinstance": BOOL, "hasattr": BOOL, "callable": BOOL, "str": STR, "repr": STR,

@@ -21,6 +21,12 @@ TEMPLATES: Mapping[str, str] = {
     "is_sparse": "False",
     "is_quantized": "False",
     "is_mps": "False",
+    "is_xpu": "False",
+    "is_ipu": "False",
+    "is_hpu": "False",
+    "is_mtia": "False",
+    "is_vulkan": "False",
+    "is_mkldnn": "False",
     "itemsize": "{x}.dtype.itemsize",
 }
 DTYPES: Mapping[str, str] = {
