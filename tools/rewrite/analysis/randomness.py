@@ -451,7 +451,7 @@ def _note_call(repo: Repo, file: FileModel, facts: Facts, function: _Function, c
         if dotted in CALLING and call.args:
             first = span_of(call.args[0], file.lines)
             function.calls |= functions_named(repo, facts.dotted.get(first, ""), facts.observed.get(first))
-    elif dotted:
+    elif dotted and not (repo.reads_object(dotted) and observed_functions(repo, facts.observed.get(span))):
         definition = repo.resolve(dotted)
         if definition and definition[1]:
             function.calls.add((definition[0].file.path, definition[1]))

@@ -241,6 +241,14 @@ class Repo:
             self._resolved[dotted] = (model, definition.name) if definition and model else None
         return self._resolved[dotted]
 
+    def reads_object(self, dotted: str) -> bool:
+        """Whether a dotted name goes through an object that a file assigns: `BLOCKS.build`, where the file has `BLOCKS = Registry()`."""
+        definition = self.resolve(dotted.rpartition(".")[0])
+        if definition is None or not definition[1]:
+            return False
+        file, first = definition[0], definition[1].partition(".")[0]
+        return first in file.top_names and first not in file.classes and first not in file.functions
+
     def rebinds(self, dotted: str) -> FileModel | None:
         """The package that gives the name of one of its modules to something else, as `op/__init__.py` does to
         `op.upfirdn2d` by `from .upfirdn2d import upfirdn2d`.

@@ -18,7 +18,7 @@ from migrate_agent.tools.rewrite.assemble.workspace import Statement, Workspace,
 from migrate_agent.tools.rewrite.specialise import render_specialised
 from migrate_agent.tools.rewrite.tables import helpers
 from migrate_agent.tools.rewrite.tables.canonical_names import CANONICAL, KNOWN, TORCH
-from migrate_agent.tools.rewrite.tables.symbols import attribute_chains, global_names, import_lines, import_of
+from migrate_agent.tools.rewrite.tables.symbols import attribute_chains, global_names, import_lines, import_of, names_in_bodies
 from migrate_agent.tools.scan.scripts import is_script
 from migrate_agent.tools.types import Draft, Example, Hole, Inventory, Observations, Span, Unit
 
@@ -30,7 +30,8 @@ class _Selection:
     `statements`: indices of statements. `imports`: index of an import statement → names kept of it.
     `canonical`: names of `CANONICAL`. `vendored` and `qualified`: helpers used by their bare name,
     and as `nnx_layers.name`. `runtime_imports`: names bound at run time. `loaded`: modules to
-    import, so that they can be read from their package. `exports`: names for `__all__`.
+    import, so that they can be read from their package. `filling`: modules to import since they fill a table that is read here, and `last`
+    those of them that import this file themselves. `exports`: names for `__all__`.
     """
 
     statements: set[int] = field(default_factory=set)
@@ -40,13 +41,15 @@ class _Selection:
     qualified: set[str] = field(default_factory=set)
     runtime_imports: set[str] = field(default_factory=set)
     loaded: set[str] = field(default_factory=set)
+    filling: set[str] = field(default_factory=set)
+    last: set[str] = field(default_factory=set)
     exports: set[str] = field(default_factory=set)
 
     def add(self, other: _Selection) -> None:
         """Select what another selection of the same file holds too."""
         for index, names in other.imports.items():
             self.imports.setdefault(index, set()).update(names)
-        for name in ("statements", "canonical", "vendored", "qualified", "runtime_imports", "loaded", "exports"):
+        for name in ("statements", "canonical", "vendored", "qualified", "runtime_imports", "loaded", "filling", "last", "exports"):
             getattr(self, name).update(getattr(other, name))
 
 
@@ -141,6 +144,7 @@ class _Composer:
         self._mirrored: dict[str, dict[str, str]] = {}
         self._stubs: dict[str, str] = {}
         self._wholes: set[str] = set()
+        self._entered: set[tuple[str, str, int]] = set()
 
     def select(self, examples: Sequence[Example]) -> None:
         """Select all that the units and the texts of their examples need."""
@@ -228,6 +232,35 @@ class _Composer:
             selection.statements.add(index)
             self._needs(path, self._text(path, statement), statement)
 
+    def _entries(self, path: str, name: str, reader: Statement) -> None:
+        """Select what files of the repository put into a table that a statement reads, and import these files for it."""
+        file = self.repo.files[path]
+        definition = (file, name) if name in file.top_names else self.repo.resolve(file.bindings.get(name, ""))
+        if definition is None or name not in names_in_bodies(reader.text) or self.space.enters(path, name, reader):
+            return
+        for other, index in self.space.entries.get((definition[0].file.path, definition[1]), ()):
+            statement = self.space.settle(other, index)
+            if other == path or (path, other, index) in self._entered:
+                continue
+            self._entered.add((path, other, index))
+            if reason := self._open(other, statement):
+                self.notes[f"{other}:{statement.first_line}: not registered with {name}: {reason}"] = None
+                continue
+            module, selection = self.repo.files[other].file.target_module, self.selection(path)
+            (selection.last if self._imports(other, path) else selection.filling).add(module)
+            if index not in self.selection(other).statements:
+                self.selection(other).statements.add(index)
+                self._needs(other, self._text(other, statement), statement)
+
+    def _imports(self, path: str, wanted: str) -> bool:
+        """Whether importing one file of the repository imports the other."""
+        visited, todo = {path}, [path]
+        while todo:
+            further = {other for other in self.repo.files[todo.pop()].file.imports if other in self.repo.files} - visited
+            visited |= further
+            todo += further
+        return wanted in visited
+
     def _open(self, path: str, first: Statement) -> str:
         """The reason of the first hole in a statement or in what it would add to the selection; ""
         where there is none.
@@ -312,7 +345,8 @@ class _Composer:
             selection.runtime_imports.add(name)
         # `want` goes first, since a file may define a builtin's name anew.
         elif self.want(path, name) or name in KNOWN:
-            pass
+            if statement is not None:
+                self._entries(path, name, statement)
         elif name in CANONICAL:
             selection.canonical.add(name)
         elif statement is not None and self._undefined_before(file, name, statement):
@@ -506,7 +540,9 @@ class _Composer:
         imports += [import_of(name, file.runtime_imports[name]) for name in sorted(selection.runtime_imports)]
         imports += self._vendored_imports(file, selection)
         exports = f"\n\n__all__ = {sorted(selection.exports)!r}\n" if selection.exports else ""
-        parts = [docstring, future, "\n".join(dict.fromkeys(imports)), "".join(body).strip("\n") + exports]
+        imports += [f"import {name}  # noqa: F401 (for what it registers)" for name in sorted(selection.filling)]
+        last = "".join(f"\n\nimport {name}  # noqa: E402, F401 (for what it registers)" for name in sorted(selection.last))
+        parts = [docstring, future, "\n".join(dict.fromkeys(imports)), "".join(body).strip("\n") + last + exports]
         if any(parts):
             parts.insert(0, heading(self.space.rewritten(path).header, 0 in selection.statements))
         return "\n\n".join(part for part in parts if part) + "\n"

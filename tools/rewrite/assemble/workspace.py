@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -18,7 +18,7 @@ from migrate_agent.tools.rewrite.analysis.host_draws.find import as_tensors, hos
 from migrate_agent.tools.rewrite.analysis.inference import infer
 from migrate_agent.tools.rewrite.analysis.intermediates import intermediates
 from migrate_agent.tools.rewrite.analysis.parameter_writes import mutated_parameters, written_parameters
-from migrate_agent.tools.rewrite.analysis.randomness import Randomness, analyse
+from migrate_agent.tools.rewrite.analysis.randomness import FunctionKey, Randomness, analyse
 from migrate_agent.tools.rewrite.analysis.repo import FileModel, Repo
 from migrate_agent.tools.rewrite.analysis.runtime_imports import find_imports
 from migrate_agent.tools.rewrite.analysis.scopes import Scopes
@@ -144,6 +144,31 @@ class Workspace:
             self._statements[path] = tuple(self._split(self.repo.files[path]))
         return self._statements[path]
 
+    @cached_property
+    def entries(self) -> Mapping[FunctionKey, Sequence[tuple[str, int]]]:
+        """Path and name of a top-level object → the statements (path, index) of other files that put something of theirs into it, such as
+        `@BLOCKS.register("mlp")`. Files that the examples did not import have none.
+        """
+        found: dict[FunctionKey, list[tuple[str, int]]] = {}
+        for path, file in self.repo.files.items():
+            if not self.observed_lines(path):
+                continue
+            tables = _tables_elsewhere(self.repo, file)
+            for index, original in enumerate(_statement_groups(file.tree) if tables else ()):
+                names = registered_with(original[0], tables.keys(), {name: {name} for name in tables})
+                if not isinstance(original[0], ast.Expr) or global_names(ast.unparse(original[0])) & (
+                    file.classes.keys() | file.functions.keys()
+                ):
+                    for table in {table for name in names for table in tables[name]}:
+                        found.setdefault(table, []).append((path, index))
+        return found
+
+    def enters(self, path: str, name: str, statement: Statement) -> bool:
+        """Whether a statement of a file is a function that puts something into a top-level object of it: `def register(f): TABLE[…] = f`."""
+        file = self.repo.files[path]
+        functions = registrars(file.tree.body, {name} & file.top_names)
+        return any(defined in functions for defined in statement.defines)
+
     def settle(self, path: str, index: int) -> Statement:
         """The statement at `index`, which is now selected. If importing it uses a stub, it becomes
         a stub itself.
@@ -152,7 +177,7 @@ class Workspace:
             # Marked first: two statements that use each other would settle each other for ever.
             self._settled.add((path, index))
             original = _statement_groups(self.repo.files[path].tree)[index]
-            reasons = (self._dead(path, name) for name in sorted(names_used(original) & self._statements[path][index].needs))
+            reasons = (self._dead(path, name) for name in sorted(names_used(original) & self.statements(path)[index].needs))
             if reason := next(filter(None, reasons), ""):
                 self._bury(path, index, original, reason)
             elif reason := self._dead(path, aliased_name(original)):
@@ -244,6 +269,23 @@ class Workspace:
             return nodes, holes, []
         notes = [f"{model.id}.{name} was not migrated: {hole.reason}" for name, hole in idle.items()]
         return (_stub(nodes[0], idle), *nodes[1:]), remaining, notes
+
+
+def _tables_elsewhere(repo: Repo, file: FileModel) -> dict[str, Set[FunctionKey]]:
+    """Each name that a file imports from another one of the repository → the top-level objects there (path, name) that it is or, of a function,
+    that it changes.
+    """
+    found: dict[str, Set[FunctionKey]] = {}
+    for name, dotted in file.bindings.items():
+        definition = None if name in file.top_names else repo.resolve(dotted)
+        if definition is None or definition[0] is file:
+            continue
+        other, own = definition
+        objects = other.top_names - other.classes.keys() - other.functions.keys()
+        changed = {own} & objects or registrars(other.tree.body, objects).get(own, frozenset())
+        if changed:
+            found[name] = {(other.file.path, table) for table in changed}
+    return found
 
 
 def _first_line(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:

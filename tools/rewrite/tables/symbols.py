@@ -56,6 +56,15 @@ def registered_with(statement: ast.stmt, objects: Set[str], registrars: Mapping[
     return frozenset(names)
 
 
+def names_in_bodies(text: str) -> frozenset[str]:
+    """The global names that statements read beside their decorators: what they use, and not where they are entered."""
+    tree = ast.parse(text)
+    for statement in tree.body:
+        if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            statement.decorator_list = []
+    return frozenset(global_names(ast.unparse(tree)))
+
+
 MUTATING = frozenset("append add update setdefault extend insert".split())
 
 

@@ -25,7 +25,7 @@ AT_ONCE = {
     f"torch.nn.{layer}": f"torch.nn.functional.{function}" for layer, function in (("Softmax", "softmax"), ("LogSoftmax", "log_softmax"))
 }
 """Layers that are made and called in one expression → the function of the same arguments."""
-HOOKS = frozenset({"register_forward_hook", "register_forward_pre_hook", "register_full_backward_hook", "register_full_backward_pre_hook"})
+HOOKS = frozenset(f"register_{kind}_hook" for kind in ("forward", "forward_pre", "backward", "full_backward", "full_backward_pre"))
 """What only modules of torch have, whatever the receiver is."""
 
 SAME_METHODS = frozenset({"item", "tolist"})
@@ -162,9 +162,9 @@ class ReplaceTorchCalls(Rule):
             return updated.with_changes(func=cst.Name("tuple"))
         if dotted.partition(".")[0] in TORCH:
             raise Refuse(f"no rule for {dotted}", "unknown-op")
-        if dotted:
-            return self._repository_call(updated, dotted)
         functions = observed_functions(context.repo, context.observed(original.func))
+        if dotted and not (functions and context.repo.reads_object(dotted)):
+            return self._repository_call(updated, dotted)
         # Which method runs is decided by the class of `self`: `_own_method_call` asks the overrides too.
         if functions and functions <= context.randomness.parameter and not self._is_own_method(original.func):
             return with_rngs(context, updated, "a function that draws")
