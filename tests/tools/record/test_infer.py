@@ -82,6 +82,11 @@ GUESSABLE = {
         "  self.base = base\n def forward(self, x):\n  return self.base(x)\n",
         ("torch.nn.Conv1d(64, 64, 3, padding=1)", "torch.randn(2, 64, 32)"),
     ),
+    "optional argument that the call needs": (
+        "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.fc = nn.Linear(3, 64)\n"
+        " def forward(self, x, beta=None):\n  return x * self.fc(beta)[:, None]\n",
+        ("", "torch.randn(2, 16, 64), beta=torch.randn(2, 16, 3)"),
+    ),
     "class that shares its name with a layer": (
         "class LayerNorm(nn.Module):\n def __init__(self, ndim, bias):\n  super().__init__()\n"
         "  self.weight = nn.Parameter(torch.ones(ndim))\n def forward(self, x):\n  return x * self.weight\n",

@@ -139,6 +139,7 @@ def _call_repairs(attempt: Attempt, outcome: Outcome, options: Options) -> Itera
         for kind in _kinds(outcome.error):
             yield replace(attempt, call=tuple((name, _of_kind(value, kind)) for name, value in attempt.call or ()))
     yield from interleave(
+        _left_out(attempt, outcome, options),
         (set_call(attempt, name, value) for name in present for value in _mended(call[name], outcome)),
         (set_init(attempt, name, value) for name in suspects for value in options.init_values(name, outcome.error)[:12]),
         _same_sizes(attempt, outcome),
@@ -149,6 +150,17 @@ def _call_repairs(attempt: Attempt, outcome: Outcome, options: Options) -> Itera
     )
     for name in options.call:
         for value in (*options.call_values(name, attempt), *GENERIC):
+            yield set_call(attempt, name, value)
+
+
+def _left_out(attempt: Attempt, outcome: Outcome, options: Options) -> Iterator[Attempt]:
+    """Where something is None that must not be: arguments that are None where they are left out, those that the failing statement reads first."""
+    if "NoneType" not in outcome.error:
+        return
+    absent = [name for name, item in options.call.items() if item.default is None and name not in dict(attempt.call or ())]
+    named = [name for name in absent if name in outcome.place.call]
+    for name in dict.fromkeys([*named, *absent]):
+        for value in dict.fromkeys((*options.call_values(name, attempt)[:3], *GENERIC[:1], Tensor((2, 1)), Tensor((2, 64)))):
             yield set_call(attempt, name, value)
 
 

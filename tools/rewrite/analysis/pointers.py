@@ -1,4 +1,4 @@
-"""Integers that are read out of a tensor and only say where a write begins: they may stay arrays, since nothing is sized by them."""
+"""Integers that are read out of a tensor and only say where rows begin: they may stay arrays, since nothing is sized by them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ ARITHMETIC = (ast.BinOp, ast.UnaryOp)
 def pointers(function: ast.AST) -> frozenset[str]:
     """Names that a function reads out of something by `int(…)` or `item()`, all of whose uses a traced integer can take.
 
-    These are bounds of written slices `x[p : p + n]`, arithmetic, and what is stored into an element of an array.
+    These are bounds of written slices `x[p : p + n]`, arithmetic, also with `torch.arange(n)`, the bounds of `torch.arange(p, p + n)`, and what is
+    stored into an element of an array.
     """
     parents = {child: node for node in ast.walk(function) for child in ast.iter_child_nodes(node)}
     uses = {name: list(_uses(function, name)) for name in _read_out(function)}
@@ -21,7 +22,37 @@ def pointers(function: ast.AST) -> frozenset[str]:
     # A name that hands its number to another one is a pointer where that one is.
     while left := {name for name in names if not all(_takes_traced(use, parents, names) for use in uses[name])}:
         names -= left
-    return frozenset(name for name in names if any(written_slice(use, parents) is not None for use in uses[name]))
+    return frozenset(name for name in names if any(_says_where(use, parents) for use in uses[name]))
+
+
+def _says_where(use: ast.Name, parents: Mapping[ast.AST, ast.AST]) -> bool:
+    return written_slice(use, parents) is not None or _in_places(use, parents)
+
+
+def _in_places(use: ast.AST, parents: Mapping[ast.AST, ast.AST]) -> bool:
+    """Whether a name stands in arithmetic with `arange(n)`, or in the bounds of `arange(p, p + n)`: an array of places."""
+    node = use
+    while isinstance(parents.get(node), ARITHMETIC):
+        node = parents[node]
+        if isinstance(node, ast.BinOp) and any(_is_range(side) for side in (node.left, node.right)):
+            return True
+    call = parents.get(node)
+    return isinstance(call, ast.Call) and _is_range(call) and range_length(call) is not None and node in call.args[:2]
+
+
+def _is_range(node: ast.expr) -> bool:
+    match node:
+        case ast.Call(func=ast.Attribute(value=ast.Name(), attr="arange")):
+            return True
+    return False
+
+
+def range_length(call: ast.Call) -> ast.expr | None:
+    """`n` of `arange(p, p + n)` where `p` is a name."""
+    match call.args:
+        case [ast.Name() as start, ast.BinOp() as stop]:
+            return slice_length(ast.Slice(start, stop))
+    return None
 
 
 def written_slice(use: ast.Name, parents: Mapping[ast.AST, ast.AST]) -> ast.expr | None:
@@ -71,7 +102,7 @@ def _uses(function: ast.AST, name: str) -> Iterator[ast.Name]:
 
 
 def _takes_traced(use: ast.Name, parents: Mapping[ast.AST, ast.AST], names: set[str]) -> bool:
-    if written_slice(use, parents) is not None:
+    if _says_where(use, parents):
         return True
     node: ast.AST = use
     while isinstance(parents.get(node), ARITHMETIC):

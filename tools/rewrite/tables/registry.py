@@ -272,8 +272,10 @@ def of_fused_package(dotted: str) -> bool:
 
 def public_name(dotted: str) -> str:
     """The name by which the tables know a layer: `torch.nn.modules.activation.ELU` →
-    `torch.nn.ELU`. Other names stay.
+    `torch.nn.ELU`, and what code reaches through a module that imports torch (`F.torch.cat`) → `torch.cat`. Other names stay.
     """
+    if dotted.startswith("torch.") and (inner := dotted.rfind(".torch.")) > 0:
+        return public_name(dotted[inner + 1 :])
     # Code imports layers by the path of their file too, and examples report that path.
     if dotted.startswith("torch.nn.modules.") and (name := f"torch.nn.{dotted.rpartition('.')[2]}") in layers():
         return name

@@ -12,7 +12,8 @@ from migrate_agent.tools.rewrite.rules.rule import Rule
 
 
 class WriteAtPointers(Rule):
-    """Write where an integer tensor says: `p = int(self.ptr)`, `self.queue[:, p : p + n] = k` → an index array `p + jnp.arange(n)`.
+    """Write where an integer tensor says: `p = int(self.ptr)`, `self.queue[:, p : p + n] = k` → an index array `p + jnp.arange(n)`; so with
+    `torch.arange(p, p + n)`.
 
     Declines where the number does anything else than that, arithmetic, and being stored again; and in constructors, where values are there.
     """
@@ -29,15 +30,45 @@ class WriteAtPointers(Rule):
             "        p = self.ptr[...].reshape(())\n        self.queue[...] = self.queue[...].at[:, p + jnp.arange(2)].set(k)\n"
             "        p = (p + 2) % 8\n        self.ptr[...] = self.ptr[...].at[0].set(p)\n",
         ),
+        (
+            "import torch\nfrom torch import nn\n\nclass M(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+            "        self.register_buffer('bank', torch.zeros(8, 3))\n        self.register_buffer('ptr', torch.tensor(0))\n\n"
+            "    def forward(self, x: torch.Tensor):\n        p = self.ptr.item()\n        places = torch.arange(p, p + 3) % 8\n"
+            "        self.bank[places] = x\n        self.bank[(torch.arange(3) + p) % 8] = x\n        self.ptr.fill_((p + 3) % 8)\n",
+            "class M(nnx.Module):\n    def __init__(self, *, rngs: nnx.Rngs):\n        self.bank = nnx.Variable(jnp.zeros((8, 3)))\n"
+            "        self.ptr = nnx.Variable(jnp.array(0))\n\n    def __call__(self, x: jax.Array):\n        p = self.ptr[...].reshape(())\n"
+            "        places = (p + jnp.arange(3)) % 8\n        self.bank[...] = self.bank[...].at[places].set(x)\n"
+            "        self.bank[...] = self.bank[...].at[(jnp.arange(3) + p) % 8].set(x)\n"
+            "        self.ptr[...] = jnp.full_like(self.ptr[...], (p + 3) % 8)\n",
+        ),
     )
 
     def leave_Call(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression | None:
+        if (places := self._places(original, updated)) is not None:
+            return places
         if not reads_pointer(self.context, original):
             return None
         read = updated.args[0].value if updated.args else cst.ensure_type(updated.func, cst.Attribute).value
         if original.args and _item(original.args[0].value) is not None:
             return read  # `int(x.item())`: the inner call has read it out
         return self.context.build("{x}.reshape(())", x=read)
+
+    def _places(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression | None:
+        """`torch.arange(p, p + n)` as `p + jnp.arange(n)`: its length does not depend on `p`."""
+        match original.args:
+            case [cst.Arg(value=cst.Name(value=name), keyword=None), cst.Arg(value=cst.BinaryOperation(), keyword=None), *rest]:
+                known = all(argument.keyword is not None and argument.keyword.value in ("device", "dtype") for argument in rest)
+            case _:
+                return None
+        if self.context.dotted(original.func) != "torch.arange" or not known or not self._is_pointer(name):
+            return None
+        stop = cst.ensure_type(original.args[1].value, cst.BinaryOperation)
+        length = next(
+            (new for old, new in _ends(stop, updated.args[1].value) if not (isinstance(old, cst.Name) and old.value == name)), None
+        )
+        if length is None or any(argument.keyword is not None and argument.keyword.value == "dtype" for argument in rest):
+            return None
+        return self.context.parenthesise(self.context.build("{p} + jnp.arange({n})", p=updated.args[0].value, n=length))
 
     def leave_Slice(self, original: cst.Slice, updated: cst.Slice) -> cst.BaseSlice | None:
         lower, upper = original.lower, updated.upper
@@ -83,6 +114,10 @@ def reads_pointer(context: Context, call: cst.Call) -> bool:
         return False
     context.traced.add((context.function_key, name))
     return True
+
+
+def _ends(old: cst.BinaryOperation, new: cst.BaseExpression) -> list[tuple[cst.BaseExpression, cst.BaseExpression]]:
+    return [(old.left, new.left), (old.right, new.right)] if isinstance(new, cst.BinaryOperation) else []
 
 
 def _item(node: cst.BaseExpression) -> cst.BaseExpression | None:

@@ -8,6 +8,7 @@ import libcst as cst
 
 from migrate_agent.tools.rewrite.analysis.randomness import overrides
 from migrate_agent.tools.rewrite.rules.apply_tables import keyword, tidy
+from migrate_agent.tools.rewrite.rules.calls.torch_calls import HOOKS
 from migrate_agent.tools.rewrite.rules.classes.train_overrides import train_override
 from migrate_agent.tools.rewrite.rules.rule import Rule
 from migrate_agent.tools.rewrite.tables.templates import wrap
@@ -89,7 +90,7 @@ class ReplaceModuleMethods(Rule):
             return self.context.build("vendored.copy_state({target}, {source})", target=new.value, source=source)
         if name == "state_dict" and self._is_loaded():
             return None
-        if name in ("half", "float", "double", "bfloat16", "state_dict", "load_state_dict", "zero_grad", "register_forward_hook", "type"):
+        if name in ("half", "float", "double", "bfloat16", "state_dict", "load_state_dict", "zero_grad", "type", *HOOKS):
             self.context.hole(original, f"nn.Module.{name} has no direct counterpart in NNX", "module-method")
         return None
 

@@ -52,6 +52,15 @@ class ReplaceLoopExits(_Branching):
             "        def if_false(x, stopped):\n            x = x + y\n            stopped = jnp.sum(x) > 3\n            return x, stopped\n\n"
             "        x, stopped = lax.cond(stopped, if_true, if_false, x, stopped)\n    return x\n",
         ),
+        (
+            "import torch\n\ndef f(x: torch.Tensor, ys):\n    for y in ys:\n        new = x + y\n        if (new - x).sum() < 1:\n            break\n"
+            "        x = new\n    return x\n",
+            "def f(x: jax.Array, ys):\n    stopped = False\n    for y in ys:\n        def if_true(x, stopped):\n            return x, stopped\n\n"
+            "        def if_false(x, stopped):\n            new = x + y\n            stopped = jnp.sum(new - x) < 1\n"
+            "            def if_true(x):\n                return x\n\n            def if_false(x):\n                x = new\n                return x\n\n"
+            "            x = lax.cond(stopped, if_true, if_false, x)\n            return x, stopped\n\n"
+            "        x, stopped = lax.cond(stopped, if_true, if_false, x, stopped)\n    return x\n",
+        ),
     )
 
     def leave_For(self, original: cst.For, updated: cst.For) -> cst.BaseStatement | cst.FlattenSentinel[cst.BaseStatement] | None:
@@ -60,8 +69,10 @@ class ReplaceLoopExits(_Branching):
             return None
         if exit_.breaks and STOPPED in self.context.taken:
             return None
-        ends = exit_.breaks and not exit_.rest
-        statements = self._ending(original, exit_) if ends else self._skipping(original, exit_)
+        if exit_.breaks and exit_.head and exit_.rest:
+            statements = self._between(original, exit_)
+        else:
+            statements = self._ending(original, exit_) if exit_.breaks and not exit_.rest else self._skipping(original, exit_)
         if statements is None:
             return None
         self._close_hole(exit_.old.test)
@@ -127,12 +138,32 @@ class ReplaceLoopExits(_Branching):
         carried, modules = self._carried(loop, exit_.old, arm, before=True), self._changed(loop, exit_, arm, exit_.head)
         if carried is None or modules is None:
             return None
-        flag = cst.SimpleStatementLine(
-            [cst.Assign([cst.AssignTarget(cst.Name(STOPPED))], self.plain._predicate(exit_.old.test, exit_.new.test))]
-        )
         carried = [*carried, STOPPED]
-        functions, _ = self._sides(Arm((*arm.body, flag), (*arm.names, STOPPED), arm.stateful), carried, modules)
+        functions, _ = self._sides(Arm((*arm.body, self._flag(exit_)), (*arm.names, STOPPED), arm.stateful), carried, modules)
         return [*functions, self._bound(self._call(cst.Name(STOPPED), carried, modules), carried)]
+
+    def _between(self, loop: cst.For, exit_: _Exit) -> list[cst.BaseStatement] | None:
+        """A test in the middle of a step: what stands before it runs in each step that is reached, and what follows where the test does not hold."""
+        head, rest = (self._arm(cst.IndentedBlock(list(part))) for part in (exit_.head, exit_.rest))
+        if head is None or rest is None or self._reads_after(loop, _targets(loop)):
+            return None
+        inner, changed = self._carried(loop, exit_.old, rest), self._changed(loop, exit_, rest, exit_.rest)
+        before = self._changed(loop, exit_, head, exit_.head)
+        if not inner or changed is None or before is None:
+            return None
+        functions, _ = self._sides(rest, inner, changed)
+        step = (*head.body, self._flag(exit_), *functions, self._bound(self._call(cst.Name(STOPPED), inner, changed), inner))
+        whole = Arm(step, (*head.names, *rest.names), head.stateful or rest.stateful)
+        carried = self._carried(loop, exit_.old, whole, before=True)
+        if not carried or not set(inner) <= {*carried, *head.names}:
+            return None
+        carried, modules = [*carried, STOPPED], list(dict.fromkeys([*before, *changed]))
+        functions, _ = self._sides(whole, carried, modules)
+        return [*functions, self._bound(self._call(cst.Name(STOPPED), carried, modules), carried)]
+
+    def _flag(self, exit_: _Exit) -> cst.SimpleStatementLine:
+        test = self.plain._predicate(exit_.old.test, exit_.new.test)
+        return cst.SimpleStatementLine([cst.Assign([cst.AssignTarget(cst.Name(STOPPED))], test)])
 
     def _sides(self, arm: Arm, carried: Sequence[str], modules: Sequence[str]) -> tuple[list[cst.FunctionDef], list[str]]:
         sides = zip(("if_true", "if_false"), (Arm(), arm), strict=True)

@@ -8,8 +8,9 @@ import libcst as cst
 import libcst.matchers as m
 
 from migrate_agent.tools.rewrite.analysis.aliases import Alias, read_after
-from migrate_agent.tools.rewrite.analysis.facts import is_tensor
+from migrate_agent.tools.rewrite.analysis.facts import is_tensor, span_of
 from migrate_agent.tools.rewrite.rules.context import Context
+from migrate_agent.tools.rewrite.rules.mutation.inplace_heads import begins_with_relu
 from migrate_agent.tools.rewrite.rules.mutation.returned_arguments import mutated
 from migrate_agent.tools.rewrite.rules.mutation.writes import _Writes, is_inplace
 from migrate_agent.tools.rewrite.rules.parameters.passed_variables import callees
@@ -25,8 +26,9 @@ class RebindChangedArguments(_Writes):
     """Assign what a call changed in place: `y = self.relu(x)` → `x = self.relu(x)` and `y = x`, if `x` is read later.
 
     The examples saw the call change `x` and give it back. The assignment stands before a statement that the
-    call is a part of, where nothing has computed with the old `x` by then. Declines (a hole) elsewhere, and
-    where the call gives back something else.
+    call is a part of, where nothing has computed with the old `x` by then. Where the call gives back something else, as
+    `x + self.block(x)` with a sequence that begins with `nn.ReLU(inplace=True)`, that is `x = jax.nn.relu(x)`, whose positive part it is
+    itself. Declines (a hole) elsewhere.
     """
 
     CHECKS = ("leave_Call",)
@@ -85,9 +87,26 @@ class RebindChangedArguments(_Writes):
                     write = cst.Assign([cst.AssignTarget(cst.Name(name.value))], updated)
                     self._before[self.context.span(statement)] = self._with_aliases(name, write)
                     return cst.Name(name.value)
+                if len(changed) == 1 and self._is_relu_first(original.func) and self._may_stand_before(original, statement, name):
+                    write = cst.Assign(
+                        [cst.AssignTarget(cst.Name(name.value))], self.context.build("jax.nn.relu({x})", x=cst.Name(name.value))
+                    )
+                    self._before[self.context.span(statement)] = self._with_aliases(name, write)
+                    return None
                 text = cst.Module([]).code_for_node(original.func)
                 self.context.hole(original, f"{text} changes {name.value} in place, and it is read otherwise as well", "alias-write")
         return None
+
+    def _is_relu_first(self, func: cst.BaseExpression) -> bool:
+        """Whether what is called is a sequence of this class that first takes the positive part of its argument, in place."""
+        context = self.context
+        if not isinstance(func, cst.Attribute) or not context.is_self(func.value) or context.cls is None:
+            return False
+
+        def dotted(node: ast.expr) -> str:
+            return context.facts.dotted.get(span_of(node, context.file.lines), "")
+
+        return begins_with_relu(context.cls, func.attr.value, dotted)
 
     def _may_stand_before(self, call: cst.Call, statement: cst.CSTNode, name: cst.Name) -> bool:
         """Whether the statement always makes the call, and has computed nothing with the tensor's old value before it."""
