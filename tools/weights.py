@@ -169,13 +169,17 @@ def _walk(node: Any, prefix: str, above: tuple[int, ...]) -> Iterator[Leaf]:
 
 
 def _walk_children(node: Any, prefix: str, above: tuple[int, ...]) -> Iterator[Leaf]:
-    for attribute, name, value in _children(node):
+    children = list(_children(node))
+    own = {id(value) for _, _, value in children if isinstance(value, nnx.Variable)}
+    for attribute, name, value in children:
         path = f"{prefix}{name}" if name else prefix.removesuffix(".")
         if isinstance(value, nnx.Variable):
             if _in_state_dict(value):
                 yield _leaf(node, attribute, prefix, name, value)
         elif isinstance(value, (nnx.Module, list, tuple, dict)) and getattr(value, "registered", True) is not False:
-            yield from _walk(value, f"{path}." if path else "", (*above, id(node)))
+            leaves = _walk(value, f"{path}." if path else "", (*above, id(node)))
+            # A dictionary of Python may keep what the module has as attributes too: torch knows it by these.
+            yield from (leaf for leaf in leaves if type(value) is not dict or id(leaf.variable) not in own)
 
 
 def _children(node: Any) -> Iterator[tuple[str, str, Any]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections import OrderedDict
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -167,6 +167,30 @@ def test_plain_nnx_layers() -> None:
         "n.running_mean": (3,), "n.running_var": (3,), "n.weight": (3,), "n.bias": (3,),
         "c.weight": (4, 3, 5), "c.bias": (4,), "g.weight": (4,), "g.bias": (4,),
     }  # fmt: skip
+
+
+class Kept(nnx.Module):
+    def __init__(self) -> None:
+        self.w = nnx.Param(jnp.ones(3))
+        self.kept = nnx.data({"w": self.w, "other": nnx.Param(jnp.ones(2))})
+
+
+def test_a_dictionary_gives_no_second_name_to_an_attribute() -> None:
+    assert set(weights.state_dict(Kept())) == {"w", "kept.other"}
+
+
+def test_a_class_that_ties_under_a_condition_has_the_head_of_its_own() -> None:
+    class Model(nnx.Module):
+        tied_names: ClassVar = {"head.weight": "table.weight"}
+
+        def __init__(self, tied: bool, rngs: nnx.Rngs) -> None:
+            self.table = nnx.Embed(3, 2, rngs=rngs)
+            self.head = None if tied else nnx.Linear(2, 3, use_bias=False, rngs=rngs)
+
+    for tied in (True, False):
+        state = weights.state_dict(Model(tied, nnx.Rngs(0)))
+        assert set(state) == {"table.weight", "head.weight"}
+        assert np.array_equal(state["table.weight"], state["head.weight"]) == tied
 
 
 def test_importing_it_imports_no_torch() -> None:

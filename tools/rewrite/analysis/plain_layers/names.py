@@ -25,7 +25,7 @@ REPARAMETRIZATIONS = (
     "torch.nn.utils.parametrize.",
 )
 """Functions that give, or change, the layer that is their first argument."""
-LONGEST_WAY = 12
+LONGEST_WAY = 4
 """Names that are followed from one to the next."""
 NOT_ARRAYS = (
     "torch.nn.",
@@ -95,12 +95,11 @@ class LayersByName:
     """Attributes that classes of the repository give to themselves."""
     classes: dict[int, Mapping[str, set[str]]] = field(default_factory=dict)
     """File → name → the layers that it stands for as a class."""
-    _open: set[Name] = field(default_factory=set)
     _known: dict[Name, frozenset[str]] = field(default_factory=dict)
 
     def by_attribute(self) -> dict[str, frozenset[str]]:
         """Attribute, keyword or entry → the layers that the repository keeps under it; none where nothing says so."""
-        return {name: self._closed(("attribute", name, 0)) for of, name, owner in list(self.bound) if of == "attribute" and not owner}
+        return {name: self._known[of, name, owner] for of, name, owner in self.bound if of == "attribute" and not owner}
 
     def add(self, of: str, name: str, bound: Bound, owner: int = 0) -> None:
         """Note what a name is bound to."""
@@ -113,26 +112,39 @@ class LayersByName:
         own: Name = ("attribute", node.attr, self.owners.get(id(node), 0))
         return own if is_self(node.value) and own in self.bound else ("attribute", node.attr, 0)
 
-    def _closed(self, key: Name) -> frozenset[str]:
-        """The layers that a name stands for; nothing where it leads back to itself."""
-        if key in self._known or key in self._open:
-            return self._known.get(key, frozenset())
-        if len(self._open) > LONGEST_WAY:
-            return frozenset({UNKNOWN})
-        is_whole = not self._open
-        self._open.add(key)
+    def solve(self) -> None:
+        """Find what all names stand for: each is what it is bound to, which may be other names, until nothing new is found."""
+        keys = dict.fromkeys(("variable", *key[1:]) if key[0] == "loop" else key for key in self.bound)
+        todo = True
+        while todo:
+            todo = False
+            for key in keys:
+                for of, value in ((key, self._value(key)), (_elements_of(key), self._elements_value(key))):
+                    if not value <= self._known.setdefault(of, frozenset()):
+                        self._known[of] |= value
+                        todo = True
+
+    def _value(self, key: Name) -> frozenset[str]:
         of, name, _ = key
         through = [self.elements(*one).every for one in self.bound.get(("loop", name, 0), ())] if of == "variable" else []
-        kinds = frozenset().union(*through, *(self._bound(name, *one) for one in self.bound.get(key, ())))
-        self._open.discard(key)
-        if is_whole:
-            self._known[key] = kinds
-        return kinds
+        return frozenset().union(*through, *(self._bound(name, *one) for one in self.bound.get(key, ())))
+
+    def _elements_value(self, key: Name) -> frozenset[str]:
+        of, name, owner = key
+        if of not in ("attribute", "variable"):
+            return frozenset()
+        appended = self.bound.get(("appended", name, owner), ())
+        return frozenset().union(*(self.elements(*one).every for one in self.bound.get(key, ())), *(self.of(*one) for one in appended))
+
+    def _named(self, key: Name) -> frozenset[str]:
+        """The layers that a name stands for; `UNKNOWN` where nothing says so."""
+        is_bound = key in self.bound or (key[0] == "variable" and ("loop", *key[1:]) in self.bound)
+        return self._known.get(key, frozenset()) if is_bound else frozenset({UNKNOWN})
 
     def _bound(self, name: str, file: ParsedFile, value: ast.expr) -> frozenset[str]:
         if isinstance(value, ast.Attribute) and value.attr == name:
             return frozenset()  # `a.emb = b.emb` keeps nothing new under the name
-        if isinstance(value, ast.Name) and value.id == name and not self._closed(("variable", name, 0)):
+        if isinstance(value, ast.Name) and value.id == name and ("variable", name, 0) not in self.bound:
             return frozenset()  # a parameter of a constructor that is only given by place
         return self.of(file, value)
 
@@ -150,9 +162,7 @@ class LayersByName:
             case ast.Call():
                 return self._of_call(file, value)
             case ast.Name() | ast.Attribute():
-                key = self.name_of(value)
-                # Of a name that leads back to itself there is nothing new; one that nothing is bound to may be anything.
-                return self._closed(key) or frozenset(() if key in self._open else {UNKNOWN})
+                return self._named(self.name_of(value))
             case ast.Subscript():
                 return self._of_element(file, value)
             case ast.BinOp() | ast.UnaryOp() | ast.Compare() | ast.JoinedStr() | ast.Lambda():
@@ -169,7 +179,7 @@ class LayersByName:
         if last_name(call.func) in self.own_classes or _gives_arrays(name):
             return frozenset({OTHER})
         if last_name(call.func) in self.functions:
-            return self._closed(("function", last_name(call.func), 0))
+            return self._known.get(("function", last_name(call.func), 0), frozenset())
         return frozenset({UNKNOWN}) if name else self.classes_of(file, call.func)
 
     def classes_of(self, file: ParsedFile, func: ast.expr) -> frozenset[str]:
@@ -185,7 +195,7 @@ class LayersByName:
         known = isinstance(index, int) and -len(held.ordered) <= index < len(held.ordered)
         return held.ordered[index] if known else held.every
 
-    def elements(self, file: ParsedFile, node: ast.expr) -> Elements:
+    def elements(self, file: ParsedFile, node: ast.expr, depth: int = 0) -> Elements:
         """The layers in what an expression stands for; `UNKNOWN` among them where it is no container that is written out."""
         if isinstance(node, (ast.List, ast.Tuple)):
             return self._listed(file, node.elts)
@@ -193,23 +203,17 @@ class LayersByName:
             return Elements(self.of(file, node.elt))
         if isinstance(node, ast.Call) and dotted(file, node.func) in HOLDERS:
             if len(node.args) == 1 and not isinstance(node.args[0], ast.Starred) and dotted(file, node.func) == HOLDERS[1]:
-                return self.elements(file, node.args[0])
+                return self.elements(file, node.args[0], depth)
             return self._listed(file, node.args)
         if not isinstance(node, (ast.Name, ast.Attribute)):
             return Elements(frozenset({UNKNOWN}))
         key = self.name_of(node)
-        return self._held(key, ("elements", key[1], key[2]), self.bound.get(("appended", *key[1:]), []))
-
-    def _held(self, key: Name, open_key: Name, appended: Sequence[Bound]) -> Elements:
-        """The elements of the containers that a name is bound to, and of what is appended."""
         bound = self.bound.get(key, [])
-        if not bound or open_key in self._open or len(self._open) > LONGEST_WAY:
+        if not bound or depth > LONGEST_WAY:
             return Elements(frozenset({UNKNOWN}))
-        self._open.add(open_key)
-        held = [self.elements(*one) for one in bound]
-        every = frozenset().union(*(one.every for one in held), *(self.of(*one) for one in appended))
-        self._open.discard(open_key)
-        return Elements(every, held[0].ordered if len(held) == 1 and not appended else ())
+        one_only = len(bound) == 1 and ("appended", *key[1:]) not in self.bound
+        ordered = self.elements(*bound[0], depth + 1).ordered if one_only else ()
+        return Elements(self._known.get(_elements_of(key), frozenset()), ordered)
 
     def _listed(self, file: ParsedFile, parts_of_it: Sequence[ast.expr]) -> Elements:
         if any(isinstance(part, ast.Starred) for part in parts_of_it):
@@ -240,7 +244,12 @@ def layers_by_name(files: Collection[ParsedFile]) -> LayersByName:
             _add_binding(named, target, (file, value))
         for node in walk(file.tree):
             _add_elements(named, file, node)
+    named.solve()
     return named
+
+
+def _elements_of(key: Name) -> Name:
+    return (f"elements of {key[0]}", key[1], key[2])
 
 
 def _parameters(files: Collection[ParsedFile]) -> dict[str, list[list[str]]]:

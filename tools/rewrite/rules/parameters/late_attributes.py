@@ -20,7 +20,8 @@ class MarkLateAttributes(Rule):
 
     `self.norm = deep`, then `self.norm = nn.LayerNorm(d)` → `self.norm = nnx.data(LayerNorm(d, rngs=rngs))`:
     NNX decides at the first assignment whether an attribute is data. It counts too what methods, subclasses and
-    registrations assign. Declines where nothing else is assigned.
+    registrations assign, and what an empty dictionary is given: `self.kept = {}` → `self.kept = nnx.data({})`. Declines where nothing else is
+    assigned.
     """
 
     KEEP = ("class Plain:\n    def __init__(self, x):\n        self.down = None\n        self.down = x\n",)
@@ -55,6 +56,14 @@ class MarkLateAttributes(Rule):
             "class M(nnx.Module):\n    def __init__(self, d, norm=None, *, rngs: nnx.Rngs):\n        self.norm = norm\n"
             "        if self.norm is None:\n            self.norm = nnx.data(LayerNorm(d, rngs=rngs))\n",
         ),
+        (
+            "import torch\nfrom torch import nn\n\nclass M(nn.Module):\n    def __init__(self, d):\n        super().__init__()\n"
+            "        self.kept, self.sizes = d, {}\n        self.kept = {}\n        self.kept['a'] = nn.Parameter(torch.ones(3))\n"
+            "        self.sizes = {}\n        self.sizes['a'] = 3\n",
+            "class M(nnx.Module):\n    def __init__(self, d, *, rngs: nnx.Rngs):\n        self.kept, self.sizes = d, {}\n"
+            "        self.kept = nnx.data({})\n        self.kept['a'] = nnx.Param(jnp.ones(3))\n"
+            "        self.sizes = {}\n        self.sizes['a'] = 3\n",
+        ),
     )
 
     def leave_Assign(self, original: cst.Assign, updated: cst.Assign) -> cst.BaseSmallStatement | None:
@@ -65,6 +74,13 @@ class MarkLateAttributes(Rule):
         if isinstance(target, cst.Tuple):
             return self._mark_elements(original, target, updated)
         if isinstance(target, cst.Attribute) and self._held_plain_value(original, target):
+            return updated.with_changes(value=context.build("nnx.data({value})", value=updated.value))
+        if (
+            isinstance(target, cst.Attribute)
+            and isinstance(updated.value, cst.Dict)
+            and not updated.value.elements
+            and self._is_filled(target)
+        ):
             return updated.with_changes(value=context.build("nnx.data({value})", value=updated.value))
         return updated.with_changes(value=self._marked()) if self._starts_none(target, original.value, updated.value) else None
 
@@ -120,6 +136,21 @@ class MarkLateAttributes(Rule):
             if span_of(node.targets[0], context.file.lines) not in context.class_facts.interim_containers
         ]
         return any(self._may_be_plain(value, method) for value in before)
+
+    def _is_filled(self, target: cst.Attribute) -> bool:
+        """Whether the class gives modules or arrays to entries of its attribute: `self.kept["a"] = nn.Parameter(…)`."""
+        context, model = self.context, self.context.cls
+        if model is None or not context.is_self(target.value) or not context.repo.is_module_class(model):
+            return False
+        values = [
+            node.value
+            for node in walk(model.node)
+            if isinstance(node, ast.Assign)
+            for one in node.targets
+            if isinstance(one, ast.Subscript) and model.own.get(id(one.value)) == target.attr.value
+        ]
+        facts = [context.facts.observed.get(span_of(value, model.file.lines)) for value in values if not isinstance(value, ast.Constant)]
+        return any(fact is None or any(map(_is_data, fact.kinds)) for fact in facts)
 
     def _may_be_plain(self, value: ast.expr, method: FunctionNode) -> bool:
         """Whether a value was seen to be no data, or is an argument that may be left out as `None`."""
