@@ -38,6 +38,9 @@ def tpu(
     ] = None,
     batch: Annotated[int, typer.Option(min=0, metavar="N", help="Batch size.", show_default="that of the example")] = 0,
     each_chip: Annotated[bool, typer.Option("--each-chip", help="Take --batch for each chip, not for all together.")] = False,
+    full: Annotated[
+        bool, typer.Option("--full", help="Ask on which topology the example's `full` configuration fits, split over all devices.")
+    ] = False,
     length: Annotated[int, typer.Option(min=0, metavar="N", help="Sequence length.", show_default="that of the example")] = 0,
     dtype: Annotated[DtypeKind | None, typer.Option(help="Use this dtype in place of float32.")] = None,
     program: Annotated[
@@ -73,6 +76,7 @@ def tpu(
         topologies=tuple(topology or ()),
         batch=batch,
         each=each_chip,
+        full=full,
         length=length,
         dtype=dtype.value if dtype else "",
         programs=tuple(kind.value for kind in program or ProgramKind),

@@ -34,6 +34,7 @@ from migrate_agent.tools.portable.ahead import PROGRAMS, Ahead, ExtraMissing, Po
 from migrate_agent.tools.portable.chips import Topology, TopologyError, topology
 from migrate_agent.tools.portable.cost import Cost
 from migrate_agent.tools.portable.fit import MEMORY, Axis, Fit, Remedy, fit, remedies
+from migrate_agent.tools.portable.full import full_costs, smallest_fitting
 from migrate_agent.tools.rewrite import Untranslatable
 from migrate_agent.tools.types import Example, Inventory, Recording, Unit
 
@@ -46,6 +47,8 @@ class TpuOptions:
     batch: int = 0
     each: bool = False
     """Whether `batch` is that of each chip."""
+    full: bool = False
+    """Whether the example's real configuration is asked about, split over all devices."""
     length: int = 0
     dtype: str = ""
     programs: tuple[str, ...] = PROGRAMS
@@ -62,15 +65,22 @@ class TpuOptions:
 
 
 def tpu(root: Path, module: str, options: TpuOptions, services: Services, progress: Progress) -> int:
-    """Print what was found; gives 0 where all programs compiled, else 1. Raises `UserError`."""
+    """Print what was found; gives 0 where all programs compiled (in the real configuration: each for one of the topologies), else 1.
+
+    Raises `UserError`.
+    """
     repository = open_repository(root)
     config = load_config(repository.root)
     # Asked before the scan and the sandbox start, so that a missing option costs no waiting.
     topologies = requested_topologies(options, config)
+    if options.full and (options.init or options.mesh or options.kernels or options.write or options.fit or options.recompile):
+        raise UsageError("--full splits the parameters itself: give it without --init, --mesh, --kernels, --write, --fit and --recompile")
     require("tpu", "`migrate-agent tpu`")
     with prepared(repository, config, module, options, services, progress) as (ahead, examples):
         result = compile_programs(ahead, examples, topologies, options, config, progress)
     show(result, options)
+    if options.full:
+        return 0 if all(smallest_fitting(result.costs).values()) else 1
     equal = result.sharded is None or result.sharded.check.equal
     return 0 if equal and all(cost.refused is None for cost in result.costs) else 1
 
@@ -130,7 +140,12 @@ def _example(recording: Recording, unit: Unit, options: TpuOptions) -> Example:
     if not examples:
         reason = recording.errors.get(unit.id) or recording.inside.get(unit.id)
         raise UsageError(reason or f"no example reaches {unit.id}: add one to migrate.toml")
-    return replace(examples[0], init=options.init or examples[0].init, call=options.call or examples[0].call)
+    first = next((example for example in examples if example.full), examples[0]) if options.full else examples[0]
+    if options.full and not first.full:
+        raise UsageError(
+            f'--full: no example of {unit.id} names its real configuration: add `full = "…"` to its [[example]] in migrate.toml'
+        )
+    return replace(first, init=options.init or (first.full if options.full else first.init), call=options.call or first.call)
 
 
 def rewritten_files(
@@ -165,6 +180,9 @@ def compile_programs(
         if options.kernels:
             progress.stage(ahead.unit.id, "trying kernels")
             kernels = tpu_kernels.try_kernels(ahead, variant, topologies, options.write)
+        if options.full:
+            progress.stage(ahead.unit.id, f"compiling for {', '.join(chips.name for chips in topologies)}")
+            return TpuResult(ahead.unit.id, ahead.unit.target, tuple(full_costs(ahead, variant, topologies, options.programs)), full=True)
         # Topologies with the same number of chips share a size, and with it one export.
         sized = {chips: replace(variant, batch=variant.batch * (chips.chips if options.each else 1)) for chips in topologies}
         ahead.facts(list(dict.fromkeys(sized.values())), options.programs)

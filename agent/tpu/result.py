@@ -15,6 +15,7 @@ from migrate_agent.agent.tpu.mesh import Sharded
 from migrate_agent.agent.tpu.recompile import Recompiled
 from migrate_agent.tools.portable.cost import Cost
 from migrate_agent.tools.portable.fit import Fit, Remedy
+from migrate_agent.tools.portable.full import smallest_fitting
 
 REPORT_VERSION = 1
 
@@ -32,12 +33,15 @@ class TpuResult:
     """By topology, where the size that was asked about does not fit."""
     recompiled: Recompiled | None = None
     substituted: Substituted | None = None
+    full: bool = False
+    """Whether the costs are those of the example's real configuration, split over all devices."""
 
 
 def result_lines(result: TpuResult) -> list[str]:
     """What is said below the table."""
     return [
         *tables.cost_lines(result.costs),
+        *(tables.full_lines(result.costs) if result.full else ()),
         *(tpu_mesh.mesh_lines(result.sharded) if result.sharded else ()),
         *tables.fit_lines(result.fits, result.remedies),
         *(tpu_kernels.kernel_lines(result.substituted) if result.substituted else ()),
@@ -57,6 +61,7 @@ def report_json(result: TpuResult) -> dict[str, Any]:
         **_fits(result),
         "recompilation": _again(result.recompiled),
         "kernels": _kernels(result.substituted),
+        "full": smallest_fitting(result.costs) if result.full else None,
     }
 
 

@@ -10,6 +10,7 @@ from rich.table import Table
 
 from migrate_agent.tools.portable.cost import Cost
 from migrate_agent.tools.portable.fit import Fit, Remedy
+from migrate_agent.tools.portable.full import smallest_fitting
 
 UNITS = ((2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
 POWERS = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
@@ -112,3 +113,10 @@ def fit_lines(sizes: Sequence[Fit], remedies: Sequence[tuple[str, Sequence[Remed
         cause = f" ({row.stopped})" if row.stopped else ""
         outcome = f"{row.largest} fits{beyond}" if row.largest else f"none fits{beyond}"
         yield f"{row.topology} train, largest {row.axis}: {outcome}; {len(row.tried)} sizes compiled{cause}"
+
+
+def full_lines(rows: Sequence[Cost]) -> Iterator[str]:
+    """The first topology that each program in the real configuration fits on."""
+    yield "in the real configuration, parameters and the optimiser's state split over all devices:"
+    for program, topology in smallest_fitting(rows).items():
+        yield f"{program}: {f'the first that it fits on is {topology}' if topology else 'it fits on none of them'}"

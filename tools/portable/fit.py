@@ -9,12 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 from migrate_agent.tools.portable import shapes
 from migrate_agent.tools.portable.ahead import Ahead, Target, Variant, device_count
 from migrate_agent.tools.portable.cost import Cost
-from migrate_agent.tools.portable.sharding import propose
+from migrate_agent.tools.portable.full import split_specs
 
 Axis = Literal["batch", "length"]
 CEILING = 2**20
@@ -134,12 +134,7 @@ def remedies(ahead: Ahead, target: Target, variant: Variant) -> list[Remedy]:
         axes = {"fsdp": count}
         (facts,) = ahead.facts([variant])
         if "arguments" in facts.get("train", {}):
-            proposal = propose(facts["train"]["arguments"], facts["layers"], axes)
-
-            def specs(rows: Any, batch: int, target: Target) -> Any:
-                return proposal.specs(rows, batch)
-
-            (cost,) = ahead.costs(variant, [Target(target.topology, axes)], ["train"], specs)
+            (cost,) = ahead.costs(variant, [Target(target.topology, axes)], ["train"], split_specs(facts["layers"]))
             tried_remedies.append(Remedy(f"--mesh fsdp={count}", cost))
     return tried_remedies
 

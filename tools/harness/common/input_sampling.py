@@ -103,6 +103,15 @@ def _buffer(value: Array, generator: np.random.Generator, strength: float) -> Ar
     return value * (1 + strength * BUFFER_JITTER * generator.uniform(-1, 1, value.shape))
 
 
+def normal(like: Array, seed: Sequence[int], centre: float, scale: float) -> Array:
+    """Normal numbers of the shape and dtype (floats, complex) of `like`, as float32 holds them; many of them are told by their seed (`SeededArray`)."""
+    if like.dtype.kind == "f" and like.size >= seeded_arrays.LARGE:
+        return Recipe(tuple(seed), centre, scale, like.shape, like.dtype.name).draw()
+    generator = np.random.default_rng([*seed])
+    noise = generator.standard_normal(like.shape) + (1j * generator.standard_normal(like.shape) if like.dtype.kind == "c" else 0)
+    return single(np.asarray(centre + scale * noise, dtype=like.dtype))
+
+
 def recorded_inputs(leaves: Sequence[Leaf]) -> list[Array]:
     """The recorded inputs, with values representable in float32."""
     return [single(leaf.value) for leaf in leaves]
@@ -110,7 +119,18 @@ def recorded_inputs(leaves: Sequence[Leaf]) -> list[Array]:
 
 def sample_inputs(leaves: Sequence[Leaf], seed: Sequence[int], domain: tuple[float, float] | None) -> list[Array]:
     """New inputs of the recorded shapes and dtypes, from a distribution like the recorded one, or uniform over `domain`."""
-    return [_input(leaf.value, np.random.default_rng([*seed, 1, index]), domain) for index, leaf in enumerate(leaves)]
+    return [_sampled_input(leaf.value, (*seed, 1, index), domain) for index, leaf in enumerate(leaves)]
+
+
+def _sampled_input(value: Array, seed: Sequence[int], domain: tuple[float, float] | None) -> Array:
+    many = value.dtype.kind == "f" and value.size >= seeded_arrays.LARGE and not is_mask(value)
+    if many and domain is None and value.min() < 0:
+        return normal(value, seed, float(np.mean(value)), _spread(value))
+    return _input(value, np.random.default_rng([*seed]), domain)
+
+
+def _spread(value: Array) -> float:
+    return float(np.std(value)) or float(np.abs(value).mean()) or 1.0
 
 
 def is_mask(value: Array) -> bool:
@@ -126,11 +146,10 @@ def _input(value: Array, generator: np.random.Generator, domain: tuple[float, fl
         return generator.choice(value.reshape(-1), value.shape)
     if domain is not None:
         return single(generator.uniform(*domain, value.shape).astype(value.dtype))
-    spread = float(np.std(value)) or float(np.abs(value).mean()) or 1.0
     noise = generator.standard_normal(value.shape)
     if value.dtype.kind == "c":
         noise = noise + 1j * generator.standard_normal(value.shape)
-    drawn = np.mean(value) + spread * noise
+    drawn = np.mean(value) + _spread(value) * noise
     # A recorded input without negative values may be one that must not have any (lengths,
     # probabilities).
     if value.dtype.kind == "f" and value.min() >= 0:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +19,7 @@ OPTIMISERS = ("adamw", "sgd")
 
 def torch_curve(
     unit: Original,
-    state: Mapping[str, Array],
+    draw_state: Callable[[], Mapping[str, Array]],
     batches: Sequence[Sequence[Array]],
     targets: Sequence[Mapping[int, Array]],
     optimiser: str,
@@ -31,7 +31,7 @@ def torch_curve(
     untrained: set[str] | None = None,
     buffers: dict[str, Array] | None = None,
 ) -> list[float]:
-    """The `STEPS` + 1 losses before each step and after the last. Raises the errors of the original.
+    """The `STEPS` + 1 losses before each step and after the last, from the state that `draw_state` gives. Raises the errors of the original.
 
     Where the seed `noise` is not 0, rounding noise of relative size `share` is added. `untrained` gains
     the names of parameters without a gradient, which torch's optimisers do not change (not even by weight
@@ -43,7 +43,7 @@ def torch_curve(
     from migrate_agent.tools.harness.common.random_streams import Stream
     from migrate_agent.tools.harness.torch_side.module import comparable, is_leaf, loss, tensors_of, to_numpy
 
-    module = unit.module(state, "train", native=native)
+    module = unit.module(draw_state(), "train", native=native)
     trained = [value for value in module.parameters() if value.requires_grad]
     rows: dict[str, Any] = {
         "sgd": lambda: torch.optim.SGD(trained, lr=rate, momentum=budgets.MOMENTUM),

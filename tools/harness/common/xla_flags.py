@@ -12,6 +12,8 @@ KERNEL_LIBRARY = "xla_cpu_experimental_ynn_fusion_type"
 """XLA's flag for the operations that its CPU backend gives to YNNPACK, which drops NaN in maxima of large arrays as no other backend does."""
 CONVOLUTIONS = "individual_convolution"
 """The one operation that stays with YNNPACK: XLA's own convolutions in float64 take a hundred times as long."""
+LEVEL = "xla_backend_optimization_level"
+"""XLA's flag for the level of optimisation by LLVM, from 0 to 3."""
 EMITTERS = "xla_cpu_use_fusion_emitters"
 """XLA's flag for code generation by MLIR: the code runs faster, and takes twice as long to compile."""
 SPLITS = "xla_cpu_parallel_codegen_split_count"
@@ -28,7 +30,7 @@ def set_flag(name: str, value: str) -> None:
 def quick() -> dict[str, str | bool]:
     """Compiler options for short compilation, for programs whose speed does not matter (float64 results, gradients)."""
     return {
-        "xla_backend_optimization_level": "0",
+        LEVEL: "0",
         "xla_llvm_disable_expensive_passes": True,
         **({EMITTERS: False} if known(EMITTERS) else {}),
     }
@@ -38,7 +40,7 @@ def quick() -> dict[str, str | bool]:
 def usual() -> dict[str, str | bool]:
     """Compiler options of a user's program, which override jax's configuration without optimisations."""
     return {
-        "xla_backend_optimization_level": "3",
+        LEVEL: "3",
         "xla_llvm_disable_expensive_passes": False,
         **({EMITTERS: True} if known(EMITTERS) else {}),
     }

@@ -13,19 +13,32 @@ from typing import Any
 import jax.numpy as jnp
 from jax.extend import core
 
-from migrate_agent.tools.harness.common.xla_flags import quick, usual
-from migrate_agent.tools.harness.jax_side.jaxprs import inner_programs
+from migrate_agent.tools.harness.common.xla_flags import LEVEL, quick, usual
+from migrate_agent.tools.harness.jax_side.jaxprs import equations, inner_programs
 
 COMPARISONS = frozenset({"eq", "ne", "ge", "gt", "le", "lt"})
 CALLS = frozenset(
     {"jit", "pjit", "closed_call", "core_call", "remat2", "checkpoint", "custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr"}
 )
 """Primitives whose operands are, in order, those of the inner program."""
+FIRST_LEVEL = {LEVEL: "1"}
 
 
 def quick_for(program: Any) -> dict[str, str | bool]:
-    """Compiler options for short compilation; those of a user's program where the jaxpr compares computed numbers."""
-    return usual() if compares(program) else quick()
+    """Compiler options for short compilation; those of a user's program where the jaxpr compares computed numbers, and with LLVM's first level of
+    optimisation where it spreads inputs of convolutions."""
+    if compares(program):
+        return usual()
+    return {**quick(), **FIRST_LEVEL} if spreads(program) else quick()
+
+
+def spreads(program: Any) -> bool:
+    """Whether a convolution of a jaxpr (closed or not) has zeros between its inputs, as transposed ones and gradients of strided ones have.
+
+    The CPU backend gives those to no library, and its own loops take thirty times as long without any optimisation.
+    """
+    convolutions = (row for row in equations(getattr(program, "jaxpr", program)) if row.primitive.name == "conv_general_dilated")
+    return any(step > 1 for row in convolutions for step in row.params["lhs_dilation"])
 
 
 def compares(program: Any) -> bool:

@@ -21,10 +21,11 @@ from migrate_agent.tools.harness.common.argument_changes import Changes, never_g
 from migrate_agent.tools.harness.common.random_streams import Drawing, zeroed
 from migrate_agent.tools.harness.torch_side.line_coverage import Lines
 from migrate_agent.tools.harness.torch_side.module import Original, flushing
+from migrate_agent.tools.harness.torch_side.precision import Undetermined
 from migrate_agent.tools.verify.contract.scenario import Scenario
 from migrate_agent.tools.verify.contract.schedule import LARGE_ELEMENTS, ORIGINAL_SHARE, Deadline
 from migrate_agent.tools.verify.original.outputs import attempt, elements, one_line
-from migrate_agent.tools.verify.original.scenarios.configurations import compare, others
+from migrate_agent.tools.verify.original.scenarios.configurations import compare, others, refuse_large
 from migrate_agent.tools.verify.original.scenarios.menu import write_scenarios
 from migrate_agent.tools.verify.original.scenarios.methods import called_otherwise, write_method
 from migrate_agent.tools.verify.original.scenarios.random import SPREAD, TILTS
@@ -126,6 +127,7 @@ def run(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) 
         examples[0]["remarks"].append(f"no example gives the call its {', '.join(names)}, and so what it does with that was not compared")
     lines = example_units.lines.told(cls) if examples else {}
     if examples:
+        del one, writer  # a large unit's modules, which would stand beside those that this makes
         examples[0]["methods"] = surface(example_units, examples[0]["index"])
     return {
         "examples": examples,
@@ -141,7 +143,7 @@ def run(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) 
 @flushing()
 def configured(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) -> dict[str, Any]:
     """Job entry: the first example that runs, with other configurations of the unit. `arguments` and `inputs` as in `run`; with `first`, where it is
-    known which that is, and `number`, of how many that run.
+    known which that is, and `number`, of how many that run. A unit that is too large is only constructed: its examples take memory beside this job.
 
     Returns what describes each configuration, their scenarios, which lines ran, and the `first` and `number` that these are right for; or an `error`.
     """
@@ -149,6 +151,10 @@ def configured(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output:
     ran: list[One] = []
     drops = False
     for one in example_units:
+        try:
+            refuse_large(one.original)
+        except Undetermined as error:
+            return {"wrong": {"reason": undetermined_reason(error)}}
         try:
             drops = exercised(one, example_units.lines) or drops
         except Exception:

@@ -116,7 +116,7 @@ def _curves(unit: Original, described: Mapping[str, Any], folder: Path, output: 
     curves: dict[str, Any] = {}
     buffers: dict[str, dict[str, Array]] = {kind: {} for kind in kinds}
     for optimiser in (name for name in OPTIMISERS if name in described):  # whose buffers are kept, both sides' of the last
-        run = partial(torch_curve, unit, state, values, goals, optimiser, described["rates"][optimiser], native=False)
+        run = partial(torch_curve, unit, lambda: state, values, goals, optimiser, described["rates"][optimiser], native=False)
         curves[optimiser] = {kind: run(**options, buffers=buffers[kind]) for kind, options in kinds.items()}
     tensor_files.save(output / "trained.safetensors", sketched(buffers["noisy"]))
     return curves

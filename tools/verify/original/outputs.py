@@ -45,12 +45,10 @@ def make_targets(result: Result, seed: int) -> dict[int, Array]:
         value = result.arrays[f"out/{index}"]
         if value.dtype.kind not in "fc" or not value.size:
             continue
-        # Random targets reach every output: a loss against zeros would not see a wrong sign.
-        generator = np.random.default_rng([seed, 3, index])
-        noise = generator.standard_normal(value.shape) + (1j * generator.standard_normal(value.shape) if value.dtype.kind == "c" else 0)
         finite = np.abs(value[np.isfinite(value)])
-        scale = float(np.sqrt(np.mean(finite**2))) if finite.size else 1.0
-        targets[index] = input_sampling.single(np.asarray(noise * (scale or 1.0), dtype=value.dtype))
+        scale = (float(np.sqrt(np.mean(finite**2))) if finite.size else 1.0) or 1.0
+        # Random targets reach every output: a loss against zeros would not see a wrong sign.
+        targets[index] = input_sampling.normal(value, (seed, 3, index), 0.0, scale)
     return targets
 
 

@@ -68,3 +68,21 @@ def test_what_is_computed_of_it_has_no_recipe(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="read-only"):
         drawn[0, 0] = 1.0
     assert drawn.size >= LARGE
+
+
+def test_large_inputs_are_told_by_their_seed() -> None:
+    leaves = [input_sampling.Leaf(value, "float32") for value in (base(0.5, 2.0), base()[:5], np.abs(base()), np.arange(2**18))]
+    drawn = input_sampling.sample_inputs(leaves, (1,), None)
+    assert [isinstance(value, SeededArray) for value in drawn] == [True, False, False, False]
+    assert float(np.mean(drawn[0])) == pytest.approx(0.5, abs=0.02)
+    assert float(np.std(drawn[0])) == pytest.approx(2.0, rel=0.02)
+    assert drawn[2].min() >= 0
+    assert not isinstance(input_sampling.sample_inputs(leaves[:1], (1,), (0.0, 1.0))[0], SeededArray)
+
+
+def test_normal_numbers_have_centre_scale_and_dtype() -> None:
+    for like in (base(), base()[:50], base()[:50].astype(np.float32), base()[:50] + 1j):
+        drawn = input_sampling.normal(like, (4, 3), 1.0, 0.25)
+        assert (drawn.dtype, drawn.shape) == (like.dtype, like.shape)
+        assert float(np.mean(drawn.real)) == pytest.approx(1.0, abs=0.01)
+        assert float(np.std(drawn.real)) == pytest.approx(0.25, rel=0.03)

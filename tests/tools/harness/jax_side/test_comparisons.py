@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import pytest
 
 from migrate_agent.tools.harness.common.xla_flags import quick, usual
-from migrate_agent.tools.harness.jax_side.comparisons import compares, quick_for
+from migrate_agent.tools.harness.jax_side.comparisons import FIRST_LEVEL, compares, quick_for, spreads
 
 X = jnp.linspace(-1.0, 1.0, 12).reshape(3, 4)
 
@@ -40,6 +40,29 @@ def gradient(function: Callable[[jax.Array], jax.Array]) -> Callable[[jax.Array]
 def test_what_compares(function: Callable[[jax.Array], jax.Array], forward: bool, backward: bool) -> None:
     assert compares(jax.make_jaxpr(function)(X)) == forward
     assert compares(jax.make_jaxpr(gradient(function))(X)) == backward
+
+
+def convolved(stride: int, dilation: int = 1) -> Callable[[jax.Array], jax.Array]:
+    """A convolution of [1, 8, 12] with a kernel of 3 along the last axis."""
+    kernel = jnp.ones((4, 8, 3))
+    return lambda x: jax.lax.conv_general_dilated(x, kernel, (stride,), [(0, 0)], lhs_dilation=(dilation,))
+
+
+@pytest.mark.parametrize(
+    ("function", "forward", "backward"),
+    [
+        (jnp.sin, False, False),
+        (convolved(1), False, False),
+        (convolved(2), False, True),
+        (jax.jit(convolved(2)), False, True),
+    ],
+)
+def test_what_spreads(function: Callable[[jax.Array], jax.Array], forward: bool, backward: bool) -> None:
+    x = jnp.ones((1, 8, 12))
+    for program, spread in ((jax.make_jaxpr(function)(x), forward), (jax.make_jaxpr(gradient(function))(x), backward)):
+        assert spreads(program) == spread
+        assert quick_for(program) == ({**quick(), **FIRST_LEVEL} if spread else quick())
+    assert spreads(jax.make_jaxpr(convolved(1, 2))(x))
 
 
 def test_a_maximum_of_what_is_scaled_and_shifted_has_a_gradient() -> None:

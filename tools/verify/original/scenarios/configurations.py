@@ -96,6 +96,12 @@ class Trials:
         return changes
 
 
+def refuse_large(unit: Original) -> None:
+    """Raises `Undetermined` where a unit is too large to be made and called in other configurations."""
+    if elements(unit) > budgets.CONFIGURATION_ELEMENTS:
+        raise Undetermined(f"it holds more than {budgets.CONFIGURATION_ELEMENTS:,} numbers")
+
+
 def others(plain: Original, make: Callable[[Changes], Original], lines: Lines) -> list[Original]:
     """The unit in other configurations that it takes, on the example's inputs.
 
@@ -107,8 +113,7 @@ def others(plain: Original, make: Callable[[Changes], Original], lines: Lines) -
     values, words = plain.proposals(), written(plain.strings(), plain.native)
     if not values and not words:
         return []
-    if elements(plain) > budgets.CONFIGURATION_ELEMENTS:
-        raise Undetermined(f"it holds more than {budgets.CONFIGURATION_ELEMENTS:,} numbers")
+    refuse_large(plain)
     flags = {name: options for name, options in values.items() if isinstance(options[0], bool)}
     numbers = {name: options for name, options in values.items() if name not in flags}
     trials = Trials(make, share(plain, count := Count()), lines)

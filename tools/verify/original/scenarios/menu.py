@@ -339,9 +339,10 @@ def train_curves(
     narrow = next((scenario.narrow for scenario in writer.scenarios if scenario.narrow), "")
     curves: dict[str, Any] = {"batches": names, "state": writer.state_name(0), "rates": rates, "narrow": narrow}
     try:
-        for optimiser in optimisers:  # whose buffers are kept, both sides' of the last
-            run = partial(torch_curve, unit, writer.states[0], values, goals, optimiser, rates[optimiser], untrained=untrained)
-            curves[optimiser] = {kind: run(**options) for kind, options in kinds.items()}
+        with writer.released(0) as draw_state:
+            for optimiser in optimisers:  # whose buffers are kept, both sides' of the last
+                run = partial(torch_curve, unit, draw_state, values, goals, optimiser, rates[optimiser], untrained=untrained)
+                curves[optimiser] = {kind: run(**options) for kind, options in kinds.items()}
     except Exception as error:
         writer.skip("training curves", error)
         return None

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -21,9 +22,10 @@ from migrate_agent.tools.harness.torch_side.line_coverage import Lines
 from migrate_agent.tools.harness.torch_side.module import Layout, Original, Result, State
 from migrate_agent.tools.harness.torch_side.precision import Undefined, Undetermined
 from migrate_agent.tools.verify.contract.scenario import Mode, NoiseOfScenario, Role, Scenario
-from migrate_agent.tools.verify.contract.schedule import LATE, Deadline
+from migrate_agent.tools.verify.contract.schedule import LARGE_ELEMENTS, LATE, Deadline
 from migrate_agent.tools.verify.original.outputs import (
     attempt,
+    elements,
     finite_share,
     make_targets,
     noise_of,
@@ -118,6 +120,19 @@ class ScenarioWriter:
             if result is not None and finite_share(result) >= usual:
                 return drawn
         return dict(state)
+
+    @contextmanager
+    def released(self, seed: int) -> Iterator[Callable[[], State]]:
+        """What gives the state of this seed. Of a large unit it is read from its file anew, and not kept meanwhile: training steps need the memory."""
+        if elements(self.original) < LARGE_ELEMENTS:
+            yield partial(self.states.__getitem__, seed)
+            return
+        draw_state = partial(tensor_files.load, self.folder / f"given/states/{self.state_name(seed)}.safetensors")
+        del self.states[seed]
+        try:
+            yield draw_state
+        finally:
+            self.states[seed] = draw_state()
 
     def sample_inputs(self, seed: int) -> list[Array]:
         """New inputs, or those recorded where the original cannot run on new ones or gives NaN for them."""
