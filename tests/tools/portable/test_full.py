@@ -56,7 +56,7 @@ def sandbox() -> Iterator[Sandbox]:
 
 def test_training_that_one_chip_has_no_memory_for_fits_on_four(tmp_path: Path, sandbox: Sandbox) -> None:
     needs_compiler()
-    with ahead(tmp_path, sandbox, "plain", shape="1, 18432", width=18432) as unit:  # 1.4 billion parameters
+    with ahead(tmp_path, sandbox, "plain", shape="1, 20480", width=20480) as unit:  # 1.7 billion parameters
         costs = full_costs(unit, Variant(), [topology("v5e:1x1"), topology("v5e:2x2")], ("forward", "train"))
     assert smallest_fitting(costs) == {"forward": "v5e:1x1", "train": "v5e:2x2"}
     assert [(cost.topology, cost.refused.kind) for cost in costs if cost.refused] == [("v5e:1x1", "hbm")]
