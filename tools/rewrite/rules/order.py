@@ -10,6 +10,7 @@ Rules that share no handler may stand in any order.
 from __future__ import annotations
 
 from migrate_agent.tools.rewrite.rules.calls.array_reductions import ReduceArrays
+from migrate_agent.tools.rewrite.rules.calls.chosen_modules import SwitchModules
 from migrate_agent.tools.rewrite.rules.calls.constructor_selection import SelectWhileConstructing
 from migrate_agent.tools.rewrite.rules.calls.distribution_draws import DrawFromDistributions
 from migrate_agent.tools.rewrite.rules.calls.forks import CallForks
@@ -143,6 +144,7 @@ CALLS_IN_CONTEXT: tuple[type[Rule], ...] = (
     CallBasesByName,
     KeepTracedIntegers,
     WriteAtPointers,
+    SwitchModules,
     ReduceArrays,
     SelectWhileConstructing,
     ShareVariables,

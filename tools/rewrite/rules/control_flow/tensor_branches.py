@@ -17,6 +17,7 @@ import libcst.matchers as m
 from migrate_agent.tools.rewrite.analysis.facts import is_tensor
 from migrate_agent.tools.rewrite.rules.apply_tables import bare
 from migrate_agent.tools.rewrite.rules.calls.array_reductions import is_reduced
+from migrate_agent.tools.rewrite.rules.calls.chosen_modules import chooses_module
 from migrate_agent.tools.rewrite.rules.calls.host_draws import is_conversion
 from migrate_agent.tools.rewrite.rules.calls.pointers import reads_pointer
 from migrate_agent.tools.rewrite.rules.calls.traced_integers import is_traced_float, is_traced_integer
@@ -246,7 +247,7 @@ class ReplaceTensorBranches(Rule):
             return
         if is_traced_integer(self.context, original) or is_traced_float(self.context, original):
             return
-        if reads_pointer(self.context, original) or reads_known_numbers(self.context, original):
+        if chooses_module(self.context, original) or reads_pointer(self.context, original) or reads_known_numbers(self.context, original):
             return
         if isinstance(func, cst.Name) and func.value in CONCRETE and any(is_tensor(self.context.observed(a.value)) for a in original.args):
             self.context.hole(original, f"{func.value}() of a tensor needs its value while tracing", "tensor-branch")
