@@ -70,3 +70,23 @@ SURROUNDINGS = [
 def test_what_it_asks_its_surroundings_for(text: str, name: str) -> None:
     rows = list(surroundings.find(source(text)))
     assert (name in rows[0][1]) if name else rows == []
+
+
+TABLE = "TABLE = {}\n\n\ndef entered(f):\n    TABLE[f.__name__] = f\n    return f\n\n\n"
+COUNTING = "TABLE = {}\n\n\ndef entered(f):\n    def call(x):\n        TABLE['n'] = x\n        return f(x)\n\n    return call\n\n\n"
+DECORATED = [
+    (f"{TABLE}@entered\ndef f(x):\n    return x\n", False),
+    (f"{TABLE}@entered\ndef f(x):\n    return entered(x)\n", True),
+    (f"{TABLE}@entered\ndef f(x):\n    return globals()['entered'](x)\n", True),
+    (f"{TABLE}@entered\ndef f(x):\n    return m.entered(x)\n", True),
+    (f"{TABLE}again = entered\n\n\n@entered\ndef f(x):\n    return again(x)\n", True),
+    (f"{TABLE}def f(x):\n    @entered\n    def g(y):\n        return y\n\n    return g(x)\n", True),
+    (f"{COUNTING}@entered\ndef f(x):\n    return x\n", True),
+    (f"from m import entered as e\n\n{TABLE}@entered\ndef f(x):\n    return e(x)\n", True),
+]
+
+
+@pytest.mark.parametrize(("text", "refused"), DECORATED)
+def test_what_a_decorator_enters_while_a_file_is_imported(text: str, refused: bool) -> None:
+    one = source(text)
+    assert bool(list(surroundings.find(one, surroundings.decorators_alone([one])))) == refused

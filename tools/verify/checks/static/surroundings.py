@@ -6,7 +6,7 @@ Both sides run on one machine, so that what a port does elsewhere is compared wi
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from migrate_agent.tools.types import Verdict
 from migrate_agent.tools.verify.checks.base import Check
@@ -39,12 +39,13 @@ CHANGES = frozenset("append extend insert pop clear update setdefault add remove
 
 def judge(results: Results) -> Verdict:
     """Fail for the first use in code that is no copied helper's."""
-    return judged("surroundings", results.sources, find)
+    decorators = decorators_alone(results.sources)
+    return judged("surroundings", results.sources, lambda source: find(source, decorators))
 
 
 @once
-def find(source: Source) -> Iterator[tuple[int, str]]:
-    """(line, message) of each use."""
+def find(source: Source, decorators: frozenset[str] = frozenset()) -> Iterator[tuple[int, str]]:
+    """(line, message) of each use. What `decorators` change themselves is changed while the file is imported, and by no call."""
     own, placed = own_lines(source), _placed(source)
     allowed = () if _asks_locks(source.tree) else LOCKS
     for use in uses(source):
@@ -52,7 +53,7 @@ def find(source: Source) -> Iterator[tuple[int, str]]:
             yield use.line, f"asks for {use.name}, which is no argument of the model"
         elif use.line in own and within(use.name, PLATFORM) and use.line not in placed:
             yield use.line, f"asks for {use.name}: what it computes on another platform is compared with nothing"
-    for name, line in _kept(source.tree):
+    for name, line in _kept(source.tree, decorators):
         if line in own:
             yield line, f"changes {name} of the file in a call, so that a later call may differ"
 
@@ -75,8 +76,36 @@ def _placed(source: Source) -> frozenset[int]:
     return frozenset(lines)
 
 
-def _kept(tree: ast.Module) -> Iterator[tuple[str, int]]:
-    """Names of the file whose values a function changes, with the line."""
+def decorators_alone(sources: Sequence[Source]) -> frozenset[str]:
+    """Names that stand in these files as plain decorators of top-level definitions, `@register`, and nowhere else, not even as a word."""
+    decorating, elsewhere = set[str](), set[str]()
+    for source in sources:
+        plain = {id(one) for statement in source.tree.body for one in getattr(statement, "decorator_list", ()) if isinstance(one, ast.Name)}
+        for node in ast.walk(source.tree):
+            match node:
+                case ast.Name(id=name):
+                    (decorating if id(node) in plain else elsewhere).add(name)
+                case ast.Attribute(attr=name) | ast.Constant(value=str(name)) | ast.alias(name=name, asname=str()):
+                    elsewhere.add(name)
+    return frozenset(decorating - elsewhere)
+
+
+def _while_imported(tree: ast.Module, decorators: frozenset[str]) -> set[int]:
+    """The nodes that top-level functions with these names run themselves: not what they define for later."""
+    found, todo = set[int](), list[ast.AST]()
+    for function in tree.body:
+        todo += function.body if isinstance(function, ast.FunctionDef) and function.name in decorators else ()
+    while todo:
+        node = todo.pop()
+        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda, ast.GeneratorExp)):
+            found.add(id(node))
+            todo += ast.iter_child_nodes(node)
+    return found
+
+
+def _kept(tree: ast.Module, decorators: frozenset[str]) -> Iterator[tuple[str, int]]:
+    """Names of the file whose values a function changes in a call, with the line."""
+    imported = _while_imported(tree, decorators)
     containers = {
         target.id
         for statement in tree.body
@@ -88,7 +117,7 @@ def _kept(tree: ast.Module) -> Iterator[tuple[str, int]]:
         shared = {name for node in ast.walk(function) if isinstance(node, ast.Global) for name in node.names}
         local = {node.arg for node in ast.walk(function) if isinstance(node, ast.arg)}
         local |= {node.id for node in ast.walk(function) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)} - shared
-        for node in ast.walk(function):
+        for node in (node for node in ast.walk(function) if id(node) not in imported):
             match node:
                 case ast.Subscript(value=ast.Name(id=name), ctx=ast.Store()) if name in containers - local:
                     yield name, node.lineno
