@@ -240,7 +240,42 @@ RESUMED: tuple[Case, ...] = (
 )
 """In the rewrite of `forms.RESUMED`."""
 
+CLOSURE: tuple[Case, ...] = (
+    Case("a longer step", False, (("lr=0.5", "lr=0.51"),)),
+    Case("fewer iterations", False, (("max_iter=4", "max_iter=3"),)),
+    Case("the points of one batch alone", False, (("grads = loss_and_grads(model, points)", "grads = loss_and_grads(model, x[:12])"),)),
+    Case("a loss that is not the one of the gradients", False, (("return loss, grads", "return loss / 2, grads"),)),
+    Case(
+        "a step of Adam",
+        False,
+        (
+            ("LBFGS(model, lr=0.5, max_iter=4)", "nnx.Optimizer(model, optax.adam(0.5), wrt=nnx.Param)"),
+            ("optimizer.update(model, closure)", "closure()[0]; optimizer.update(model, loss_and_grads(model, points)[1])"),
+            ("import jax.numpy as jnp", "import jax.numpy as jnp\nimport optax"),
+        ),
+    ),
+    Case(
+        "a closure that gives a pair",
+        True,
+        (
+            ("loss, grads = loss_and_grads(model, points)", "pair = loss_and_grads(model, points)"),
+            ("{loss.item():.5f}", "{float(pair[0]):.5f}"),
+            ("return loss, grads", "return pair"),
+        ),
+    ),
+    Case(
+        "gradients that are twice as large",
+        False,
+        (
+            ("return loss, grads", "return loss, jax.tree.map(lambda g: 2 * g, grads)"),
+            ("import jax.numpy as jnp", "import jax\nimport jax.numpy as jnp"),
+        ),
+    ),
+)
+"""In the rewrite of `forms.CLOSURE`."""
+
 CASES = {
+    "closure": CLOSURE,
     "resumed": RESUMED,
     "plain": PLAIN,
     "adversarial": ADVERSARIAL,

@@ -756,7 +756,45 @@ torch.save({**state, "step": min(args.steps, args.stop)}, "last.pt")
 """
 """It goes on from a checkpoint that is written at the end alone."""
 
+CLOSURE = """\
+import torch
+import torch.nn as nn
+
+
+class Field(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Sequential(nn.Linear(1, 8), nn.Tanh(), nn.Linear(8, 1))
+
+    def forward(self, x):
+        return self.layers(x)
+
+
+def main():
+    torch.manual_seed(0)
+    x = torch.linspace(0, 1, 24).view(-1, 1)
+    model = Field()
+    optimizer = torch.optim.LBFGS(model.parameters(), lr=0.5, max_iter=4)
+    for epoch in range(2):
+        for points in x.split(12):
+
+            def closure():
+                optimizer.zero_grad()
+                loss = ((model(points) - torch.sin(3 * points)) ** 2).mean()
+                loss.backward()
+                print(f"  loss {loss.item():.5f}")
+                return loss
+
+            loss = optimizer.step(closure)
+            print(f"epoch {epoch} loss {loss.item():.5f}")
+
+
+main()
+"""
+"""An optimizer that asks for the loss as often as it needs, of the batch of a loop around its closure."""
+
 FORMS = {
+    "closure": CLOSURE,
     "resumed": RESUMED,
     "classification": example("digits"),
     "autoencoder": example("vae"),

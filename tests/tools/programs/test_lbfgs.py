@@ -54,7 +54,7 @@ def test_steps_are_torchs(options: str) -> None:
         # No more: each iteration multiplies rounding, and a change of one ulp in torch's own weights grows as fast.
         for _ in range(2):
             expected = theirs.step(closure).item()  # type: ignore[no-untyped-call]  # torch's own
-            assert float(ours.step(lambda: loss_and_grads(model))) == pytest.approx(expected, rel=1e-9)
+            assert float(ours.update(model, lambda: loss_and_grads(model))) == pytest.approx(expected, rel=1e-9)
         for weight, parameter in zip((model.a[...], model.b[...]), params, strict=True):
             np.testing.assert_allclose(np.asarray(weight), parameter.detach().numpy(), rtol=1e-8)
 

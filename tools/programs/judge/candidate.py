@@ -247,7 +247,8 @@ class _Watch:
         return self._programs[trace]
 
     def _optimizer(self, cls: Any) -> None:
-        construct, update = cls.__init__, cls.update
+        construct = cls.__init__
+        own_classes = {cls}
 
         def __init__(optimizer: Any, model: Any, *args: Any, **kwargs: Any) -> None:
             number = len(self.models)
@@ -258,18 +259,29 @@ class _Watch:
             self.models.append(model)
             self._begin(number, model)
             construct(optimizer, model, *args, **kwargs)
+            if (own := type(optimizer)) not in own_classes and "update" in vars(own):
+                own_classes.add(own)
+                own.update = self._watched_update(own.update)
             # Static, so that it is the same under `jit`, where the optimizer is another object.
             object.__setattr__(optimizer, "_number", number)
 
-        def watched_update(optimizer: Any, model: Any, grads: Any, **kwargs: Any) -> None:
+        cls.__init__, cls.update = __init__, self._watched_update(cls.update)
+
+    def _watched_update(self, own: Callable[..., Any]) -> Callable[..., Any]:
+        """An update that notes a step: of gradients, or of a closure that the optimizer calls as often as it needs."""
+
+        def update(optimizer: Any, model: Any, *args: Any, **kwargs: Any) -> Any:
+            if self._updating:
+                return own(optimizer, model, *args, **kwargs)
             self._updating = True
             try:
-                update(optimizer, model, grads, **kwargs)
+                result = own(optimizer, model, *args, **kwargs)
             finally:
                 self._updating = False
             self._note_step(getattr(optimizer, "_number", 0), model)
+            return result
 
-        cls.__init__, cls.update = __init__, watched_update
+        return update
 
     def _watch_modules(self, module: Any) -> None:
         """Give a module that is constructed the weights of the original's one with its names and shapes: it may be trained without an `nnx.Optimizer`."""

@@ -52,6 +52,9 @@ class Core:
     accumulates: bool = False
     """Whether gradients of several calls of `backward` may add up: it, the step and what sets them to zero each stand somewhere of their own."""
 
+    closure: cst.Call | None = None
+    """`optimizer.step(closure)`, where the loss is computed in a function that the optimizer calls; its last statement is the core's step."""
+
     @property
     def gone(self) -> list[cst.CSTNode]:
         """The statements that its functions take the place of."""
@@ -139,6 +142,8 @@ def find_cores(
     if other := [s for _, i, s in backwards if function_of(i) is not function_of(inside)]:
         raise NotUnderstoodError("backward() is called in several functions, one in the other", other[0])
     steps = [(b, i, s) for b, i in blocks(module) for s in body(b) if method_of(s)[1] == "step" and name_of(method_of(s)[0]) in owners]
+    if len(backwards) == 1 and len(steps) == 1 and (name := _closure_name(steps[0][2], backwards[0][1])):
+        return [_closed(name, backwards[0], steps[0][2], imports, modules, owners)], inside
     if not steps or any(function_of(i) is not function_of(inside) for _, i, _ in steps):
         raise NotUnderstoodError("the optimizer's step does not stand in the function of backward()", backwards[0][2])
     for optimizer in {name_of(method_of(s)[0]) for _, _, s in steps}:
@@ -225,6 +230,31 @@ def _accumulated(
     _slices([core], modules)
     _sort(core, imports, (0, list(body(block)).index(backward)))
     core.clips += [statement for statement in body(step_block) if is_clip(statement, imports)]
+    _refuse_conflicts(core)
+    return core
+
+
+def _closure_name(step: cst.CSTNode, inside: Sequence[cst.CSTNode]) -> str:
+    """The name of the innermost function that a block stands in, where an optimizer's step is handed that; else ""."""
+    call = call_of(step)
+    functions = [statement.name.value for statement in inside if isinstance(statement, cst.FunctionDef)]
+    return functions[-1] if call is not None and functions and [code(argument) for argument in call.args] == functions[-1:] else ""
+
+
+def _closed(name: str, backward: Loops, step: cst.CSTNode, imports: Imports, modules: frozenset[str], owners: Mapping[str, str]) -> Core:
+    """The core of `optimizer.step(closure)`: the closure computes the loss, its gradients, and gives the loss back."""
+    block, inside, statement = backward
+    last = body(block)[-1]
+    loss = code(_loss(statement))
+    if inside[-1] is not next(s for s in reversed(inside) if isinstance(s, cst.FunctionDef)) or code(last).strip() != f"return {loss}":
+        raise NotUnderstoodError(f"{name} does more than compute a loss, call its backward() and give it back", statement)
+    optimizer = name_of(method_of(step)[0])
+    zeros = [s for s in body(block) if is_zero(s, optimizer, modules)]
+    if not zeros:
+        raise NotUnderstoodError(f"{name} does not set gradients to zero", statement)
+    core = Core(block, [statement], [last], [optimizer], [owners[optimizer]], zeros=zeros, closure=call_of(step))
+    _slices([core], modules)
+    _sort(core, imports, _region([core], 0))
     _refuse_conflicts(core)
     return core
 

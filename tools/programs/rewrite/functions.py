@@ -141,6 +141,29 @@ def scope_of(module: cst.Module, inside: Sequence[cst.CSTNode]) -> Scope:
     return Scope(varying, frozenset(names - varying), inside[0], inside[loops[0]], repeated)
 
 
+def closure_scope(inside: Sequence[cst.CSTNode]) -> Scope:
+    """The scope of a closure: what loops around it bind, and what it binds itself, may differ from one step to the next."""
+    functions = [i for i, statement in enumerate(inside) if isinstance(statement, cst.FunctionDef)]
+    if len(functions) > 2 or any(isinstance(statement, cst.ClassDef) for statement in inside):
+        raise NotUnderstoodError("a closure of a method has no rule", inside[-1])
+    first = functions[0] + 1 if len(functions) > 1 else 0
+    loops = [i for i, statement in enumerate(inside) if isinstance(statement, (cst.For, cst.While)) and i >= first]
+    varying = frozenset(name for i in (*loops, len(inside) - 1) for name in bound(inside[i])) | _bound_in(inside[-1])
+    names = {name for i in functions[:-1] for name in _names_of(inside[i])}
+    inner = inside[loops[0]] if loops else inside[first]
+    return Scope(varying, frozenset(names - varying), inside[0], inner, False)
+
+
+def _names_of(function: cst.CSTNode) -> set[str]:
+    assert isinstance(function, cst.FunctionDef)
+    return {param.name.value for param in function.params.params} | _bound_in(function)
+
+
+def _bound_in(function: cst.CSTNode) -> frozenset[str]:
+    assert isinstance(function, cst.FunctionDef)
+    return frozenset(name for line in function.body.body for name in bound(line))
+
+
 def _repeated(module: cst.Module, name: str) -> bool:
     """Whether a function is called in several places, or in a loop."""
     calls = [
@@ -351,6 +374,30 @@ def step_function(core: Core, step: Step) -> cst.BaseStatement:
 
 def _taken(step: Step) -> tuple[str, ...]:
     return (*step.models, *step.optimizers, *step.inputs)
+
+
+def closure_function(core: Core, step: Step) -> cst.BaseStatement:
+    """`def loss_and_grads(model, x, y): …`, compiled: what an optimizer's closure asks for."""
+    if step.outputs or step.norms or len(step.models) != 1:
+        raise NotUnderstoodError("a closure whose values are used for more than its loss has no rule", core.backwards[0])
+    static = f"(static_argnames={step.inner(step.static)!r})" if step.static else ""
+    parameters = ", ".join(step.inner((*step.models, *step.inputs)))
+    if core.clips:
+        lines = [f"loss, grads = {step.value_and_grad()}", *_clips(core.clips, step), "return loss, grads"]
+    else:
+        lines = [f"return {step.value_and_grad()}"]
+    head = f"@nnx.jit{static}\ndef {step.name}({parameters}):\n"
+    return cst.parse_statement(head + "".join(f"    {line}\n" for line in lines))
+
+
+def closure_calls(core: Core, step: Step) -> tuple[list[str], str]:
+    """What stands in the place of `backward()` and, where nothing stands between, of what the closure gives back; and in that of the step which it is
+    handed to.
+    """
+    assert core.closure is not None
+    loss, call = code(core.losses[0]), f"{step.name}({', '.join((*step.models, *step.inputs))})"
+    lines = [f"{loss}, grads = {call}", f"return {loss}, grads"] if core.after else [f"return {call}"]
+    return lines, f"{step.optimizers[0]}.update({step.models[0]}, {code(core.closure.args[0].value)})"
 
 
 def accumulate_function(step: Step) -> cst.BaseStatement:

@@ -18,6 +18,8 @@ from migrate_agent.tools.programs.rewrite.functions import (
     apply_function,
     call_statement,
     clip_helpers,
+    closure_calls,
+    closure_function,
     loss_function,
     step_function,
 )
@@ -25,7 +27,7 @@ from migrate_agent.tools.programs.rewrite.groups import OptimizerCall, Scheduler
 from migrate_agent.tools.programs.rewrite.names import Imports, bound, code, name_of, read
 from migrate_agent.tools.programs.rewrite.optimizers import scheduler_text, transform
 from migrate_agent.tools.programs.rewrite.parameter_loops import parameter_loop, update_statement
-from migrate_agent.tools.programs.tables.registry import function_text
+from migrate_agent.tools.programs.tables.registry import function_text, functions
 from migrate_agent.tools.rewrite.tables.helpers import symbols
 from migrate_agent.tools.rewrite.tables.registry import Refuse
 
@@ -244,11 +246,14 @@ class RewriteHost(cst.CSTTransformer):
 
     def _call(self, core: Core, step: Step, first: cst.CSTNode) -> list[cst.BaseStatement]:
         """The call of a step, between what stays before it and after it."""
-        call = cst.parse_statement(accumulated_calls(step)[0]) if core.accumulates else call_statement(step)
+        closed = closure_calls(core, step)[0] if core.closure is not None else []
+        text = closed[0] if closed else accumulated_calls(step)[0] if core.accumulates else ""
+        call = cst.parse_statement(text) if text else call_statement(step)
         lines = [one for s in core.before for one in self.result_of[s]]
         lines.append(call.with_changes(leading_lines=getattr(first, "leading_lines", ())))
         lines += [cst.parse_statement(f"{name} = {name}.item()") for s in core.fetched for name in bound(s)]
-        return [*lines, *(one for s in core.after for one in self.result_of[s])]
+        lines += [one for s in core.after for one in self.result_of[s]]
+        return [*lines, *map(cst.parse_statement, closed[1:])]
 
     def functions(self, core: Core, step: Step) -> list[Any]:
         """`loss_fn` and `train_step`."""
@@ -261,7 +266,7 @@ class RewriteHost(cst.CSTTransformer):
         self.helpers |= clip_helpers(core)
         if core.accumulates:
             return [loss, accumulate_function(step), apply_function(core, step)]
-        return [loss, step_function(core, step)]
+        return [loss, closure_function(core, step) if core.closure is not None else step_function(core, step)]
 
     def _inside(self, core: Core, statement: cst.CSTNode) -> list[Any]:
         """What a statement is in the function of a loss."""
@@ -456,15 +461,32 @@ class RewriteHost(cst.CSTTransformer):
         own = [one for one in self.optimizers.schedulers.values() if one.optimizer == name]
         if len(own) > 1:
             raise NotUnderstoodError("several schedulers of one optimizer have no rule", call)
-        made = transform(self.imports.of(call.func), call, optimizer, own[0] if own else None)
-        self.helpers |= made.helpers
-        text = f"nnx.Optimizer({optimizer.model}, {made.code}, wrt={optimizer.trainable or 'nnx.Param'})"
+        if (dotted := self.imports.of(call.func)) in functions():
+            text = self._own_optimizer(dotted, call, optimizer, bool(own))
+        else:
+            made = transform(dotted, call, optimizer, own[0] if own else None)
+            self.helpers |= made.helpers
+            text = f"nnx.Optimizer({optimizer.model}, {made.code}, wrt={optimizer.trainable or 'nnx.Param'})"
         small = updated.body[0]
         assert isinstance(small, cst.Assign)
         # What the source says above the groups, which go, is about the optimizer.
         above = [line for one in reversed(optimizer.statements) for line in getattr(one, "leading_lines", ())]
         updated = updated.with_changes(leading_lines=[*sorted(above, key=lambda line: line.comment is not None), *updated.leading_lines])
         return updated.with_changes(body=[small.with_changes(value=cst.parse_expression(text))])
+
+    def _own_optimizer(self, dotted: str, call: cst.Call, optimizer: OptimizerCall, scheduled: bool) -> str:
+        """The construction of an optimizer that calls a closure, which takes the module."""
+        if scheduled or optimizer.trainable or optimizer.parts or optimizer.inject:
+            raise NotUnderstoodError("an optimizer with a closure has no schedule, and all parameters of its module", call)
+        if not any(core.closure is not None for core in self.cores):
+            raise NotUnderstoodError("the loss of an optimizer with a closure is computed elsewhere", call)
+        module = call.args[0].with_changes(value=cst.parse_expression(optimizer.model))
+        try:
+            text = function_text(dotted, code(call.with_changes(args=[module, *call.args[1:]])))
+        except Refuse as error:
+            raise NotUnderstoodError(str(error), call) from None
+        self.helpers |= text.helpers
+        return text.code
 
     def leave_For(self, original_node: cst.For, updated_node: cst.For) -> Any:
         """`for group in optimizer.param_groups: group["lr"] = rate` → the rate is set in the optimizer's state."""
@@ -573,6 +595,9 @@ class RewriteHost(cst.CSTTransformer):
     def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.BaseExpression:
         """Draws come from a generator with torch's stream."""
         dotted = self.imports.of(original_node.func)
+        for core, step in zip(self.cores, self.steps, strict=True):
+            if original_node is core.closure:
+                return cst.parse_expression(closure_calls(core, step)[1])
         if isinstance(updated_node.func, cst.Attribute) and updated_node.func.attr.value == "detach" and not updated_node.args:
             # Outside of the step no gradient is taken.
             return updated_node.func.value

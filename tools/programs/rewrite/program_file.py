@@ -20,7 +20,7 @@ from migrate_agent.tools.programs.rewrite.core import (
     method_of,
     optimizer_names,
 )
-from migrate_agent.tools.programs.rewrite.functions import Step, plan_step, scope_of
+from migrate_agent.tools.programs.rewrite.functions import Step, closure_scope, plan_step, scope_of
 from migrate_agent.tools.programs.rewrite.groups import OptimizerCall, optimizers_of, parameter_owners, schedulers_of
 from migrate_agent.tools.programs.rewrite.host import SEEDS, Optimizers, RewriteHost, Training, traced_functions
 from migrate_agent.tools.programs.rewrite.names import FreeNames, Imports, chain_of, code, name_of
@@ -78,12 +78,15 @@ class ProgramFile:
         return optimizers_of(self.module, self.imports, {}, shared=self.shared)
 
     def _training(self, view: View, cores: Sequence[Core], inside: Sequence[cst.CSTNode], alone: bool) -> Training:
-        scope = scope_of(self.module, inside)
+        closed = any(core.closure is not None for core in cores)
+        scope = closure_scope(inside) if closed else scope_of(self.module, inside)
         others = {id(core): [other for other in cores if other is not core] for core in cores}
         steps = [
             plan_step(core, list(_outside(self.module, core, inside)), scope, self.kinds, others[id(core)], self._free, alone)
             for core in cores
         ]
+        if closed:
+            steps = [replace(step, name=self._free.pick("loss_and_grads", "value_and_grads")) for step in steps]
         optimizers = self._optimizers(view.module, cores)
         steps = [_with_filters(core, step, optimizers) for core, step in zip(cores, steps, strict=True)]
         return Training(view.function, cores, steps, optimizers)

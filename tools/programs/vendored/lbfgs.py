@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
+import optax
 from flax import nnx
 from jax.flatten_util import ravel_pytree
 
@@ -24,12 +25,24 @@ class LinePoint(NamedTuple):
     slope: float
 
 
-class LBFGS:
+class LBFGS(nnx.Optimizer[Any]):
     """`torch.optim.LBFGS` (https://pytorch.org/docs/stable/generated/torch.optim.LBFGS.html), for all parameters of a module.
 
-    `step(closure)` takes a function without arguments that gives loss () and gradients at the module's parameters as they are then:
+    `update(model, closure)` takes a function without arguments that gives loss () and gradients at the module's parameters as they are then:
     `lambda: loss_and_grads(model, batch)`, of an `nnx.jit` of `nnx.value_and_grad`. It gives the loss before the step.
     """
+
+    def __init__(self, model: Any, **options: Any) -> None:
+        super().__init__(model, optax.identity(), wrt=nnx.Param)
+        self.course = LBFGSCourse(model, **options)
+
+    def update(self, model: Any, closure: Any, /, **kwargs: Any) -> Any:
+        """One step of up to `max_iter` iterations; the parameters change in place."""
+        return self.course.step(closure)
+
+
+class LBFGSCourse:
+    """The iterations of LBFGS, on the host, and what one of them leaves to the next. The options are those of torch."""
 
     def __init__(
         self,

@@ -1,0 +1,83 @@
+"""Optimizers that call a closure: the loss and its gradients become one compiled function, which the closure gives."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from migrate_agent.tests.tools.programs.scripts import HEAD, body_of, rewritten
+
+CLOSURE = """
+        def closure():
+            optimizer.zero_grad()
+            loss = criterion(model(x), y)
+            loss.backward()
+            return loss
+
+"""
+SCRIPT = (
+    HEAD
+    + """
+model = Net()
+criterion = nn.CrossEntropyLoss()
+optimizer = torch.optim.LBFGS(model.parameters(), lr=0.5, max_iter=3)
+for epoch in range(2):
+    for x, y in zip(inputs.split(20), targets.split(20)):
+"""
+    + CLOSURE
+    + """
+        loss = optimizer.step(closure)
+        print(epoch, f"{loss.item():.4f}")
+"""
+)
+CALLED = "            return loss_and_grads(model, x, y)\n"
+CASES = {
+    "plain": ((), CALLED),
+    "spoken": (
+        (("            return loss\n", "            print(loss.item())\n            return loss\n"),),
+        "            loss, grads = loss_and_grads(model, x, y)\n            print(loss.item())\n            return loss, grads\n",
+    ),
+    "clipped": (
+        (
+            (
+                "            return loss\n",
+                "            torch.nn.utils.clip_grad_value_(model.parameters(), 0.01)\n            return loss\n",
+            ),
+        ),
+        CALLED,
+    ),
+}
+
+
+def edited(edits: tuple[tuple[str, str], ...]) -> str:
+    """The script with edits."""
+    text = SCRIPT
+    for old, new in edits:
+        assert old in text
+        text = text.replace(old, new, 1)
+    return text
+
+
+@pytest.mark.parametrize("name", sorted(CASES))
+def test_a_closure_gives_loss_and_gradients(name: str, tmp_path: Path) -> None:
+    """What loops around it bind is handed to the compiled function: as a constant of it, the first batch would stay."""
+    edits, closure = CASES[name]
+    body = body_of(rewritten(edited(edits), tmp_path))
+    assert "optimizer = LBFGS(model, lr=0.5, max_iter=3)\n" in body
+    assert "@nnx.jit\ndef loss_and_grads(model, x, y):\n" in body
+    assert f"        def closure():\n{closure}" in body
+    assert "        loss = optimizer.update(model, closure)\n" in body
+    assert ("grads = clip_grad_value(grads, 0.01)" in body) == (name == "clipped")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        ("            optimizer.zero_grad()\n", "", "closure does not set gradients to zero"),
+        ("            return loss\n", "            return loss * 2\n", "closure does more than compute a loss"),
+    ],
+)
+def test_other_closures(old: str, new: str, reason: str, tmp_path: Path) -> None:
+    draft = rewritten(edited(((old, new),)), tmp_path)
+    assert [hole.reason.startswith(reason) for hole in draft.holes] == [True]
