@@ -83,9 +83,9 @@ def observe_program(arguments: Mapping[str, Any], inputs: Mapping[str, Path], ou
             if error.code not in (None, 0):
                 raise RuntimeError(f"the program left with status {error.code}") from error
         session.capture.active = False
-        write_json(Recording((), session.recorder.table()), output / NAME)
-        (output / OPTIMIZERS).write_text(json.dumps(optimizers))
-        (output / CONSTRUCTIONS).write_text(json.dumps(constructions))
+    write_json(Recording((), session.recorder.table()), output / NAME)
+    (output / OPTIMIZERS).write_text(json.dumps(optimizers))
+    (output / CONSTRUCTIONS).write_text(json.dumps(constructions))
     return {}
 
 

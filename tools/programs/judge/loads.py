@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from migrate_agent.tools.programs.judge.running import files_in
+from migrate_agent.tools.programs.judge.running import files_in, is_writing
 
 
 class Loads:
@@ -73,8 +73,7 @@ def reading(work: Path, given: frozenset[str]) -> Iterator[set[str]]:
         if event != "open" or not active[0]:
             return
         path, mode, flags = arguments
-        writes = any(letter in mode for letter in "wax") if isinstance(mode, str) else bool(flags & (os.O_WRONLY | os.O_CREAT))
-        if isinstance(path, (str, bytes, os.PathLike)) and not writes and os.path.isfile(path):
+        if isinstance(path, (str, bytes, os.PathLike)) and not is_writing(mode, flags) and os.path.isfile(path):
             name = os.path.relpath(os.fsdecode(path), work)
             if not name.startswith("..") and name not in given and "__pycache__" not in name:
                 read.add(name)

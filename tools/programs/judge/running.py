@@ -42,7 +42,7 @@ class Lines:
 @contextmanager
 def program_folder(output: Path, arguments: Mapping[str, Any]) -> Iterator[Path]:
     """A copy of the repository to run in, as `Program.arguments` say: the folder that the program runs in becomes the current one, and the
-    script's the first to import from. The copy is `output / WORK`.
+    script's the first to import from. The copy is `output / WORK`. Raises `OutsideError` where the program writes elsewhere by a relative path.
     """
     command: list[str] = arguments["command"]
     work = output / WORK
@@ -58,7 +58,49 @@ def program_folder(output: Path, arguments: Mapping[str, Any]) -> Iterator[Path]
     # Packages of the repository that its owner has installed from there.
     sys.path += [str(folder) for folder in (work, work / "src") if folder.is_dir() and folder != script.parent]
     sys.argv = [os.path.relpath(script), *command[1:]]
-    yield script
+    with _writing_inside(work):
+        given = {path.name for path in output.iterdir()}
+        yield script
+        # Not all that writes tells Python's hooks.
+        if strays := sorted(path.name for path in output.iterdir() if path.name not in given):
+            raise OutsideError(f"../{strays[0]}")
+
+
+class OutsideError(RuntimeError):
+    """A program that writes outside of its repository."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"the program writes outside of its repository: {path}")
+
+
+@contextmanager
+def _writing_inside(work: Path) -> Iterator[None]:
+    """A context in which a relative path that leaves the folder is refused as a file to write: `OutsideError`. Sandboxes differ in what they keep out."""
+    active = [True]
+
+    def hear(event: str, arguments: tuple[Any, ...]) -> None:
+        if not active[0] or event not in ("open", "os.mkdir", "os.rename"):
+            return
+        path = arguments[1] if event == "os.rename" else arguments[0]
+        if not is_writing(*arguments[1:]) if event == "open" else arguments[-1] != -1:
+            # It is read, or relative to an open folder.
+            return
+        if isinstance(path, (str, bytes, os.PathLike)) and not os.path.isabs(name := os.fsdecode(path)):
+            folder = os.path.realpath(os.path.dirname(name) or ".")
+            if os.path.commonpath([folder, work]) != str(work) and not folder.startswith(("/dev", "/proc")):
+                raise OutsideError(name)
+
+    work = Path(os.path.realpath(work))
+    sys.addaudithook(hear)
+    try:
+        yield
+    finally:
+        active[0] = False
+
+
+def is_writing(mode: Any, flags: Any) -> bool:
+    """Whether a file is opened to be written, by what Python's `open` event says of it."""
+    return any(letter in mode for letter in "wax+") if isinstance(mode, str) else bool(flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT))
 
 
 def written(work: Path, before: frozenset[str]) -> list[str]:

@@ -205,9 +205,17 @@ def without_idle_names(text: str) -> str:
         for node in block if isinstance(block, list) and len(block) > 1 else ():
             if isinstance(node, ast.Assign) and node.lineno == node.end_lineno and _is_idle(node, loads):
                 lines[node.lineno - 1] = ""
-            elif isinstance(node, ast.If) and isinstance(node.test, (ast.Name, ast.Constant)) and _is_idle_branch(node, loads):
+            elif isinstance(node, ast.If) and _only_looks(node.test) and _is_idle_branch(node, loads):
                 lines[node.lineno - 1 : node.end_lineno] = [""] * ((node.end_lineno or node.lineno) - node.lineno + 1)
     return "".join(lines)
+
+
+LOOKS = (ast.Name, ast.Attribute, ast.Constant, ast.Compare, ast.List, ast.Tuple, ast.UnaryOp, ast.expr_context, ast.cmpop, ast.unaryop)
+
+
+def _only_looks(test: ast.expr) -> bool:
+    """Whether a condition is of names, attributes and constants, so that asking it changes nothing. Parts of `and` and `or` are compared."""
+    return all(isinstance(part, LOOKS) for part in ast.walk(test))
 
 
 def _is_idle_branch(node: ast.If, loads: set[str]) -> bool:

@@ -75,6 +75,10 @@ class DecideConstants(Rule):
             'import torch\n\nhas_silu = "silu" in dir(torch.nn.functional)\n\ndef f(x: torch.Tensor):\n    return x if has_silu else x * 2\n',
             "has_silu = True\n\ndef f(x: jax.Array):\n    return x if has_silu else x * 2\n",
         ),
+        (
+            "import torch\n\ndef f(x: torch.Tensor, ks: list):\n    return [x * k for k in ks if not torch.cuda.is_available() if k > 1]\n",
+            "def f(x: jax.Array, ks: list):\n    return [x * k for k in ks if k > 1]\n",
+        ),
     )
 
     def __init__(self, context: Context) -> None:
@@ -121,6 +125,11 @@ class DecideConstants(Rule):
             return None
         self.context.drop_holes(original.test, original.orelse if value else original.body)
         return self.context.parenthesise(bare(updated.body if value else updated.orelse))
+
+    def leave_CompFor(self, original: cst.CompFor, updated: cst.CompFor) -> cst.CompFor | None:
+        pairs = list(zip(original.ifs, updated.ifs, strict=True))
+        left = [new for old, new in pairs if not self._constant_value(old.test, new.test)]
+        return updated.with_changes(ifs=left) if len(left) < len(pairs) else None
 
     def leave_BooleanOperation(self, original: cst.BooleanOperation, updated: cst.BooleanOperation) -> cst.BaseExpression | None:
         absorbing = isinstance(updated.operator, cst.Or)

@@ -1,0 +1,62 @@
+"""Where a judged program may write."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PROGRAM = """
+import os, sys
+from pathlib import Path
+from migrate_agent.tools.programs.judge.running import program_folder
+
+sys.path.insert(0, sys.argv[1])
+statement = sys.argv[3]
+with program_folder(Path(sys.argv[2]), {"command": ["sub/train.py"], "folder": "sub"}):
+    exec(statement)
+print("ended")
+"""
+
+
+def run(statement: str, folder: Path) -> str:
+    """The last line of what a process says that runs a statement as a program."""
+    (folder / "repository" / "sub").mkdir(parents=True)
+    (folder / "repository" / "sub" / "train.py").write_text("")
+    (folder / "output").mkdir()
+    command = [sys.executable, "-c", PROGRAM, str(folder / "repository"), str(folder / "output"), statement]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return (done.stdout + done.stderr).strip().splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "open('log.txt', 'w')",
+        "open('../log.txt', 'w')",
+        "os.makedirs('../out/deep'); os.rename('../out/deep', '../deep')",
+        "open('/dev/null', 'w')",
+        "open('../../../repository/sub/train.py')",
+    ],
+)
+def test_inside(statement: str, tmp_path: Path) -> None:
+    """Anywhere in the repository; elsewhere it may read."""
+    assert run(statement, tmp_path) == "ended"
+
+
+@pytest.mark.parametrize(
+    ("statement", "path"),
+    [
+        ("open('../../log.txt', 'w')", "../../log.txt"),
+        ("open('../../../log.txt', 'a')", "../../../log.txt"),
+        ("os.mkdir('../../out')", "../../out"),
+        ("open('log.txt', 'w'); os.rename('log.txt', '../../log.txt')", "../../log.txt"),
+        ("os.chdir('..'); open('../log.txt', 'w')", "../log.txt"),
+        # By a way that Python does not hear of.
+        ("os.system('touch ../../log.txt')", "../log.txt"),
+    ],
+)
+def test_outside(statement: str, path: str, tmp_path: Path) -> None:
+    assert run(statement, tmp_path).endswith(f"OutsideError: the program writes outside of its repository: {path}")
