@@ -15,7 +15,7 @@ from migrate_agent.evals.zoo_packages.packages import Package
 from migrate_agent.evals.zoo_packages.zoo_run import commit_all
 
 LISTS = Path(__file__).parent
-OWN = LISTS.parents[1] / "examples" / "programs"
+OWN = LISTS.parents[1] / "examples"
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,13 @@ class Listed:
     commit: str = ""
     paths: tuple[str, ...] = ()
     data: str = ""
+    place: str = ""
+    """Where ours lies in `examples`; `programs/NAME` unless it is said."""
+
+    @property
+    def own(self) -> Path:
+        """The folder of one of ours."""
+        return OWN / (self.place or f"programs/{self.name}")
 
     @property
     def folder(self) -> str:
@@ -73,7 +80,7 @@ def lay_out_program(program: Listed, sources: str, folder: Path, seconds: float)
         if program.data:
             stand_in(folder, program.data)
     else:
-        shutil.copytree(OWN / program.name, folder)
+        shutil.copytree(program.own, folder)
     text = f"[[program]]\nrun = {json.dumps(program.run)}\n\n[limits]\nseconds = {seconds}\n"
     (folder / "migrate.toml").write_text(text, encoding="utf-8")
     commit_all(folder)

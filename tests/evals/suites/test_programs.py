@@ -16,8 +16,8 @@ from migrate_agent.evals.suites.programs import groups, passed, report, summary
 
 def test_each_program_of_the_folder_is_listed() -> None:
     listed = {row.name: row for row in load_programs().values() if not row.address}
-    assert set(listed) == {file.parent.name for file in OWN.glob("*/train.py")}
-    assert all((OWN / name / row.script).is_file() and row.covers for name, row in listed.items())
+    assert {row.own for row in listed.values()} == {file.parent for file in [*OWN.glob("*/train.py"), *OWN.glob("programs/*/train.py")]}
+    assert all((row.own / row.script).is_file() and row.covers for row in listed.values())
     assert len(listed) >= 20
 
 
