@@ -38,6 +38,13 @@ CASES = {
         (("            return loss\n", "            print(loss.item())\n            return loss\n"),),
         "            loss, grads = loss_and_grads(model, x, y)\n            print(loss.item())\n            return loss, grads\n",
     ),
+    "asked": (
+        (
+            ("            optimizer.zero_grad()\n", "            if torch.is_grad_enabled():\n                optimizer.zero_grad()\n"),
+            ("            loss.backward()\n", "            if loss.requires_grad:\n                loss.backward()\n"),
+        ),
+        CALLED,
+    ),
     "clipped": (
         (
             (

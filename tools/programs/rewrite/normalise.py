@@ -16,7 +16,7 @@ import libcst as cst
 from libcst import matchers as m
 
 from migrate_agent.tools.programs.rewrite.configured import Construction, configured
-from migrate_agent.tools.programs.rewrite.core import blocks, body, call_of
+from migrate_agent.tools.programs.rewrite.core import blocks, body, call_of, method_of
 from migrate_agent.tools.programs.rewrite.method_optimizers import Inlined
 from migrate_agent.tools.programs.rewrite.names import Imports, bound, code
 from migrate_agent.tools.programs.rewrite.opened_checkpoints import CALLS, opened_path, without_open
@@ -80,6 +80,22 @@ class Normalise(cst.CSTTransformer):
         if lines and hasattr(lines[0], "leading_lines"):
             lines[0] = lines[0].with_changes(leading_lines=[*updated_node.leading_lines, *lines[0].leading_lines])
             self.origin.setdefault(lines[0], original_node.body.body[0])
+        return cst.FlattenSentinel(lines)
+
+    def leave_If(self, original_node: cst.If, updated_node: cst.If) -> Any:
+        """`if loss.requires_grad: loss.backward()` and `if torch.is_grad_enabled(): optimizer.zero_grad()` of a closure → their statements."""
+        lines = body(updated_node.body)
+        receiver, method = method_of(lines[0]) if len(lines) == 1 and updated_node.orelse is None else (None, "")
+        test = updated_node.test
+        takes = (
+            isinstance(test, cst.Attribute)
+            and test.attr.value == "requires_grad"
+            and receiver is not None
+            and test.value.deep_equals(receiver)
+        )
+        enabled = isinstance(test, cst.Call) and self.imports.of(test.func) == "torch.is_grad_enabled"
+        if not (takes and method == "backward") and not (enabled and method == "zero_grad"):
+            return updated_node
         return cst.FlattenSentinel(lines)
 
     def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.BaseExpression:
