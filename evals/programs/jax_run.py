@@ -21,7 +21,7 @@ from migrate_agent.tools.weights import load_state_dict, state_dict
 
 
 def widen(drawing: list[Any]) -> None:
-    """Compute in float64; dropout keeps all. What else is drawn from keys is a constant, once `drawing` holds something."""
+    """Compute in float64; dropout keeps all, and the likeliest is sampled. What else is drawn from keys is a constant, once `drawing` holds something."""
     settings: Any = jax.config
     settings.update("jax_enable_x64", True)
     namespace: Any = jnp
@@ -33,6 +33,7 @@ def widen(drawing: list[Any]) -> None:
     namespace.float32 = jnp.float64
     numbers: Any = jax.random
     numbers.bernoulli = lambda key, p=0.5, shape=None, **rest: jnp.ones(np.shape(p) if shape is None else shape, bool)
+    numbers.categorical = lambda key, logits, axis=-1, **rest: jnp.argmax(logits, axis=axis)
     for name in ("normal", "uniform"):
         setattr(numbers, name, _constant(getattr(jax.random, name), drawing))
     for name in ("asarray", "array"):

@@ -44,6 +44,15 @@ def _without_advance(own: Callable[..., Any]) -> Callable[..., Any]:
     return draw
 
 
+def _largest(own: Callable[..., Any]) -> Callable[..., Any]:
+    """`multinomial` of one number a row, which is the most likely one: JAX samples by keys of its own."""
+
+    def draw(weights: Any, num_samples: int, *args: Any, **kwargs: Any) -> Any:
+        return weights.argmax(-1, keepdim=True) if num_samples == 1 else own(weights, num_samples, *args, **kwargs)
+
+    return draw
+
+
 def _around_modules() -> None:
     own: Any = torch.nn.Module.__call__
 
@@ -69,8 +78,8 @@ def _wide(own: Callable[..., Any]) -> Callable[..., Any]:
 def widen() -> None:
     """Compute in float64, with the numbers that float32 would have drawn.
 
-    What JAX draws from keys of its own is out of the comparison: dropout keeps all, modules draw a constant, and initial weights, which are handed
-    over, take no numbers of the generator.
+    What JAX draws from keys of its own is out of the comparison: dropout keeps all, modules draw a constant, the likeliest is sampled, and initial
+    weights, which are handed over, take no numbers of the generator.
     """
     # Built before the names of narrow dtypes mean wide ones: files of tensors are read by it.
     torch.storage._storage_type_to_dtype_map()
@@ -86,6 +95,7 @@ def widen() -> None:
         setattr(torch, name, _wide(getattr(torch, name)))
     for name in ("normal_", "uniform_"):
         setattr(torch.Tensor, name, _without_advance(getattr(torch.Tensor, name)))
+    torch.multinomial = _largest(torch.multinomial)
     _around_modules()
     functional: Any = torch.nn.functional
     for name in ("dropout", "dropout1d", "dropout2d", "dropout3d"):
