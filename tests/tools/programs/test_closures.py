@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import jax
 import pytest
+from flax import nnx
 
 from migrate_agent.tests.tools.programs.scripts import HEAD, body_of, rewritten
+from migrate_agent.tools.programs.vendored.double_modules import to_double
 
 CLOSURE = """
         def closure():
@@ -32,6 +35,7 @@ for epoch in range(2):
 """
 )
 CALLED = "            return loss_and_grads(model, x, y)\n"
+DOUBLE = (("optimizer = torch", "model.double()\noptimizer = torch"), ("model(x)", "model(x.double())"))
 CASES = {
     "plain": ((), CALLED),
     "spoken": (
@@ -88,3 +92,19 @@ def test_a_closure_gives_loss_and_gradients(name: str, tmp_path: Path) -> None:
 def test_other_closures(old: str, new: str, reason: str, tmp_path: Path) -> None:
     draft = rewritten(edited(((old, new),)), tmp_path)
     assert [hole.reason.startswith(reason) for hole in draft.holes] == [True]
+
+
+def test_a_module_in_double_precision(tmp_path: Path) -> None:
+    """JAX has float64 from the first statement on."""
+    draft = rewritten(edited(DOUBLE), tmp_path)
+    lines = draft.files["train_jax.py"].splitlines()
+    switch = lines.index('jax.config.update("jax_enable_x64", True)')
+    assert all(not line or line.startswith(("import", "from", ")", " ")) for line in lines[:switch])
+    assert "to_double(model)" in lines
+
+
+def test_double_precision_is_in_place() -> None:
+    with jax.enable_x64(True):
+        module = nnx.BatchNorm(3, rngs=nnx.Rngs(0))
+        assert to_double(module) is module
+        assert {value.get_value().dtype.name for _, value in nnx.iter_graph(module) if isinstance(value, nnx.Variable)} == {"float64"}

@@ -322,8 +322,11 @@ class _Watch:
             self._note_module(model, shapes)
 
     def _narrow(self, state: Mapping[str, Any]) -> dict[str, Any]:
-        """A state in the precision of the run."""
-        narrow = {name for name, value in state.items() if value.dtype == np.float64 and not self.exact}
+        """A state in the precision of the run, which may be double without ours."""
+        import jax
+
+        double = self.exact or jax.config.jax_enable_x64  # type: ignore[attr-defined]
+        narrow = {name for name, value in state.items() if value.dtype == np.float64 and not double}
         return {name: value.astype(np.float32) if name in narrow else value for name, value in state.items()}
 
     def _note_module(self, model: Any, shapes: Mapping[str, Any]) -> None:

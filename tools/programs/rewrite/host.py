@@ -65,6 +65,7 @@ HELPED = ("torch.utils.data.", "torch.optim.swa_utils.", "torchvision.transforms
 STATES = {"state_dict": "object_state", "load_state_dict": "load_object_state"}
 BACKEND = "jax.default_backend()"
 GENERATOR = "default_generator"
+DOUBLE = "to_double"
 
 
 @dataclass(frozen=True)
@@ -208,6 +209,7 @@ class RewriteHost(cst.CSTTransformer):
         # Rules take a name that nothing imports for a tensor, and its `clone` or `trace` for that of one.
         needed = ["from flax import nnx"] if any(core.copied for core in self.cores) else []
         needed += ["import optax"] if "optax." in new.code and "import optax" not in new.code else []
+        new = _with_double(new) if DOUBLE in self.helpers else new
         first = next((i for i, line in enumerate(new.body) if _is_import(line) and "__future__" not in code(line)), 0)
         return new.with_changes(body=[*new.body[:first], *map(cst.parse_statement, needed), *new.body[first:]]) if needed else new
 
@@ -612,6 +614,13 @@ class RewriteHost(cst.CSTTransformer):
                 self.helpers.add("object_state")
                 kept[0] = kept[0].with_changes(value=cst.Call(cst.Name("object_state"), [cst.Arg(kept[0].value)]))
             return updated_node.with_changes(func=cst.Name(name), args=_positional(kept))
+        if (
+            isinstance(original_node.func, cst.Attribute)
+            and original_node.func.attr.value == "double"
+            and original_node.func.value in self.holders
+        ):
+            self.helpers.add(DOUBLE)
+            return cst.Call(cst.Name(DOUBLE), [cst.Arg(original_node.func.value)])
         if (asked := asks_existence(original_node, updated_node, dotted, self._checkpoints)) is not None:
             return asked
         if (state := self._state(original_node, updated_node)) is not None:
@@ -685,6 +694,13 @@ def without_imports(module: cst.Module, imports: Imports) -> cst.Module:
 
 def _is_import(line: Any) -> bool:
     return isinstance(line, cst.SimpleStatementLine) and isinstance(line.body[0], (cst.Import, cst.ImportFrom))
+
+
+def _with_double(module: cst.Module) -> cst.Module:
+    """The file with JAX's float64 switched on, after its imports and before anything else."""
+    place = next((i for i, line in enumerate(module.body) if i and not _is_import(line)), len(module.body))
+    lines: Any = [cst.parse_statement(one) for one in ("import jax", 'jax.config.update("jax_enable_x64", True)')]
+    return module.with_changes(body=[*module.body[:place], *lines, *module.body[place:]])
 
 
 class _CallCopies(cst.CSTTransformer):
