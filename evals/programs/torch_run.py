@@ -164,9 +164,25 @@ def save(path: Path, module: Any) -> None:
     np.savez(path, **{name: value.detach().numpy() for name, value in module.state_dict().items()})
 
 
+def stay_on_cpu() -> None:
+    """Let moves to GPUs, by name or by number, be none."""
+    for kind in (torch.Tensor, torch.nn.Module):
+        owner: Any = kind
+        owner.to, owner.cuda = _without_devices(owner.to), lambda self, *args, **kwargs: self
+
+
+def _without_devices(own: Callable[..., Any]) -> Callable[..., Any]:
+    def to(self: Any, *args: Any, device: Any = None, **kwargs: Any) -> Any:
+        kept = [one for one in args if not isinstance(one, (int, str, torch.device))]
+        return own(self, *kept, **kwargs) if kept or kwargs else self
+
+    return to
+
+
 def main(mode: str, out: Path, arguments: list[str]) -> None:
     """As the module says."""
     torch.manual_seed(0)
+    stay_on_cpu()
     kept: list[tuple[Any, Any]] = []
     stamps: list[float] = []
     if mode == "exact":
