@@ -12,7 +12,7 @@ import libcst as cst
 from migrate_agent.tools.programs.hand_updates import hand_updates
 from migrate_agent.tools.programs.rewrite.core import blocks, body, function_of, is_optimizer, method_of
 from migrate_agent.tools.programs.rewrite.names import Imports
-from migrate_agent.tools.programs.tables.registry import functions
+from migrate_agent.tools.programs.tables.registry import functions as own_rows
 from migrate_agent.tools.programs.tables.registry import optimizers as rows
 from migrate_agent.tools.programs.tables.registry import schedules as schedule_rows
 from migrate_agent.tools.types import Inventory
@@ -121,7 +121,7 @@ def _reasons(text: str, optimizers: tuple[str, ...], schedules: tuple[str, ...])
     yield from refusals(text)
     if not optimizers and not hand_updates(text):
         yield "no optimizer of torch.optim is constructed here"
-    yield from (f"{name} has no row" for name in optimizers if name not in rows() and name not in functions())
+    yield from (f"{name} has no row" for name in optimizers if name not in rows() and name not in own_rows())
     yield from (f"{name} has no row" for name in schedules if f"torch.optim.lr_scheduler.{name}" not in schedule_rows())
     module = cst.parse_module(text)
     functions = {function_of(inside) for block, inside in blocks(module) for s in body(block) if method_of(s)[1] == "backward"}

@@ -23,10 +23,15 @@ def test_profile_of_a_script() -> None:
 def test_what_will_be_refused() -> None:
     """A reason each."""
     other = "\n\ndef other(loss):\n    loss.backward()\n"
-    row = profile("train.py", SCRIPT.replace("torch.optim.AdamW", "torch.optim.LBFGS").replace("\n\ndef main", f"{other}\n\ndef main"))
+    row = profile("train.py", SCRIPT.replace("torch.optim.AdamW", "torch.optim.Own").replace("\n\ndef main", f"{other}\n\ndef main"))
     assert row is not None
-    assert any("LBFGS" in reason for reason in row.refused)
+    assert any("Own" in reason for reason in row.refused)
     assert any("several functions" in reason for reason in row.refused)
+
+
+def test_an_optimizer_with_a_closure_is_none_of_them() -> None:
+    row = profile("train.py", SCRIPT.replace("torch.optim.AdamW", "torch.optim.LBFGS"))
+    assert row is not None and (row.optimizers, row.refused) == (("LBFGS",), ())
 
 
 @pytest.mark.parametrize(
