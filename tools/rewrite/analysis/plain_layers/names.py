@@ -73,19 +73,22 @@ class Elements:
 
 Bound = tuple[ParsedFile, ast.expr]
 Name = tuple[str, str, int]
-"""(what is named; the name; the class whose own attribute it is, 0 for those of all)."""
+"""(what is named; the name; the class whose own attribute or the function whose own variable it is, 0 for those of all)."""
 
 
 @dataclass
 class LayersByName:
-    """The layers of the attributes and variables of a repository. `self.norm` is what its class binds it to, where that does; any other
-    attribute and each variable what the name is bound to anywhere."""
+    """The layers of the attributes and variables of a repository. `self.norm` is what its class binds it to, and a variable what its function
+    binds it to, where these do; any other attribute or variable is what the name is bound to anywhere."""
 
     bound: dict[Name, list[Bound]] = field(default_factory=dict)
     """"attribute" or "variable" → what is bound to it; "loop" → the containers that a variable goes through; "appended" → what is appended
     to it; "function" → what it gives."""
     owners: dict[int, int] = field(default_factory=dict)
     """Expression → the class that it stands in, both by `id`."""
+    scopes: dict[int, int] = field(default_factory=dict)
+    """Expression → the function that it stands in, both by `id`."""
+    parameters: frozenset[Name] = frozenset()
     own_classes: frozenset[str] = frozenset()
     """Classes of the repository that are no kind of a layer of torch."""
     giving_several: frozenset[str] = frozenset()
@@ -108,13 +111,16 @@ class LayersByName:
     def name_of(self, node: ast.Attribute | ast.Name) -> Name:
         """The name that an expression is: of its own class, or of all."""
         if isinstance(node, ast.Name):
-            return ("variable", node.id, 0)
+            local: Name = ("variable", node.id, self.scopes.get(id(node), 0))
+            return (
+                local if local in self.bound or ("loop", *local[1:]) in self.bound or local in self.parameters else ("variable", node.id, 0)
+            )
         own: Name = ("attribute", node.attr, self.owners.get(id(node), 0))
         return own if is_self(node.value) and own in self.bound else ("attribute", node.attr, 0)
 
     def solve(self) -> None:
         """Find what all names stand for: each is what it is bound to, which may be other names, until nothing new is found."""
-        keys = dict.fromkeys(("variable", *key[1:]) if key[0] == "loop" else key for key in self.bound)
+        keys = dict.fromkeys(("variable", *key[1:]) if key[0] == "loop" else key for key in (*self.bound, *self.parameters))
         todo = True
         while todo:
             todo = False
@@ -125,9 +131,10 @@ class LayersByName:
                         todo = True
 
     def _value(self, key: Name) -> frozenset[str]:
-        of, name, _ = key
-        through = [self.elements(*one).every for one in self.bound.get(("loop", name, 0), ())] if of == "variable" else []
-        return frozenset().union(*through, *(self._bound(name, *one) for one in self.bound.get(key, ())))
+        of, name, owner = key
+        through = [self.elements(*one).every for one in self.bound.get(("loop", name, owner), ())] if of == "variable" else []
+        by_keyword = self.bound.get(("keyword", name, 0), ()) if key in self.parameters else ()
+        return frozenset().union(*through, *(self._bound(name, *one) for one in (*self.bound.get(key, ()), *by_keyword)))
 
     def _elements_value(self, key: Name) -> frozenset[str]:
         of, name, owner = key
@@ -138,13 +145,14 @@ class LayersByName:
 
     def _named(self, key: Name) -> frozenset[str]:
         """The layers that a name stands for; `UNKNOWN` where nothing says so."""
-        is_bound = key in self.bound or (key[0] == "variable" and ("loop", *key[1:]) in self.bound)
+        is_bound = key in self.bound or ("loop" if key[0] == "variable" else "", *key[1:]) in self.bound
+        is_bound = is_bound or (key in self.parameters and ("keyword", key[1], 0) in self.bound)
         return self._known.get(key, frozenset()) if is_bound else frozenset({UNKNOWN})
 
     def _bound(self, name: str, file: ParsedFile, value: ast.expr) -> frozenset[str]:
         if isinstance(value, ast.Attribute) and value.attr == name:
             return frozenset()  # `a.emb = b.emb` keeps nothing new under the name
-        if isinstance(value, ast.Name) and value.id == name and ("variable", name, 0) not in self.bound:
+        if isinstance(value, ast.Name) and value.id == name and self.name_of(value) not in self.bound:
             return frozenset()  # a parameter of a constructor that is only given by place
         return self.of(file, value)
 
@@ -165,6 +173,8 @@ class LayersByName:
                 return self._named(self.name_of(value))
             case ast.Subscript():
                 return self._of_element(file, value)
+            case ast.List() | ast.Tuple() | ast.Set() | ast.Dict() | ast.ListComp() | ast.DictComp() | ast.SetComp() | ast.GeneratorExp():
+                return frozenset({OTHER})
             case ast.BinOp() | ast.UnaryOp() | ast.Compare() | ast.JoinedStr() | ast.Lambda():
                 return frozenset({OTHER})
         return frozenset({UNKNOWN})
@@ -234,14 +244,21 @@ def layers_by_name(files: Collection[ParsedFile]) -> LayersByName:
         ),
     )
     parameters = _parameters(files)
+    named.parameters = frozenset(
+        ("variable", name, id(function)) for kinds in parameters.values() for function, names in kinds for name in names
+    )
     for file in files:
         named.classes[id(file)] = _classes_by_name(file, named)
         for node in walk(file.tree):
             if isinstance(node, ast.ClassDef):
                 # An inner class comes after the one around it.
                 named.owners.update((id(part), id(node)) for part in walk(node))
-        for target, value in (*bindings_of(file.tree), *_arguments(file, parameters)):
+            elif isinstance(node, ast.FunctionDef):
+                named.scopes.update((id(part), id(node)) for statement in node.body for part in walk(statement))
+        for target, value in bindings_of(file.tree):
             _add_binding(named, target, (file, value))
+        for function, name, value in _arguments(file, parameters):
+            named.add("variable", name, (file, value), function)
         for node in walk(file.tree):
             _add_elements(named, file, node)
     named.solve()
@@ -252,32 +269,37 @@ def _elements_of(key: Name) -> Name:
     return (f"elements of {key[0]}", key[1], key[2])
 
 
-def _parameters(files: Collection[ParsedFile]) -> dict[str, list[list[str]]]:
-    """Function, or class that is constructed → the names of its parameters, once for each of that name."""
-    parameters: dict[str, list[list[str]]] = {}
+Signatures = Mapping[str, list[tuple[ast.FunctionDef, list[str]]]]
+
+
+def _parameters(files: Collection[ParsedFile]) -> Signatures:
+    """Function, or class that is constructed → the functions of that name, with the names of their parameters but `self`."""
+    parameters: dict[str, list[tuple[ast.FunctionDef, list[str]]]] = {}
     for node in (node for file in files for node in walk(file.tree)):
         constructor = isinstance(node, ast.ClassDef) and next((one for one in node.body if getattr(one, "name", "") == "__init__"), None)
         function = constructor or node
         if isinstance(function, ast.FunctionDef) and isinstance(node, (ast.ClassDef, ast.FunctionDef)):
             names = [one.arg for one in (*function.args.posonlyargs, *function.args.args)]
-            parameters.setdefault(node.name, []).append(names[1:] if names[:1] in (["self"], ["cls"]) else names)
+            parameters.setdefault(node.name, []).append((function, names[1:] if names[:1] in (["self"], ["cls"]) else names))
     return parameters
 
 
-def _arguments(file: ParsedFile, parameters: Mapping[str, list[list[str]]]) -> Iterator[tuple[ast.expr, ast.expr]]:
-    """(parameter, what a call of the file gives it by place)."""
+def _arguments(file: ParsedFile, parameters: Signatures) -> Iterator[tuple[int, str, ast.expr]]:
+    """(function by `id`, parameter, what a call of the file gives it by place)."""
     for node in walk(file.tree):
         if isinstance(node, ast.Call) and not any(isinstance(argument, ast.Starred) for argument in node.args):
-            for names in parameters.get(last_name(node.func), ()):
-                yield from ((ast.Name(name), value) for name, value in zip(names, node.args, strict=False))
+            for function, names in parameters.get(last_name(node.func), ()):
+                yield from ((id(function), name, value) for name, value in zip(names, node.args, strict=False))
 
 
 def _add_binding(named: LayersByName, target: ast.expr | str, bound: Bound) -> None:
     if isinstance(target, str):
         named.add("attribute", target, bound)
         named.add("variable", target, bound)
+        named.add("keyword", target, bound)
     elif isinstance(target, ast.Name):
-        named.add("variable", target.id, bound)
+        for scope in {0, named.scopes.get(id(target), 0)}:
+            named.add("variable", target.id, bound, scope)
     elif isinstance(target, ast.Attribute):
         named.add("attribute", target.attr, bound)
         if is_self(target.value) and (owner := named.owners.get(id(target))):
@@ -291,10 +313,11 @@ def _add_elements(named: LayersByName, file: ParsedFile, node: ast.AST) -> None:
             if isinstance(one, ast.Return) and one.value is not None:
                 named.add("function", node.name, (file, one.value))
     elif isinstance(node, (ast.For, ast.comprehension)) and isinstance(node.target, ast.Name):
-        named.add("loop", node.target.id, (file, node.iter))
+        for scope in {0, named.scopes.get(id(node.target), 0)}:
+            named.add("loop", node.target.id, (file, node.iter), scope)
     elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("append", "insert"):
         holder = node.func.value
-        for owner in {0, named.owners.get(id(holder), 0)} if isinstance(holder, ast.Attribute) else {0}:
+        for owner in {0, (named.owners if isinstance(holder, ast.Attribute) else named.scopes).get(id(holder), 0)}:
             named.add("appended", last_name(holder), (file, node.args[-1] if node.args else node), owner)
 
 

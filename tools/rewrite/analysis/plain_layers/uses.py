@@ -58,6 +58,7 @@ CONTAINERS = frozenset({"torch.nn.ModuleDict"})
 SEQUENTIAL = "torch.nn.Sequential"
 GOES_THROUGH = frozenset("len list tuple enumerate reversed zip iter".split())
 """Functions of Python that go through what they are handed."""
+LIST_METHODS = frozenset("append extend insert pop".split())
 SEVERAL = frozenset(f"torch.nn.{name}" for name in "LSTM GRU RNN LSTMCell MultiheadAttention".split())
 """Layers that give tuples, which `nnx.Sequential` spreads over the arguments of the next."""
 LOOKUPS = frozenset({"getattr", "setattr", "hasattr", "delattr"})
@@ -365,6 +366,8 @@ class _Reader(ast.NodeVisitor):
         if not having or self._is_own(node.value) or dotted(self.file, node) or self._is_of_another(node, having):
             return
         kinds = self._kinds(node.value) or frozenset({UNKNOWN})
+        if node.attr in LIST_METHODS:
+            having &= kinds | CONTAINERS  # nearly always a list of Python
         affected = kinds & having
         if UNKNOWN in kinds or (not affected and kinds <= self.search.candidates):
             self.search.refuse(having)
