@@ -10,6 +10,8 @@ from migrate_agent.tools.rewrite.analysis.counters import counters
 from migrate_agent.tools.rewrite.analysis.facts import Facts, span_of
 from migrate_agent.tools.rewrite.analysis.interim_containers import interim_containers
 from migrate_agent.tools.rewrite.analysis.memos import Memo, memos
+from migrate_agent.tools.rewrite.analysis.plain_layers.class_names import names_only_tested
+from migrate_agent.tools.rewrite.analysis.plain_layers.names import dotted, parts
 from migrate_agent.tools.rewrite.analysis.randomness import Randomness
 from migrate_agent.tools.rewrite.analysis.repo import ClassModel, FileModel, FunctionNode, Repo
 from migrate_agent.tools.rewrite.analysis.self_references import SelfReferences, self_references
@@ -108,22 +110,36 @@ def walked_classes(repo: Repo, facts: Mapping[str, Facts]) -> Set[str]:
 
 
 def asks_layers_for_class(repo: Repo, facts: Mapping[str, Facts]) -> bool:
-    """Whether some code asks a layer that JAX has as a function for its class, as `copy = type(activation)()` does."""
+    """Whether some code asks a layer that JAX has as a function for its class, as `copy = type(activation)()` does.
+
+    A comparison with other classes holds for neither the layer nor the function.
+    """
     return any(
         any(kind.removeprefix("module:") in functional_layers() for kind in fact.kinds)
         for file in repo.files.values()
-        for receiver in _asked_for_class(file)
+        for receiver in _asked_for_class(repo, file)
         if (fact := facts[file.file.path].observed.get(span_of(receiver, file.lines))) is not None
     )
 
 
-def _asked_for_class(file: FileModel) -> Iterator[ast.expr]:
+def _asked_for_class(repo: Repo, file: FileModel) -> Iterator[ast.expr]:
+    compared = {id(part) for node in walk(file.tree) if isinstance(node, ast.Compare) for part in _compared_with_others(file, node)}
+    named = names_only_tested(file.tree, repo.plain.mentioned, repo.plain.own_classes) if repo.is_plain else frozenset()
     for node in walk(file.tree):
+        if id(node) in compared | named:
+            continue
         match node:
             case ast.Attribute(value=receiver, attr="__class__", ctx=ast.Load()):
                 yield receiver
             case ast.Call(func=ast.Name("type"), args=[receiver], keywords=[]):
                 yield receiver
+
+
+def _compared_with_others(file: FileModel, node: ast.Compare) -> list[ast.expr]:
+    """The sides of a comparison, where the classes in it are layers that JAX has as classes too."""
+    sides = [node.left, *node.comparators]
+    classes = [dotted(file, part) for side in sides for part in parts(side) if not isinstance(part, ast.Call)]
+    return sides if classes and all(name in layers() and name not in functional_layers() for name in classes) else []
 
 
 def _walked(file: FileModel) -> Iterator[ast.expr]:

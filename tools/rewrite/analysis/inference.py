@@ -33,6 +33,7 @@ from migrate_agent.tools.rewrite.analysis.facts import (
 )
 from migrate_agent.tools.rewrite.analysis.parameter_loops import handed_out
 from migrate_agent.tools.rewrite.analysis.parameters import literal_integer, parameter_facts
+from migrate_agent.tools.rewrite.analysis.plain_layers.class_names import name_test, owner_in
 from migrate_agent.tools.rewrite.analysis.repo import MODULE_BASES, ClassModel, FileModel, Repo, known_to_torch
 from migrate_agent.tools.rewrite.analysis.results import Key, joined, key_of, methods_called, result_of
 from migrate_agent.tools.rewrite.tables.registry import layers, methods, of_fused_package, ops, public_name
@@ -168,6 +169,10 @@ class Inference:
         # In the arm where the name is no tensor, the joined fact "tensor" would be wrong.
         if (name := _denied(call)) and is_tensor(env.get(name)):
             return _Narrowed(env, name, None)
+        if (named := name_test(call)) is not None and (layer_names := named.layers(self.repo.plain.mentioned, self.repo.plain.own_classes)):
+            owner = owner_in(named, self.file.functions.get(".".join(self.prefix)))
+            facts = Observed(tuple(f"module:{kind}" for kind in sorted(layer_names)))
+            return _Narrowed(env, owner.id, facts) if isinstance(owner, ast.Name) else env
         asked, of = _asked_class(call)
         if of is None or not isinstance(asked, ast.Name):
             return env

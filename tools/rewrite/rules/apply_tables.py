@@ -320,7 +320,8 @@ def _plain_construction(
 ) -> cst.BaseExpression | None:
     """Flax's own layer, where the repository uses this one plainly (`analysis/plain_layers/uses.py`)."""
     # A layer that is made while a module is called draws the numbers that torch's does, in torch's layout.
-    if layer.plain is None or layer.name not in context.repo.plain.kinds or not context.constructing or _is_shared(context):
+    constructs = context.constructing or context.function_key in context.randomness.factories
+    if layer.plain is None or layer.name not in context.repo.plain.kinds or not constructs or _is_shared(context):
         return None
     signature = parse_signature(layer.signature)
     try:

@@ -26,6 +26,7 @@ from migrate_agent.tools.rewrite.rules.calls.torch_calls import ReplaceTorchCall
 from migrate_agent.tools.rewrite.rules.calls.torch_references import ReplaceTorchReferences
 from migrate_agent.tools.rewrite.rules.calls.traced_integers import KeepTracedIntegers
 from migrate_agent.tools.rewrite.rules.classes.base_calls import CallBasesByName
+from migrate_agent.tools.rewrite.rules.classes.class_names import AskForClasses
 from migrate_agent.tools.rewrite.rules.classes.class_surgery import RefuseClassSurgery
 from migrate_agent.tools.rewrite.rules.classes.isinstance_tests import ExtendIsinstanceTests
 from migrate_agent.tools.rewrite.rules.classes.kept_methods import UnbindKeptMethods
@@ -150,6 +151,7 @@ CALLS_IN_CONTEXT: tuple[type[Rule], ...] = (
     ShareVariables,
     AttendToTables,
     OpenSequences,
+    AskForClasses,
     ChooseLayersByName,
     GoThroughModules,
     KeepRangesStatic,

@@ -12,6 +12,7 @@ import builtins
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
+from migrate_agent.tools.rewrite.analysis.plain_layers.class_names import name_test, owner_in
 from migrate_agent.tools.rewrite.analysis.plain_layers.names import (
     REPARAMETRIZATIONS,
     UNKNOWN,
@@ -67,12 +68,15 @@ LOOKUPS = frozenset({"getattr", "setattr", "hasattr", "delattr"})
 @dataclass(frozen=True)
 class PlainLayers:
     """`kinds`: dotted names of the layers that may be those of Flax. `shared`: attributes that hold layers whose variable another one shares.
-    `ties`: heads that are the table of an embedding. `by_name`: attribute → the layers that the repository keeps under it."""
+    `ties`: heads that are the table of an embedding. `by_name`: attribute → the layers that the repository keeps under it. `mentioned`: all layers
+    of torch that it names, and `own_classes` the classes that are its own."""
 
     kinds: frozenset[str] = frozenset()
     shared: frozenset[str] = frozenset()
     ties: tuple[Tie, ...] = ()
     by_name: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    mentioned: frozenset[str] = frozenset()
+    own_classes: frozenset[str] = frozenset()
 
 
 def plain_layers(files: Collection[ParsedFile]) -> PlainLayers:
@@ -87,7 +91,13 @@ def plain_layers(files: Collection[ParsedFile]) -> PlainLayers:
 def _plain_but_for(files: Collection[ParsedFile], named: LayersByName, tied: tuple[Tie, ...]) -> PlainLayers:
     """The layers that are used plainly, where the statements of these ties are not in the mirror."""
     candidates = frozenset(name for name, row in layers().items() if row.plain)
-    search = _Search(candidates, named, frozenset(id(tie.said) for tie in tied))
+    mentioned = frozenset(
+        name
+        for file in files
+        for node in walk(file.tree)
+        if isinstance(node, (ast.Name, ast.Attribute)) and (name := dotted(file, node)) in layers()
+    )
+    search = _Search(candidates, named, frozenset(id(tie.said) for tie in tied), mentioned)
     for file in files:
         _Reader(file, search).visit(file.tree)
     search.refuse(search.exact & search.odd)
@@ -96,9 +106,15 @@ def _plain_but_for(files: Collection[ParsedFile], named: LayersByName, tied: tup
         tested = [{name for name in one if layers()[name].plain_class == kind} for one in search.tested]
         if any(one and one != family for one in tested) or not family <= candidates:
             search.refuse(family)
+    search.refuse(kind for kinds, others in search.beside if others & search.changed for kind in kinds)
     while split := [kinds for kinds in search.alike if kinds & search.refused and kinds - search.refused]:
         search.refuse(kind for kinds in split for kind in kinds)
-    return PlainLayers(candidates - search.refused, frozenset(search.shared), tied, named.by_attribute())
+    return PlainLayers(candidates - search.refused, frozenset(search.shared), tied, named.by_attribute(), mentioned, named.own_classes)
+
+
+def _own_variable(kind: str, attribute: str) -> bool:
+    """Whether the helper for a layer keeps a parameter as a variable of its own, with a name that `weight_of` knows."""
+    return kind in layers() and layers()[kind].params.get(attribute, "").endswith((".kernel", ".scale", ".embedding"))
 
 
 def _is_type_of(node: ast.expr) -> bool:
@@ -129,6 +145,11 @@ class _Search:
     by_name: LayersByName
     gone: frozenset[int]
     """Statements that are not in the mirror."""
+    mentioned: frozenset[str] = frozenset()
+    changed: set[str] = field(default_factory=set)
+    """Layers whose parameters another function computes."""
+    beside: list[tuple[set[str], set[str]]] = field(default_factory=list)
+    """Layers whose weights a statement fills, and those of the helpers whose weights it fills too."""
     named: set[str] = field(default_factory=set)
     """All names of torch that the repository has."""
     tested: list[set[str]] = field(default_factory=list)
@@ -197,9 +218,16 @@ class _Reader(ast.NodeVisitor):
             if isinstance(one, ast.Compare) and len(one.ops) == 1 and isinstance(one.ops[0], (ast.Eq, ast.Is, ast.In)):
                 if isinstance(one.left, ast.Call) and _is_type_of(one.left) and one.left.args:
                     kinds[ast.unparse(one.left.args[0])] = self._named_layers(one.comparators[0])
+            elif (asked := name_test(one)) is not None and (owner := owner_in(asked, self._function())) is not None:
+                if named := asked.layers(self.search.mentioned, self.search.by_name.own_classes):
+                    kinds[ast.unparse(owner)] = named
+                    self.search.tested.append(set(named & self.search.candidates))
             elif isinstance(one, ast.Call) and isinstance(one.func, ast.Name) and one.func.id == "isinstance" and len(one.args) == 2:
                 kinds[ast.unparse(one.args[0])] = self._named_layers(one.args[1])
         return kinds
+
+    def _function(self) -> ast.FunctionDef | None:
+        return next((one for one in reversed(self.parents) if isinstance(one, ast.FunctionDef)), None)
 
     def _named_layers(self, classes: ast.expr) -> frozenset[str]:
         names = frozenset(dotted(self.file, each) for each in parts(classes))
@@ -244,7 +272,9 @@ class _Reader(ast.NodeVisitor):
         if any(name == module or name.startswith(f"{module}.") for module in SURGERY) and not name.startswith(HARMLESS_UTILITIES):
             # The module's own name, on the way to what is harmless in it.
             if name not in SURGERY or not isinstance(self._parent(), ast.Attribute):
-                self.search.refuse(self._changed_by(name, node))
+                changed = self._changed_by(name, node)
+                self.search.changed |= changed
+                self.search.refuse(changed)
         self.search.named |= {name} if name.startswith("torch.nn.") else set()
         if name not in self.search.candidates:
             return
@@ -369,9 +399,13 @@ class _Reader(ast.NodeVisitor):
         if node.attr in LIST_METHODS:
             having &= kinds | CONTAINERS  # nearly always a list of Python
         affected = kinds & having
-        if UNKNOWN in kinds or (not affected and kinds <= self.search.candidates):
+        others = kinds - self.search.candidates
+        is_parameter = any(node.attr in layers()[kind].params for kind in having)
+        if UNKNOWN in kinds or (is_parameter and not affected and not others):
             self.search.refuse(having)
-        elif affected and (kinds - self.search.candidates or not self._is_spelled(node, affected)):
+        elif affected and others and all(_own_variable(kind, node.attr) for kind in others) and self._is_filled(node, ("", "another")):
+            self.search.beside.append((set(affected), set(others)))
+        elif affected and (others or not self._is_spelled(node, affected)):
             self.search.refuse(affected)
         elif len(affected) > 1:
             self.search.alike.append(set(affected))
@@ -435,7 +469,7 @@ class _Reader(ast.NodeVisitor):
         """Whether `w = m.weight` names a parameter whose values alone are used: as a number of arithmetic, or by a function of torch."""
         if len(node.targets) != 1 or not isinstance(node.targets[0], ast.Name):
             return False
-        function = next((one for one in reversed(self.parents) if isinstance(one, ast.FunctionDef)), None)
+        function = self._function()
         name = node.targets[0].id
         if function is None:
             return False

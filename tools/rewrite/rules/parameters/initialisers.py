@@ -143,6 +143,11 @@ class ReplaceInitialisers(Rule):
         ):
             target = target.args[0].value
             bound = type(bound)({**bound.values, "tensor": target}, bound.variadic, bound.dropped, bound.sources)
+        match target:
+            case cst.Call(func=cst.Attribute(value=cst.Name("lax"), attr=cst.Name("stop_gradient")), args=[cst.Arg(value=inside)]):
+                # `w.data`: what is asked for its shape alone has no gradient anyway.
+                target = inside
+                bound = type(bound)({**bound.values, "tensor": target}, bound.variadic, bound.dropped, bound.sources)
         # `nn.init.zeros_(nn.Parameter(x))` gives the parameter, not its values: they go inside the new variable.
         fresh = isinstance(target, cst.Call) and isinstance(target.func, cst.Attribute) and target.func.attr.value in ("Param", "Variable")
         if fresh and isinstance(target, cst.Call) and not isinstance(self.context.parent(), cst.Expr):

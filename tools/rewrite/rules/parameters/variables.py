@@ -104,9 +104,10 @@ def _plain_reads(rule: Rule, node: cst.BaseExpression, owner: cst.BaseExpression
     # In code that did not run, the name tells what the analysis has taken it for.
     name = node.value.attr.value if isinstance(node.value, cst.Attribute) else ""
     kinds = {kind.removeprefix("module:") for kind in fact.kinds} if fact else plain.by_name.get(name, frozenset())
-    if not kinds or not kinds <= plain.kinds:
+    if not kinds & plain.kinds or not kinds <= layers().keys():
         return []
-    templates = {layers()[kind].plain_reads.get(node.attr.value, "") for kind in kinds}
+    # A helper that keeps the parameter as a variable may be filled beside Flax's own layers.
+    templates = {_variable(kind, node.attr.value, kind in plain.kinds) for kind in kinds}
     return [] if "" in templates else [rule.context.build(template, self=owner) for template in sorted(templates)]
 
 
@@ -128,6 +129,14 @@ def _written_plainly(rule: Rule, node: cst.BaseExpression, value: cst.BaseExpres
         case cst.Subscript() as target:
             return cst.Assign([cst.AssignTarget(target)], value)
     return None
+
+
+def _variable(kind: str, attribute: str, is_plain: bool) -> str:
+    row = layers()[kind]
+    if is_plain:
+        return row.plain_reads.get(attribute, "")
+    variable = row.params.get(attribute, "")
+    return f"{variable}[...].T" if variable.endswith((".kernel", ".scale", ".embedding")) else ""
 
 
 def _written_alike(

@@ -6,10 +6,10 @@ from migrate_agent.tools.rewrite.tables.registry import Call, Layer
 
 
 def plain_sequential(call: Call) -> str:
-    """`nnx.Sequential`, whose layers have no names of their own, and which has at least one."""
+    """`nnx.Sequential`, whose layers have no names of their own."""
     single = call.each("args")[0] if call.count("args") == 1 else None
     is_layer = single is not None and all(kind.startswith(("module:", "function:")) for kind in single.kinds)
-    return "nnx.Sequential({*args})" if call.count("args") > 1 or is_layer else ""
+    return "nnx.Sequential({*args})" if call.count("args") != 1 or is_layer else ""
 
 
 ROWS = (

@@ -19,7 +19,7 @@ CONVTRANSPOSE = (
     "dilation=1, padding_mode='zeros', device=None, dtype=None"
 )
 
-NOT_PLAIN = tuple("stride padding dilation groups padding_mode output_padding transposed reset_parameters _conv_forward".split())
+NOT_PLAIN = tuple("stride padding dilation padding_mode output_padding transposed reset_parameters _conv_forward".split())
 
 
 def plain_convolution(spatial: int) -> Callable[[Call], str]:
@@ -99,6 +99,7 @@ ROWS = (
                 "weight": f"{{self}}.kernel[...].transpose({n + 1}, {n}, {', '.join(map(str, range(n)))})",
                 "in_channels": "{self}.in_features",
                 "out_channels": "{self}.out_features",
+                "groups": "{self}.feature_group_count",
             },
             not_plain=NOT_PLAIN,
         )
