@@ -169,20 +169,27 @@ class Inference:
         # In the arm where the name is no tensor, the joined fact "tensor" would be wrong.
         if (name := _denied(call)) and is_tensor(env.get(name)):
             return _Narrowed(env, name, None)
-        if (named := name_test(call)) is not None and (layer_names := named.layers(self.repo.plain.mentioned, self.repo.plain.own_classes)):
+        either = call.values if isinstance(call, ast.BoolOp) and isinstance(call.op, ast.Or) else [call]
+        asked = [self._asked_classes(one) for one in either]
+        names = {name for name, _ in asked}
+        if len(names) > 1 or "" in names:
+            return env
+        return _Narrowed(env, names.pop(), Observed(tuple(dict.fromkeys(kind for _, kinds in asked for kind in kinds))))
+
+    def _asked_classes(self, test: ast.expr) -> tuple[str, tuple[str, ...]]:
+        """The name whose class a test asks for, and the classes, which are all modules; "" for any other test."""
+        if (named := name_test(test)) is not None:
             owner = owner_in(named, self.file.functions.get(".".join(self.prefix)))
-            facts = Observed(tuple(f"module:{kind}" for kind in sorted(layer_names)))
-            return _Narrowed(env, owner.id, facts) if isinstance(owner, ast.Name) else env
-        asked, of = _asked_class(call)
+            kinds = named.layers(self.repo.plain.mentioned, self.repo.plain.own_classes)
+            return (owner.id, tuple(f"module:{kind}" for kind in sorted(kinds))) if isinstance(owner, ast.Name) and kinds else ("", ())
+        asked, of = _asked_class(test)
         if of is None or not isinstance(asked, ast.Name):
-            return env
-        classes = of.elts if isinstance(of, (ast.Tuple, ast.Set, ast.List)) else [of]
-        names = [self.dotted(c) for c in classes]
+            return "", ()
+        names = [self.dotted(one) for one in (of.elts if isinstance(of, (ast.Tuple, ast.Set, ast.List)) else [of])]
         if not all(name and self.repo.is_module(name) for name in names):
-            return env
+            return "", ()
         model = {name: self.repo.class_of(name) for name in names}
-        kinds = tuple(f"module:{m.dotted if (m := model[name]) else name}" for name in names)
-        return _Narrowed(env, asked.id, Observed(kinds))
+        return asked.id, tuple(f"module:{m.dotted if (m := model[name]) else name}" for name in names)
 
     def replaces_import(self, target: ast.expr) -> bool:
         """Whether `name = …` is the fallback for a failed import of a name that the tables know."""

@@ -6,6 +6,8 @@ import ast
 from collections.abc import Collection
 from typing import NamedTuple
 
+from migrate_agent.tools.rewrite.tables.registry import layers
+
 
 class NameTest(NamedTuple):
     """A test of the name that `named` stands for: whether it has one of `words` in it, or is one (`whole`)."""
@@ -19,10 +21,12 @@ class NameTest(NamedTuple):
         return name in self.words if self.whole else any(word in name for word in self.words)
 
     def layers(self, mentioned: Collection[str], own_classes: Collection[str]) -> frozenset[str]:
-        """The layers of torch, of those that a repository mentions, that the test holds for; none where a class of its own has such a name."""
+        """The layers of torch that the test holds for, those that a repository mentions first; none where a class of its own has such a name."""
         if any(map(self.holds_for, own_classes)):
             return frozenset()
-        return frozenset(layer for layer in mentioned if self.holds_for(layer.rpartition(".")[2]))
+        fitting = [layer for layer in layers() if self.holds_for(layer.rpartition(".")[2])]
+        # Where the repository has no such layer, any of them stands for the class that is never found.
+        return frozenset(mentioned).intersection(fitting) or frozenset(layer for layer in fitting if layers()[layer].plain_class)
 
 
 def name_test(test: ast.expr) -> NameTest | None:

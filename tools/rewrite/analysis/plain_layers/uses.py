@@ -212,16 +212,19 @@ class _Reader(ast.NodeVisitor):
 
     def _tested(self, test: ast.expr) -> dict[str, frozenset[str]]:
         """Name → the layers that it is one of where `isinstance` holds."""
-        tests = test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else [test]
+        if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.Or):
+            either = [self._tested(one) for one in test.values]
+            return {name: frozenset().union(*(one[name] for one in either)) for name in either[0] if all(name in one for one in either)}
+        tests = test.values if isinstance(test, ast.BoolOp) else [test]
         kinds = {}
         for one in tests:
-            if isinstance(one, ast.Compare) and len(one.ops) == 1 and isinstance(one.ops[0], (ast.Eq, ast.Is, ast.In)):
-                if isinstance(one.left, ast.Call) and _is_type_of(one.left) and one.left.args:
-                    kinds[ast.unparse(one.left.args[0])] = self._named_layers(one.comparators[0])
-            elif (asked := name_test(one)) is not None and (owner := owner_in(asked, self._function())) is not None:
+            if (asked := name_test(one)) is not None and (owner := owner_in(asked, self._function())) is not None:
                 if named := asked.layers(self.search.mentioned, self.search.by_name.own_classes):
                     kinds[ast.unparse(owner)] = named
                     self.search.tested.append(set(named & self.search.candidates))
+            elif isinstance(one, ast.Compare) and len(one.ops) == 1 and isinstance(one.ops[0], (ast.Eq, ast.Is, ast.In)):
+                if isinstance(one.left, ast.Call) and _is_type_of(one.left) and one.left.args:
+                    kinds[ast.unparse(one.left.args[0])] = self._named_layers(one.comparators[0])
             elif isinstance(one, ast.Call) and isinstance(one.func, ast.Name) and one.func.id == "isinstance" and len(one.args) == 2:
                 kinds[ast.unparse(one.args[0])] = self._named_layers(one.args[1])
         return kinds

@@ -26,7 +26,7 @@ class AskForClasses(Rule):
             "class M(nnx.Module):\n    def __init__(self, d, *, rngs: nnx.Rngs):\n"
             "        self.a, self.b = (\n            ChannelsFirstConv(d, d, (1, 1), kernel_init=fan_in_kernel, bias_init=fan_in_bias(d), rngs=rngs),\n"
             "            nnx.Linear(d, d, kernel_init=fan_in_kernel, bias_init=fan_in_bias(d), rngs=rngs),\n        )\n"
-            "        for _, module in nnx.iter_modules(self):\n            begin(module)\n\n\ndef begin(m):\n"
+            "        for _, module in nnx.iter_modules(self):\n            begin(module, rngs=rngs)\n\n\ndef begin(m, *, rngs: nnx.Rngs):\n"
             "    if isinstance(m, nnx.Conv) or isinstance(m, nnx.Linear):\n        m.bias[...] = jnp.ones_like(m.bias)\n",
         ),
     )
