@@ -29,6 +29,7 @@ from migrate_agent.agent.commands.tpu import tpu
 from migrate_agent.agent.config.errors import UserError
 from migrate_agent.agent.config.secrets import redacted
 from migrate_agent.agent.runs.stops import Interrupted
+from migrate_agent.tools.syntax_trees import build_one_at_a_time
 
 if TYPE_CHECKING:
     from migrate_agent.agent.runs.progress import Progress
@@ -329,6 +330,7 @@ def main() -> None:
 def guarded(arguments: list[str]) -> int:
     """Run a command line and give its exit status; whatever goes wrong is told in one line on stderr."""
     _listen_to_signals()
+    build_one_at_a_time()
     debug = "--debug" in arguments
     try:
         return int(app(arguments, standalone_mode=False) or 0)

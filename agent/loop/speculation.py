@@ -20,6 +20,7 @@ from migrate_agent.agent.loop.drafts import draft_unit
 from migrate_agent.agent.loop.judging import verify_draft
 from migrate_agent.agent.loop.speculative_calls import EarlyCalls
 from migrate_agent.agent.runs.recordings import examples_of
+from migrate_agent.tools.syntax_trees import build_one_at_a_time
 from migrate_agent.tools.types import Draft, Evidence
 
 POSITIONS = 4
@@ -63,6 +64,7 @@ class Speculation:
     """
 
     def __init__(self, jobs: int = 1) -> None:
+        build_one_at_a_time()
         self._others = jobs - 1
         self._pool = ThreadPoolExecutor(jobs, thread_name_prefix="ahead")
         # Guesses are planned in one thread of their own: composing a draft takes seconds, and must not delay the unit at work.
