@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterator
 _CUDA = re.compile(
     r"torch\.(cuda\.(is_available|is_initialized|device_count)\(\)|cuda\._initialized|backends\.mps\.is_available\(\))|[\w.]+\.is_cuda"
 )
+LEAVES = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 _OF_TYPE = re.compile(r"[\w.]+\.device\.type == '(cuda|mps|xpu)'|[\w.]+\.device\.type != 'cpu'")
 
 
 def runs_on_cuda(tree: ast.AST, node: ast.AST) -> bool:
     """Whether a statement or expression stands in a branch that an accelerator of torch's alone takes: `if x.is_cuda:`, or `if self.flag:` where such
-    branches set the flag.
-
+    branches set the flag; also after `if not torch.cuda.is_available(): return`.
 
     The port is one for all devices: it does what the other branch does, which was compared.
     """
@@ -39,13 +39,31 @@ def _flags(tree: ast.AST) -> set[str]:
 
 
 def _sides(tree: ast.AST, holds: Callable[[ast.expr], bool]) -> Iterator[set[int]]:
-    """The ids of all statements in each side of a branch that needs what `holds` finds in its condition."""
+    """The ids of all statements that need what `holds` finds in a condition: those in one side of a branch, and those after a branch that leaves."""
     for node in ast.walk(tree):
         if isinstance(node, ast.If):
-            negated = isinstance(node.test, ast.UnaryOp) and isinstance(node.test.op, ast.Not)
-            test = node.test.operand if isinstance(node.test, ast.UnaryOp) and negated else node.test
-            if any(map(holds, [test] if negated else _all_of(test))):
-                yield {id(inner) for one in (node.orelse if negated else node.body) for inner in ast.walk(one)}
+            yes, no = any(map(holds, _all_of(node.test))), any(map(holds, _denied_by(node.test)))
+            if yes or no:
+                yield {id(inner) for one in (node.body if yes else node.orelse) for inner in ast.walk(one)}
+        for block in _blocks(node):
+            for i, one in enumerate(block):
+                if (
+                    isinstance(one, ast.If)
+                    and not one.orelse
+                    and isinstance(one.body[-1], LEAVES)
+                    and any(map(holds, _denied_by(one.test)))
+                ):
+                    yield {id(inner) for later in block[i + 1 :] for inner in ast.walk(later)}
+
+
+def _blocks(node: ast.AST) -> list[list[ast.stmt]]:
+    return [block for name in ("body", "orelse", "finalbody") if isinstance(block := getattr(node, name, None), list)]
+
+
+def _denied_by(test: ast.expr) -> list[ast.expr]:
+    """What holds where a condition does not: `a` and `b` for `not a or not b or c`."""
+    parts = test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.Or) else [test]
+    return [part.operand for part in parts if isinstance(part, ast.UnaryOp) and isinstance(part.op, ast.Not)]
 
 
 def _all_of(test: ast.expr) -> list[ast.expr]:

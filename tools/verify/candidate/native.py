@@ -276,7 +276,8 @@ def dropout(session: Session) -> dict[str, Any] | None:
 
     def step(rest: Any, leaves: Any) -> Any:
         model = nnx.merge(graphdef, trainable, rest, copy=True)
-        with session.draws.watching(jax.tree.leaves(leaves)[0]) as draws:
+        # A function of plain arguments alone has no array among them.
+        with session.draws.watching(jax.tree.leaves((leaves, rest))[0]) as draws:
             outputs: list[Any] = []
             trees.encode(program.call(model, leaves)[0], outputs, is_leaf)
         kinds[:] = [(draw.kind, draw.rate) for draw in draws]
