@@ -77,6 +77,11 @@ def test_gradients_add_up_where_nothing_sets_them_to_zero(tmp_path: Path) -> Non
 
 
 PARTS = {
+    "closure": (
+        "@nnx.jit\ndef loss_and_grads(model, points):\n    return nnx.value_and_grad(loss_fn)(model, points)",
+        "loss, grads = loss_and_grads(model, points)",
+        "loss = optimizer.update(model, closure)",
+    ),
     "classification": ("def loss_fn(model, data, target):", "loss = train_step(model, optimizer, data, target)", "RateSchedule(optimizer"),
     "autoencoder": ("recon_batch, mu, logvar = model(data)\n    return loss_function(recon_batch, data, mu, logvar)",),
     "adversarial": (

@@ -138,7 +138,7 @@ class MarkLateAttributes(Rule):
         return any(self._may_be_plain(value, method) for value in before)
 
     def _is_filled(self, target: cst.Attribute) -> bool:
-        """Whether the class gives modules or arrays to entries of its attribute: `self.kept["a"] = nn.Parameter(…)`."""
+        """Whether the class gives arrays to entries of its attribute: `self.kept["a"] = nn.Parameter(…)`. Modules are `WrapUnregisteredModules`'s."""
         context, model = self.context, self.context.cls
         if model is None or not context.is_self(target.value) or not context.repo.is_module_class(model):
             return False
@@ -150,7 +150,8 @@ class MarkLateAttributes(Rule):
             if isinstance(one, ast.Subscript) and model.own.get(id(one.value)) == target.attr.value
         ]
         facts = [context.facts.observed.get(span_of(value, model.file.lines)) for value in values if not isinstance(value, ast.Constant)]
-        return any(fact is None or any(map(_is_data, fact.kinds)) for fact in facts)
+        of_modules = any(kind.startswith("module:") for fact in facts if fact is not None for kind in fact.kinds)
+        return not of_modules and any(fact is None or any(map(_is_data, fact.kinds)) for fact in facts)
 
     def _may_be_plain(self, value: ast.expr, method: FunctionNode) -> bool:
         """Whether a value was seen to be no data, or is an argument that may be left out as `None`."""
