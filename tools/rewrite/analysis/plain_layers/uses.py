@@ -350,13 +350,8 @@ class _Reader(ast.NodeVisitor):
 
     def _elements(self, node: ast.Call) -> None:
         """What is called one after the other: no layer of it may give a tuple."""
-        owners = [one for one in reversed(self.parents[:-1]) if isinstance(one, (ast.Call, ast.FunctionDef))]
-        held = isinstance(owners[0], ast.Call) and dotted(self.file, owners[0].func) != "torch.nn.ModuleList" if owners else False
-        inside = (
-            held
-            and isinstance(owners[0], ast.Call)
-            and (dotted(self.file, owners[0].func) == SEQUENTIAL or last_name(owners[0].func) == "append")
-        )
+        owner = next((one for one in reversed(self.parents[:-1]) if isinstance(one, (ast.Call, ast.FunctionDef))), None)
+        inside = isinstance(owner, ast.Call) and (dotted(self.file, owner.func) == SEQUENTIAL or last_name(owner.func) == "append")
         gives = dotted(self.file, node.func) in SEVERAL or last_name(node.func) in self.search.by_name.giving_several
         if gives and inside:
             self.search.refuse({SEQUENTIAL})

@@ -14,7 +14,7 @@ from migrate_agent.tools.rewrite.tables.registry import layers
 class AskForClasses(Rule):
     """In plain style, ask for a class, where the source asks for its name: `m.__class__.__name__.find("Conv") != -1` → `isinstance(m, nnx.Conv)`.
 
-    Flax's classes have other names. Declines where a class of the repository has such a name, and where no layer that it uses has.
+    Flax's classes have other names. Declines where a class of the repository has such a name, and where no layer of Flax's own is meant.
     """
 
     KEEP = ("def f(m):\n    return 'Conv' in type(m).__name__\n",)
@@ -37,7 +37,8 @@ class AskForClasses(Rule):
         if test is None or not plain.mentioned:
             return None
         owner, kinds = owner_in(test, self.context.function), test.layers(plain.mentioned, plain.own_classes)
-        if not isinstance(owner, ast.Name) or not kinds:
+        # A helper has the name that torch's layer has.
+        if not isinstance(owner, ast.Name) or not kinds & plain.kinds:
             return None
         classes = list(dict.fromkeys(map(self._class, sorted(kinds))))
         asked = classes[0] if len(classes) == 1 else f"({', '.join(classes)})"

@@ -248,3 +248,8 @@ WRITTEN = [
 @pytest.mark.parametrize(("statement", "expected"), WRITTEN, ids=[row[0] for row in WRITTEN])
 def test_parameters_of_plain_layers_are_read_and_written_in_torchs_layout(tmp_path: Path, statement: str, expected: str) -> None:
     assert expected in _rewritten(tmp_path, f"{HEAD}{NET}        {statement}\n", "plain")
+
+
+def test_names_are_still_asked_for_where_helpers_have_them(tmp_path: Path) -> None:
+    use = "        if d.__class__.__name__.find('Linear') != -1:\n            d.bias.data.zero_()\n\n\nclass Own(nn.Linear): ...\n"
+    assert "__class__.__name__.find" in _rewritten(tmp_path, f"{HEAD}{NET}{use}", "plain")
