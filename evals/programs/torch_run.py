@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from migrate_agent.evals.programs.both_run import CONSTANT, begin, clock, median_interval, run
 
@@ -51,6 +52,22 @@ def _largest(own: Callable[..., Any]) -> Callable[..., Any]:
         return weights.argmax(-1, keepdim=True) if num_samples == 1 else own(weights, num_samples, *args, **kwargs)
 
     return draw
+
+
+class KeepsAll(TorchDispatchMode):
+    """A mode in which every draw of zeros and ones gives ones: the masks of dropout, also of what a recurrent layer or attention drops inside."""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Answer draws; everything else is torch's."""
+        name = func._schema.name
+        if name == "aten::bernoulli_":
+            return args[0].fill_(1)
+        if name == "aten::bernoulli":
+            return torch.ones_like(args[0])
+        if name == "aten::native_dropout":
+            value, rate, train = args
+            return (value / (1 - rate) if train else value), torch.ones_like(value, dtype=torch.bool)
+        return func(*args, **(kwargs or {}))
 
 
 def _around_modules() -> None:
@@ -97,9 +114,8 @@ def widen() -> None:
         setattr(torch.Tensor, name, _without_advance(getattr(torch.Tensor, name)))
     torch.multinomial = _largest(torch.multinomial)
     _around_modules()
-    functional: Any = torch.nn.functional
-    for name in ("dropout", "dropout1d", "dropout2d", "dropout3d"):
-        setattr(functional, name, lambda x, p=0.5, training=True, inplace=False: x / (1 - p) if training and p < 1 else x)
+    mode: Any = KeepsAll()
+    mode.__enter__()
 
 
 def watch(kept: list[tuple[Any, Any]], stamps: list[float], out: Path) -> None:

@@ -71,7 +71,8 @@ def migrate_program(
         evidence = judge.judge(lay_out(original, draft.files, folder / "candidate"), target)
     except ProgramFailedError as error:
         return Migrated(target, draft, reason=str(error))
-    if [verdict.check for verdict in evidence.verdicts if verdict.status != "pass"] == ["reach"]:
+    # Of what is idle no line is left that an error could stand for.
+    if not judge.idle and [verdict.check for verdict in evidence.verdicts if verdict.status != "pass"] == ["reach"]:
         script = Missed(Beside(program.source, target, ()), *map(tuple, judge.missed))
         return _reached(Migrated(target, draft, evidence), original, (script, *judge.missed_beside), keep)
     return Migrated(target, draft, evidence)

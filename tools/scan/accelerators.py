@@ -7,10 +7,11 @@ import re
 from collections.abc import Callable, Iterator
 
 _CUDA = re.compile(
-    r"torch\.(cuda\.(is_available|is_initialized|device_count)\(\)|cuda\._initialized|backends\.mps\.is_available\(\))|[\w.]+\.is_cuda"
+    r"torch\.((cuda|xpu|mtia|accelerator|backends\.mps)\.(is_available|is_initialized|device_count)\(\)|cuda\._initialized)|[\w.]+\.is_(cuda|xpu|mps)"
 )
 LEAVES = (ast.Return, ast.Raise, ast.Continue, ast.Break)
-_OF_TYPE = re.compile(r"[\w.]+\.device\.type == '(cuda|mps|xpu)'|[\w.]+\.device\.type != 'cpu'")
+_OF_TYPE = re.compile(r"([\w.]+\.)?device\.type == '(cuda|mps|xpu)'|([\w.]+\.)?device\.type != 'cpu'")
+Holds = Callable[[ast.expr], bool]
 
 
 def runs_on_cuda(tree: ast.AST, node: ast.AST) -> bool:
@@ -19,8 +20,23 @@ def runs_on_cuda(tree: ast.AST, node: ast.AST) -> bool:
 
     The port is one for all devices: it does what the other branch does, which was compared.
     """
+    return any(id(node) in inside for inside in _sides(tree, _holds_on_cuda(tree)))
+
+
+def lines_on_cuda(tree: ast.AST) -> set[int]:
+    """The first lines of the statements that an accelerator of torch's alone runs, as `runs_on_cuda` finds them."""
+    inside = set[int]().union(*_sides(tree, _holds_on_cuda(tree)))
+    return {node.lineno for node in ast.walk(tree) if isinstance(node, ast.stmt) and id(node) in inside}
+
+
+def needs_cuda(tree: ast.AST, test: ast.expr, value: bool) -> bool:
+    """Whether an expression of a file has this truth value on an accelerator of torch's alone: `x.is_cuda or x.is_xpu` is true there."""
+    return (_implies if value else _implies_denied)(test, _holds_on_cuda(tree))
+
+
+def _holds_on_cuda(tree: ast.AST) -> Holds:
     flags = _flags(tree)
-    return any(id(node) in inside for inside in _sides(tree, lambda test: _asks_cuda(test) or ast.unparse(test) in flags))
+    return lambda test: _asks_cuda(test) or ast.unparse(test) in flags
 
 
 def _flags(tree: ast.AST) -> set[str]:
@@ -29,7 +45,7 @@ def _flags(tree: ast.AST) -> set[str]:
     values: dict[str, list[str]] = {}
     for node in ast.walk(tree):
         if isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign)):
-            asked = isinstance(node, ast.Assign) and (id(node) in on_cuda or _implies_cuda(node.value))
+            asked = isinstance(node, ast.Assign) and (id(node) in on_cuda or _implies(node.value, _asks_cuda))
             empty = isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant) and node.value.value in (None, False)
             kind = "asked" if asked else "empty" if empty else "other"
             for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
@@ -38,21 +54,16 @@ def _flags(tree: ast.AST) -> set[str]:
     return {name for name, kinds in values.items() if "asked" in kinds and "other" not in kinds}
 
 
-def _sides(tree: ast.AST, holds: Callable[[ast.expr], bool]) -> Iterator[set[int]]:
+def _sides(tree: ast.AST, holds: Holds) -> Iterator[set[int]]:
     """The ids of all statements that need what `holds` finds in a condition: those in one side of a branch, and those after a branch that leaves."""
     for node in ast.walk(tree):
         if isinstance(node, ast.If):
-            yes, no = any(map(holds, _all_of(node.test))), any(map(holds, _denied_by(node.test)))
-            if yes or no:
-                yield {id(inner) for one in (node.body if yes else node.orelse) for inner in ast.walk(one)}
+            for needs, block in ((_implies(node.test, holds), node.body), (_implies_denied(node.test, holds), node.orelse)):
+                if needs:
+                    yield {id(inner) for one in block for inner in ast.walk(one)}
         for block in _blocks(node):
             for i, one in enumerate(block):
-                if (
-                    isinstance(one, ast.If)
-                    and not one.orelse
-                    and isinstance(one.body[-1], LEAVES)
-                    and any(map(holds, _denied_by(one.test)))
-                ):
+                if isinstance(one, ast.If) and not one.orelse and isinstance(one.body[-1], LEAVES) and _implies_denied(one.test, holds):
                     yield {id(inner) for later in block[i + 1 :] for inner in ast.walk(later)}
 
 
@@ -60,19 +71,28 @@ def _blocks(node: ast.AST) -> list[list[ast.stmt]]:
     return [block for name in ("body", "orelse", "finalbody") if isinstance(block := getattr(node, name, None), list)]
 
 
-def _denied_by(test: ast.expr) -> list[ast.expr]:
-    """What holds where a condition does not: `a` and `b` for `not a or not b or c`."""
-    parts = test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.Or) else [test]
-    return [part.operand for part in parts if isinstance(part, ast.UnaryOp) and isinstance(part.op, ast.Not)]
+def _implies(test: ast.expr, holds: Holds) -> bool:
+    """Whether an expression that is true implies what `holds` finds."""
+    match test:
+        case ast.BoolOp(op=ast.And(), values=values):
+            return any(_implies(value, holds) for value in values)
+        case ast.BoolOp(values=values):
+            return all(_implies(value, holds) for value in values)
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            return _implies_denied(operand, holds)
+    return holds(test)
 
 
-def _all_of(test: ast.expr) -> list[ast.expr]:
-    """The parts of a condition that all have to hold."""
-    return test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else [test]
-
-
-def _implies_cuda(value: ast.expr) -> bool:
-    return any(map(_asks_cuda, _all_of(value)))
+def _implies_denied(test: ast.expr, holds: Holds) -> bool:
+    """Whether an expression that is not true implies what `holds` finds: `not a or not b` implies `a`."""
+    match test:
+        case ast.BoolOp(op=ast.Or(), values=values):
+            return any(_implies_denied(value, holds) for value in values)
+        case ast.BoolOp(values=values):
+            return all(_implies_denied(value, holds) for value in values)
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            return _implies(operand, holds)
+    return False
 
 
 def _asks_cuda(test: ast.expr) -> bool:

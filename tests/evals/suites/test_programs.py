@@ -6,10 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from migrate_agent.evals.programs.both_run import median_interval
 from migrate_agent.evals.programs.confirm import different_lines, different_weights
 from migrate_agent.evals.programs.listed import OWN, load_programs
+from migrate_agent.evals.programs.torch_run import KeepsAll
 from migrate_agent.evals.suite import Options, Outcome
 from migrate_agent.evals.suites.programs import groups, passed, report, summary
 
@@ -92,3 +94,20 @@ def test_both_denominators_and_claims_are_told() -> None:
 def test_the_first_steps_are_no_part_of_the_time_of_a_step() -> None:
     assert median_interval([0.0, 10.0, 20.0, 21.0, 22.0, 23.0]) == 1.0
     assert np.isnan(median_interval([1.0]))
+
+
+def test_dropout_inside_a_recurrent_layer_keeps_all() -> None:
+    """JAX draws its masks from keys of its own, so that ones stand for them on both sides, and torch's generator does not advance."""
+    x = torch.randn(5, 2, 3)
+    layer = torch.nn.LSTM(3, 3, 2, dropout=0.5)
+    first, second = torch.nn.LSTM(3, 3), torch.nn.LSTM(3, 3)
+    for number, one in enumerate((first, second)):
+        one.load_state_dict(
+            {f"{name}_l0": getattr(layer, f"{name}_l{number}") for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")}
+        )
+    state = torch.get_rng_state()
+    with KeepsAll():
+        result = layer(x)[0]
+        torch.testing.assert_close(torch.nn.functional.dropout(x, 0.2), x / 0.8)
+    assert torch.equal(torch.get_rng_state(), state)
+    torch.testing.assert_close(result, second(first(x)[0] / 0.5)[0])

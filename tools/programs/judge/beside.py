@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,13 +31,19 @@ class Missed:
     rewrite: tuple[int, ...]
 
 
-def unrun_of(work: Path, files: Mapping[str, Sequence[str]], lines: Mapping[str, set[int]]) -> dict[str, dict[str, list[int]]]:
-    """The lines of the named functions and classes of files below `work` that are not among the `lines` that ran."""
-    return {path: dict(_unrun((work / path).read_text(), names, lines[path])) for path, names in files.items() if (work / path).is_file()}
+def unrun_of(
+    work: Path, files: Mapping[str, Sequence[str]], lines: Mapping[str, set[int]], missed: Callable[[str, set[int]], list[int]] = unreached
+) -> dict[str, dict[str, list[int]]]:
+    """The lines of the named functions and classes of files below `work` that are not among the `lines` that ran: those that `missed` gives."""
+    return {
+        path: dict(_unrun((work / path).read_text(), names, missed, lines[path]))
+        for path, names in files.items()
+        if (work / path).is_file()
+    }
 
 
-def _unrun(text: str, names: Sequence[str], ran: set[int]) -> Iterator[tuple[str, list[int]]]:
-    unrun = unreached(text, ran)
+def _unrun(text: str, names: Sequence[str], missed: Callable[[str, set[int]], list[int]], ran: set[int]) -> Iterator[tuple[str, list[int]]]:
+    unrun = missed(text, ran)
     for node in ast.parse(text).body:
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and node.name in names:
             yield node.name, [line for line in unrun if node.lineno < line <= (node.end_lineno or node.lineno)]

@@ -13,6 +13,8 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
+from migrate_agent.tools.scan.accelerators import needs_cuda
+
 DECIDED = "__decided_by_migrate_agent__"
 """The name by which the parts of conditions tell what they are."""
 MODULES = ("torch", "jax", "jnp", "np", "nnx")
@@ -22,7 +24,8 @@ class Parts:
     """The parts of `and` and `or` in the conditions of a script, and what they were while it ran."""
 
     def __init__(self, text: str) -> None:
-        tests = [node.test for node in ast.walk(ast.parse(text)) if isinstance(node, (ast.If, ast.While))]
+        self.tree = ast.parse(text)
+        tests = [node.test for node in ast.walk(self.tree) if isinstance(node, (ast.If, ast.While))]
         joined = [node for test in tests for node in ast.walk(test) if isinstance(node, ast.BoolOp)]
         self.parts = [(part, isinstance(node.op, ast.Or)) for node in joined for part in node.values]
         self.text = text
@@ -50,9 +53,16 @@ class Parts:
         return b"".join([*pieces, whole[position:]]).decode()
 
     def undecided(self) -> list[list[str | int]]:
-        """Line, text and key of the parts that were looked at and never decided: of `or` never true, of `and` never false."""
+        """Line, text and key of the parts that were looked at and never decided: of `or` never true, of `and` never false.
+
+        What decides on an accelerator of torch's alone needs no counterpart.
+        """
         seen = {number for number, _ in self._seen}
-        idle = [part for number, (part, either) in enumerate(self.parts) if number in seen and (number, either) not in self._seen]
+        idle = [
+            part
+            for number, (part, either) in enumerate(self.parts)
+            if number in seen and (number, either) not in self._seen and not needs_cuda(self.tree, part, either)
+        ]
         return sorted([part.lineno, ast.unparse(part), key(part)] for part in idle)
 
 

@@ -65,6 +65,8 @@ class Judge:
         """The lines of the original and of the last candidate that no run reaches, once one was judged to the end."""
         self.missed_beside: tuple[Missed, ...] = ()
         """The same of the files beside the script."""
+        self.idle: list[tuple[int, str]] = []
+        """What changes nothing in any run of the original, and what the last candidate has not."""
         self.clipping = clipping_runs(self.exact, lambda scale: self._scaled(root, scale))
         self.further = tuple(self._further(root))
 
@@ -93,7 +95,8 @@ class Judge:
         originals, candidates = [self.exact, *(one.original for one in self.further)], [exact, *unrun]
         self.missed = missed_lines(originals, candidates)
         self.missed_beside = missed_beside(self.beside, *([run.trace["beside"] for run in side] for side in (originals, candidates)))
-        verdicts.append(reach(self.missed, idle_parts(originals, candidates), self.missed_beside))
+        self.idle = idle_parts(originals, candidates)
+        verdicts.append(reach(self.missed, self.idle, self.missed_beside))
         return self._evidence(target, verdicts, began)
 
     def stage(self, root: Path, variant: Variant) -> Path:

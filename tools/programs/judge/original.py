@@ -25,7 +25,7 @@ from migrate_agent.tools.programs.judge.made_modules import watch_made_modules
 from migrate_agent.tools.programs.judge.module_frames import drawn_by_a_module
 from migrate_agent.tools.programs.judge.paired import PairedDraws
 from migrate_agent.tools.programs.judge.plain_lines import PlainLines
-from migrate_agent.tools.programs.judge.reach import reached, unreached
+from migrate_agent.tools.programs.judge.reach import reached, unreached_on_cpu
 from migrate_agent.tools.programs.judge.running import WORK, files_in, printing, program_folder, run_script, steady_clock, written
 from migrate_agent.tools.programs.judge.torch_files import torch_files
 from migrate_agent.tools.programs.judge.torch_schedules import later_rates, watch_schedulers
@@ -82,12 +82,12 @@ def run_original(arguments: Mapping[str, Any], inputs: Mapping[str, Path], outpu
         watch.keep_last()
         schedules = later_rates(schedulers)
         # A second run of the same lines, which follows them, is enough.
-        unrun = unreached(script.read_text(), lines) if arguments["lines"] else []
+        unrun = unreached_on_cpu(script.read_text(), lines) if arguments["lines"] else []
     files = written(work, before)
     trace.write(
         output,
         unrun=unrun,
-        beside=unrun_of(work, arguments["beside"], others) if arguments["lines"] else {},
+        beside=unrun_of(work, arguments["beside"], others, unreached_on_cpu) if arguments["lines"] else {},
         plain=plain.rows(unrun),
         undecided=parts.undecided() if parts is not None else [],
         loads=loads.rows(),

@@ -10,6 +10,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from migrate_agent.tools.scan.accelerators import lines_on_cuda
+
 SILENT = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom, ast.Global, ast.Nonlocal, ast.Pass, ast.Raise)
 """Statements that compute nothing that could differ: definitions, errors, and what only binds names."""
 
@@ -51,6 +53,11 @@ def unreached(text: str, lines: set[int]) -> list[int]:
     statements = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.stmt) and not isinstance(node, SILENT)]
     candidates = [node for node in statements if not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))]
     return sorted(node.lineno for node in candidates if not lines & set(range(node.lineno, (node.end_lineno or node.lineno) + 1)))
+
+
+def unreached_on_cpu(text: str, lines: set[int]) -> list[int]:
+    """The same of an original, without what an accelerator of torch's alone runs: that needs no counterpart."""
+    return sorted(set(unreached(text, lines)) - lines_on_cuda(ast.parse(text)))
 
 
 def ranges(lines: Sequence[int]) -> str:

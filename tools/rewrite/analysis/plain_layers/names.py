@@ -99,6 +99,8 @@ class LayersByName:
     classes: dict[int, Mapping[str, set[str]]] = field(default_factory=dict)
     """File → name → the layers that it stands for as a class."""
     _known: dict[Name, frozenset[str]] = field(default_factory=dict)
+    _open: set[Name] = field(default_factory=set)
+    """Names whose elements are being put in order: `size = (size[0], size[1])` is made of itself."""
 
     def by_attribute(self) -> dict[str, frozenset[str]]:
         """Attribute, keyword or entry → the layers that the repository keeps under it; none where nothing says so."""
@@ -205,7 +207,7 @@ class LayersByName:
         known = isinstance(index, int) and -len(held.ordered) <= index < len(held.ordered)
         return held.ordered[index] if known else held.every
 
-    def elements(self, file: ParsedFile, node: ast.expr, depth: int = 0) -> Elements:
+    def elements(self, file: ParsedFile, node: ast.expr) -> Elements:
         """The layers in what an expression stands for; `UNKNOWN` among them where it is no container that is written out."""
         if isinstance(node, (ast.List, ast.Tuple)):
             return self._listed(file, node.elts)
@@ -213,17 +215,26 @@ class LayersByName:
             return Elements(self.of(file, node.elt))
         if isinstance(node, ast.Call) and dotted(file, node.func) in HOLDERS:
             if len(node.args) == 1 and not isinstance(node.args[0], ast.Starred) and dotted(file, node.func) == HOLDERS[1]:
-                return self.elements(file, node.args[0], depth)
+                return self.elements(file, node.args[0])
             return self._listed(file, node.args)
         if not isinstance(node, (ast.Name, ast.Attribute)):
             return Elements(frozenset({UNKNOWN}))
         key = self.name_of(node)
         bound = self.bound.get(key, [])
-        if not bound or depth > LONGEST_WAY:
+        if not bound:
             return Elements(frozenset({UNKNOWN}))
         one_only = len(bound) == 1 and ("appended", *key[1:]) not in self.bound
-        ordered = self.elements(*bound[0], depth + 1).ordered if one_only else ()
-        return Elements(self._known.get(_elements_of(key), frozenset()), ordered)
+        return Elements(self._known.get(_elements_of(key), frozenset()), self._ordered(key, bound[0]) if one_only else ())
+
+    def _ordered(self, key: Name, bound: Bound) -> tuple[frozenset[str], ...]:
+        """The layers at each place of what a name is bound to; none where that is made of the name itself, or is far to find."""
+        if key in self._open or len(self._open) > LONGEST_WAY:
+            return ()
+        self._open.add(key)
+        try:
+            return self.elements(*bound).ordered
+        finally:
+            self._open.remove(key)
 
     def _listed(self, file: ParsedFile, parts_of_it: Sequence[ast.expr]) -> Elements:
         if any(isinstance(part, ast.Starred) for part in parts_of_it):

@@ -54,6 +54,8 @@ USES = [
     ("        if type(d) is type(self.fc):\n            pass\n", ALL),
     ("        if type(d) is Own:\n            pass\n\n\nclass Own(nn.Module): ...\n", set()),
     ("        if type(d) in self.kinds:\n            pass\n", ALL),
+    ("        size = (d[0], d[1])\n        size = [size[0], size[1]]\n        self.kept = size\n", set()),
+    ("        both = [both[1], self.fc]\n        self.kept = both[0].weight\n", {"Linear"}),
     ("        self.fc.weight = self.tok.weight\n", {"Linear"}),
     ("        self.tok.weight = self.fc.weight\n", {"Embedding"}),
     ("        self.fc.weight = nn.Parameter(torch.ones(3, d))\n", {"Linear"}),
