@@ -10,13 +10,14 @@ from typing import Any
 
 import jax
 import pytest
+from jax.experimental import io_callback
 
 from migrate_agent.evals.mutation import corpus
 from migrate_agent.sandbox.process import ProcessSandbox
 from migrate_agent.tests.sampling import first_quick
 from migrate_agent.tests.tools.verify.harness import Pair, check_pair, told
 from migrate_agent.tests.tools.verify.pairs_layers import MLP
-from migrate_agent.tools.harness.jax_side.errors import describe_error
+from migrate_agent.tools.harness.jax_side.errors import CompilerFailed, describe_error
 from migrate_agent.tools.types import Evidence, Job, Run
 from migrate_agent.tools.verify import Options
 
@@ -104,13 +105,39 @@ def test_candidate_out_of_time_memory_or_disk_is_unverified(name: str, sandbox: 
     [
         (jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating 8 bytes."), MemoryError),
         (OSError(errno.ENOSPC, "No space left on device"), OSError),
+        (jax.errors.JaxRuntimeError("INTERNAL: YNNPACK operation failed: error"), CompilerFailed),
     ],
 )
-def test_an_error_of_memory_or_disk_ends_its_job(error: Exception, kind: type[Exception]) -> None:
+def test_an_error_that_is_not_the_candidate_s_ends_its_job(error: Exception, kind: type[Exception]) -> None:
     with pytest.raises(kind):
         describe_error(error, Path("/"))
-    assert describe_error(jax.errors.JaxRuntimeError("INTERNAL: no"), Path("/"))["kind"] == "error"
+    assert describe_error(jax.errors.JaxRuntimeError("INVALID_ARGUMENT: no"), Path("/"))["kind"] == "error"
     assert describe_error(FileNotFoundError(errno.ENOENT, "no"), Path("/"))["kind"] == "error"
+
+
+@pytest.mark.parametrize("function", [jax.pure_callback, io_callback])
+def test_an_error_in_a_callback_is_the_candidate_s(function: Callable[..., Any]) -> None:
+    def refuse(x: Any) -> Any:
+        raise ValueError("no")
+
+    shape_of: Any = jax.ShapeDtypeStruct
+    with pytest.raises(jax.errors.JaxRuntimeError) as caught:
+        jax.jit(lambda x: function(refuse, shape_of((), "float32"), x))(1.0).block_until_ready()
+    assert describe_error(caught.value, Path("/"))["kind"] == "error"
+
+
+FAULTS = {
+    "XLA's own": ('raise jax.errors.JaxRuntimeError("INTERNAL: YNNPACK operation failed: error")', "unverified", "YNNPACK"),
+    "a callback's": ("return jax.pure_callback(lambda v: 1 // 0, jax.ShapeDtypeStruct(x.shape, x.dtype), x)", "fail", ""),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_an_error_of_the_compiler_fails_nothing(name: str, sandbox: ProcessSandbox, tmp_path: Path) -> None:
+    text, status, words = FAULTS[name]
+    evidence = check_pair(SMALL, SMALL.candidate().replace("return 2 * x", text), sandbox, tmp_path)
+    assert evidence.status == {"fail": "failed"}.get(status, status), told(evidence)
+    assert words in only(evidence, status)
 
 
 class Exhauster:

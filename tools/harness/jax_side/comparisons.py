@@ -14,6 +14,7 @@ import jax.numpy as jnp
 from jax.extend import core
 
 from migrate_agent.tools.harness.common.xla_flags import LEVEL, quick, usual
+from migrate_agent.tools.harness.jax_side.convolutions import slow
 from migrate_agent.tools.harness.jax_side.jaxprs import equations, inner_programs
 
 COMPARISONS = frozenset({"eq", "ne", "ge", "gt", "le", "lt"})
@@ -33,12 +34,12 @@ def quick_for(program: Any) -> dict[str, str | bool]:
 
 
 def spreads(program: Any) -> bool:
-    """Whether a convolution of a jaxpr (closed or not) has zeros between its inputs, as transposed ones and gradients of strided ones have.
+    """Whether a large convolution of a jaxpr (closed or not) has zeros between its inputs that stay there (`convolutions.slow`).
 
     The CPU backend gives those to no library, and its own loops take thirty times as long without any optimisation.
     """
     convolutions = (row for row in equations(getattr(program, "jaxpr", program)) if row.primitive.name == "conv_general_dilated")
-    return any(step > 1 for row in convolutions for step in row.params["lhs_dilation"])
+    return any(slow(*(item.aval for item in (*row.invars, *row.outvars)), **row.params) for row in convolutions)
 
 
 def compares(program: Any) -> bool:

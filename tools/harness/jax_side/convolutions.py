@@ -15,6 +15,8 @@ import jax.numpy as jnp
 from jax import lax
 from jax.interpreters import mlir
 
+from migrate_agent.tools.harness.jax_side.convolution_phases import by_phases, stays_spread
+
 PRODUCTS = 500_000
 """Number of products below which plain loops are as fast, and compile sooner."""
 GROUPS = 32
@@ -30,12 +32,20 @@ def quick_convolutions() -> None:
 
     def lowered(ctx: Any, lhs: Any, rhs: Any, **params: Any) -> Any:
         (one, other), (out,) = ctx.avals_in, ctx.avals_out
-        products = out.size * other.size // max(other.shape[params["dimension_numbers"].rhs_spec[0]], 1)
-        if one.dtype not in (jnp.float64, jnp.float32) or products < PRODUCTS or plain(one.shape, **params):
+        if one.dtype not in (jnp.float64, jnp.float32) or _products(out, other, **params) < PRODUCTS or plain(one.shape, **params):
             return lower(ctx, lhs, rhs, expand_complex_convolutions=True, **params)
         return mlir.lower_fun(partial(plainer, **params), multiple_results=False)(ctx, lhs, rhs)
 
     mlir.register_lowering(lax.conv_general_dilated_p, lowered, platform="cpu")
+
+
+def _products(out: Any, window: Any, **params: Any) -> int:
+    return int(out.size * window.size // max(window.shape[params["dimension_numbers"].rhs_spec[0]], 1))
+
+
+def slow(lhs: Any, rhs: Any, out: Any, **params: Any) -> bool:
+    """Whether a convolution of these avals stays one that XLA has plain loops for, and is large."""
+    return _products(out, rhs, **params) >= PRODUCTS and stays_spread(lhs.shape, rhs.shape, params)
 
 
 def plain(lhs: Sequence[int], **params: Any) -> bool:
@@ -58,19 +68,26 @@ def _groups(lhs: Sequence[int], **params: Any) -> int:
 
 
 def plainer(lhs: Any, rhs: Any, **params: Any) -> Any:
-    """The convolution of `lax.conv_general_dilated_p` with these parameters, with channels first, padded and split into groups beforehand."""
+    """The convolution of `lax.conv_general_dilated_p` with these parameters, with channels first, without zeros between inputs, padded and split into
+    groups beforehand."""
     numbers, axes = params["dimension_numbers"], tuple(range(lhs.ndim))
     lhs, rhs = lhs.transpose(numbers.lhs_spec), rhs.transpose(numbers.rhs_spec)
     params = {**params, "dimension_numbers": lax.ConvDimensionNumbers(axes, axes, axes)}
+    dilated = any(step > 1 for step in params["lhs_dilation"]) and not stays_spread(lhs.shape, rhs.shape, params)
+    out = by_phases(lhs, rhs, params, _dense) if dilated else _dense(lhs, rhs, params)
+    return out.transpose([numbers.out_spec.index(axis) for axis in axes])
+
+
+def _dense(lhs: Any, rhs: Any, params: dict[str, Any]) -> Any:
+    """The convolution with channels first, padded and split into groups beforehand."""
     if _padded(**params):
         around = [(low, high, step - 1) for (low, high), step in zip(params["padding"], params["lhs_dilation"], strict=True)]
         lhs = lax.pad(lhs, jnp.zeros((), lhs.dtype), [(0, 0, 0), (0, 0, 0), *around])
         params = {**params, "padding": ((0, 0),) * len(around), "lhs_dilation": (1,) * len(around)}
-    back = [numbers.out_spec.index(axis) for axis in axes]
     groups = _groups(lhs.shape, **params)
     if not groups:
-        return lax.conv_general_dilated_p.bind(lhs, rhs, **params).transpose(back)
+        return lax.conv_general_dilated_p.bind(lhs, rhs, **params)
     split = 1 if params["feature_group_count"] > 1 else 0
     alone = {**params, "feature_group_count": 1, "batch_group_count": 1}
     parts = zip(jnp.split(lhs, groups, split), jnp.split(rhs, groups, 0), strict=True)
-    return jnp.concatenate([lax.conv_general_dilated_p.bind(*part, **alone) for part in parts], axis=1).transpose(back)
+    return jnp.concatenate([lax.conv_general_dilated_p.bind(*part, **alone) for part in parts], axis=1)

@@ -1,6 +1,7 @@
 """Describes an error of the candidate in one line, and decides whether the candidate raised it on purpose. Used inside the sandbox.
 
-A job that runs out of memory or disk ends there: an error of that kind says nothing about the candidate, so it is never described as one.
+A job that runs out of memory or disk, or in which XLA itself fails, ends there: such an error says nothing about the candidate, so it is never described
+as one.
 """
 
 from __future__ import annotations
@@ -8,8 +9,10 @@ from __future__ import annotations
 import ast
 import errno
 import traceback
+from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec
 
 import jax
 
@@ -21,13 +24,36 @@ CONCRETISATION = (
 )
 NO_MEMORY = "RESOURCE_EXHAUSTED"
 """The status code (https://grpc.io/docs/guides/status-codes) with which a message of XLA begins where it got no memory."""
+OWN_FAULT = "INTERNAL"
+"""The status code with which XLA tells of an error of its own."""
+IN_CALLBACK = "INTERNAL: CpuCallback error"
+"""How a message begins where a function on the host raised, which the candidate's program calls back. No error but its text tells the two apart."""
 USED_UP = (errno.ENOMEM, errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+Arguments = ParamSpec("Arguments")
+
+
+class CompilerFailed(Exception):
+    """Raised where XLA failed by its own fault, as it compiled or ran a program of the candidate."""
+
+
+def telling_of_compiler(job: Callable[Arguments, dict[str, Any]]) -> Callable[Arguments, dict[str, Any]]:
+    """A job whose result is XLA's own error, as `compiler`, where one ended it."""
+
+    @wraps(job)
+    def told(*args: Arguments.args, **kwargs: Arguments.kwargs) -> dict[str, Any]:
+        try:
+            return job(*args, **kwargs)
+        except CompilerFailed as error:
+            return {"compiler": str(error)}
+
+    return told
 
 
 def describe_error(error: BaseException, root: Path) -> dict[str, Any]:
     """One line on the error and its place, the same as data (`raised`), and its `kind`: a `concretisation` under `jit`, a `refusal` by the
-    candidate's own code, another `error`. Raises `MemoryError` or `OSError` where memory or disk ran out."""
-    _raise_exhaustion(error)
+    candidate's own code, another `error`. Raises `MemoryError` or `OSError` where memory or disk ran out, `CompilerFailed` where XLA failed."""
+    _raise_others_faults(error)
     # jax's messages have many lines of advice; the first one says what is wrong.
     first = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
     file, line, code = _where(error, root)
@@ -38,11 +64,13 @@ def describe_error(error: BaseException, root: Path) -> dict[str, Any]:
     return {"error": text, "kind": kind, "raised": raised}
 
 
-def _raise_exhaustion(error: BaseException) -> None:
-    if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno in USED_UP):
+def _raise_others_faults(error: BaseException) -> None:
+    if isinstance(error, (MemoryError, CompilerFailed)) or (isinstance(error, OSError) and error.errno in USED_UP):
         raise error
     if isinstance(error, jax.errors.JaxRuntimeError) and str(error).startswith(NO_MEMORY):
         raise MemoryError(str(error).splitlines()[0]) from error
+    if isinstance(error, jax.errors.JaxRuntimeError) and str(error).startswith(OWN_FAULT) and not str(error).startswith(IN_CALLBACK):
+        raise CompilerFailed(str(error).splitlines()[0]) from error
 
 
 def _where(error: BaseException, root: Path) -> tuple[str, int, str]:

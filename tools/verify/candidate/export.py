@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from itertools import permutations
 from typing import Any
 
 import jax
@@ -10,13 +12,16 @@ from jax import export
 from jax.extend.core import jaxpr_as_fun
 
 from migrate_agent.tools.harness.common import tensor_files
+from migrate_agent.tools.harness.common.input_sampling import Array
+from migrate_agent.tools.harness.common.seeded_arrays import LARGE
 from migrate_agent.tools.harness.jax_side.comparisons import compares
 from migrate_agent.tools.harness.jax_side.module import is_key
 from migrate_agent.tools.verify.candidate.session import Session
 
 
 def exported(session: Session, name: str) -> dict[str, Any] | None:
-    """Write `search.bin` and `search.safetensors` (the state). Returns the layout of the step's arguments and results, or the error.
+    """Write `search.bin` and `search.safetensors` (the state, but for large arrays that are the original's with axes in some order, whose `sources` the
+    layout tells). Returns the layout of the step's arguments and results, or the error.
 
     The step takes state, inputs and targets, and returns the outputs and the gradients of the loss by
     input.
@@ -32,7 +37,8 @@ def exported(session: Session, name: str) -> dict[str, Any] | None:
 
 def _export(session: Session, scenario: Any) -> dict[str, Any]:
     candidate = session.candidate(scenario.example)
-    candidate.load(session.state(scenario.state, scenario.example))
+    original_state = session.state(scenario.state, scenario.example)
+    candidate.load(original_state)
     program = session.programs.get(candidate, scenario.mode, session.tree(scenario), gradient=True)
     _, trainable, rest = candidate.parts(scenario.mode)
     leaves, targets = session.leaves(scenario)
@@ -57,6 +63,19 @@ def _export(session: Session, scenario: Any) -> dict[str, Any]:
 
     (session.output / "search.bin").write_bytes(session.once(("export", scenario.name, session.form(scenario)), serialised))
     state = [np.asarray(value) for value in jax.tree.leaves((trainable, rest)) if not is_key(value)]
-    tensor_files.save(session.output / "search.safetensors", {str(index): value for index, value in enumerate(state)})
-    layout = {"compares": compares(traced.jaxpr), "outputs": len(outputs)}
+    sources = [source(value, original_state) if value.size >= LARGE else None for value in state]
+    others = {str(index): value for index, value in enumerate(state) if sources[index] is None}
+    tensor_files.save(session.output / "search.safetensors", others)
+    layout = {"compares": compares(traced.jaxpr), "outputs": len(outputs), "sources": sources}
     return {**layout, "inputs": [int(index) for index in inputs], "targets": [int(index) for index in sorted(targets)]}
+
+
+def source(leaf: Array, state: Mapping[str, Array]) -> tuple[str, Sequence[int]] | None:
+    """The name of the array that equals a leaf when its axes are in this order; None where there is none."""
+    for name, value in state.items():
+        for axes in permutations(range(value.ndim)) if sorted(value.shape) == sorted(leaf.shape) and value.dtype == leaf.dtype else ():
+            moved = value.transpose(axes)
+            # The first row tells most of them apart, without a look at all of a large array.
+            if moved.shape == leaf.shape and np.array_equal(moved[:1], leaf[:1]) and np.array_equal(moved, leaf):
+                return name, axes
+    return None

@@ -23,6 +23,7 @@ from migrate_agent.tools.harness.common.input_sampling import Array
 from migrate_agent.tools.harness.common.signatures import describe, describe_methods
 from migrate_agent.tools.harness.common.sketches import sketched
 from migrate_agent.tools.harness.common.training_steps import OPTIMISERS, NumpyOptimiser
+from migrate_agent.tools.harness.jax_side.errors import telling_of_compiler
 from migrate_agent.tools.harness.jax_side.module import Candidate, modes
 from migrate_agent.tools.harness.jax_side.program import CHOSEN, Program, moved
 from migrate_agent.tools.verify.candidate.export import exported
@@ -33,6 +34,7 @@ from migrate_agent.tools.verify.contract.scenario import REFUSABLE, Request, Rol
 from migrate_agent.tools.verify.contract.schedule import EXACT_SHARE, MAX_ERRORS, SEARCH, in_order, required
 
 
+@telling_of_compiler
 def exact(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) -> dict[str, Any]:
     """Job entry: specification and all float64 scenarios. Writes `<scenario>.safetensors`."""
     session = Session(arguments, inputs, output, exact=True)
@@ -53,7 +55,7 @@ def exact(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path
         result |= {"curves": curves(session)} if not errors else {}
     result["refusals"] = refused(session)
     if not errors:
-        result["search"] = exported(session, arguments["search"])
+        result["search"] = exported(session, session.arguments["search"])
     result["reach"] = reach.told(session.reached)
     return result
 

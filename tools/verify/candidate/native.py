@@ -18,6 +18,7 @@ from migrate_agent.tools.harness.common import budgets, reach, tensor_files, tol
 from migrate_agent.tools.harness.common.input_sampling import Array
 from migrate_agent.tools.harness.common.xla_flags import quick
 from migrate_agent.tools.harness.jax_side.backward_draws import Heard
+from migrate_agent.tools.harness.jax_side.errors import telling_of_compiler
 from migrate_agent.tools.harness.jax_side.keys import keys, no_key
 from migrate_agent.tools.harness.jax_side.module import is_key, is_leaf, split_kept
 from migrate_agent.tools.harness.jax_side.precision import configure, counting_compilations, tracers_as_data
@@ -30,6 +31,7 @@ from migrate_agent.tools.verify.contract.scenario import Request, Role, first_dr
 from migrate_agent.tools.verify.contract.schedule import NATIVE_SHARE, in_order, required
 
 
+@telling_of_compiler
 def native(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) -> dict[str, Any]:
     """Job entry: runs scenarios in float32, initialisation, dropout and training, and checks compilation and lowering."""
     session = Session(arguments, inputs, output, exact=False)

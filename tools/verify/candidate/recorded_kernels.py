@@ -14,12 +14,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from migrate_agent.tools.harness.common import tensor_files, trees
-from migrate_agent.tools.harness.jax_side.errors import describe_error
+from migrate_agent.tools.harness.jax_side.errors import CompilerFailed, describe_error
 from migrate_agent.tools.verify.contract.recorded_rows import ROWS
 
 
 def run(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) -> list[dict[str, Any]]:
-    """Job entry: for each of `calls` the result's tree, or the `error`. Writes the arrays of call N as `N.safetensors`."""
+    """Job entry: for each of `calls` the result's tree, or the `error`, or why it is `unknown`. Writes the arrays of call N as `N.safetensors`."""
     return [
         _guarded(row, arguments["renamed"], inputs.get(f"tensors{index}"), output, index) for index, row in enumerate(arguments["calls"])
     ]
@@ -32,9 +32,16 @@ def _guarded(row: Mapping[str, Any], renamed: Mapping[str, str], tensors: Path |
             function = getattr(function, part)
         tree, leaves = answer(function, row["arguments"], renamed, tensors)
     except Exception as error:
-        return {"error": describe_error(error, Path(sys.path[0]))["error"]}
+        return _described(error)
     tensor_files.save(output / f"{index}.safetensors", leaves)
     return {"tree": tree}
+
+
+def _described(error: Exception) -> dict[str, Any]:
+    try:
+        return {"error": describe_error(error, Path(sys.path[0]))["error"]}
+    except CompilerFailed as failure:
+        return {"unknown": str(failure)}
 
 
 def answer(

@@ -43,6 +43,10 @@ class Exhausted(OriginalFailed):
     """Raised where a job of either side ended by time, memory or disk: what it would have given is not known."""
 
 
+class NotCompiled(OriginalFailed):
+    """Raised where XLA itself failed on a program of the candidate: what that would have given is not known."""
+
+
 EXHAUSTED = ("timeout", "memory", "disk")
 """Statuses of a `Run` that ended so."""
 

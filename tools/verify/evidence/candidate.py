@@ -28,6 +28,7 @@ from migrate_agent.tools.verify.contract.scenario import (
     Exhausted,
     Expectations,
     Lost,
+    NotCompiled,
     Role,
     Scenario,
     raised_in,
@@ -260,7 +261,8 @@ class Results:
     def run_job(
         self, kind: str, scenarios: Sequence[Scenario] | None = None, more_arguments: Mapping[str, Any] = MappingProxyType({})
     ) -> CandidateRun:
-        """What a job gives, on these scenarios or on all. Raises `CandidateFailed`, `Lost`, `Exhausted`, `OriginalFailed`."""
+        """What a job gives, on these scenarios or on all. Raises `CandidateFailed`, `Lost`, `Exhausted`, `NotCompiled`,
+        `OriginalFailed`."""
         run = self.sandbox.run(self.candidate_job(kind, scenarios, more_arguments))
         self.peak_memory_bytes = max(self.peak_memory_bytes, run.peak_memory_bytes)
         try:
@@ -269,6 +271,8 @@ class Results:
             _check_form(run, kind)
         finally:
             discard(self.sandbox, run)
+        if "compiler" in run.result:
+            raise NotCompiled(f"its {kind} run ended with an error of XLA's own: {run.result['compiler']}"[:500])
         if "construction" in run.result:
             construction = run.result["construction"]
             raise CandidateFailed(f"constructing it raised {construction['error']}", raised_in(construction))
@@ -401,6 +405,8 @@ def read_arrays(run: Run, kind: str) -> dict[str, dict[str, Array]]:
 def _check_form(run: Run, kind: str) -> None:
     """The candidate's process wrote the result, so its form is not to be trusted. Raises `CandidateFailed`."""
     result = run.result
-    if not isinstance(result, dict) or not ("construction" in result or isinstance(result.get("scenarios"), dict) or "spec" in result):
+    if not isinstance(result, dict) or not (
+        result.keys() & {"construction", "compiler"} or isinstance(result.get("scenarios"), dict) or "spec" in result
+    ):
         raise CandidateFailed(f"its {kind} run returned something else than a result")
     result.setdefault("scenarios", {})

@@ -38,16 +38,18 @@ class Point:
 
 
 class Step:
-    """The candidate's exported step."""
+    """The candidate's exported step, with its state, of which large arrays come from the original's (`original_state`)."""
 
-    def __init__(self, folder: Path, layout: Mapping[str, Any]) -> None:
+    def __init__(self, folder: Path, layout: Mapping[str, Any], original_state: Mapping[str, Array]) -> None:
         set_flag(EMITTERS, "false")
         settings: Any = jax.config
         settings.update("jax_enable_x64", True)
         settings.update("jax_disable_most_optimizations", True)
         self.layout = layout
-        state = tensor_files.load(folder / "search.safetensors")
-        self.state = [state[str(index)] for index in range(len(state))]
+        others = tensor_files.load(folder / "search.safetensors")
+        self.state = [
+            others[str(index)] if row is None else original_state[row[0]].transpose(row[1]) for index, row in enumerate(layout["sources"])
+        ]
         self.call = _program((folder / "search.bin").read_bytes(), bool(layout["compares"]))
 
     def __call__(self, values: Values, targets: Mapping[int, Array]) -> tuple[dict[str, Array], dict[int, Array]]:
@@ -73,7 +75,9 @@ def run(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) 
     state = tensor_files.load(folder / f"states/{scenario.state}.safetensors")
     stored = tensor_files.load(folder / f"inputs/{scenario.name}.safetensors")
     recorded = [stored[f"in/{index}"] for index in range(len(original.leaves))]
-    search = Search(original, state, scenario.mode, Step(inputs["step"], arguments["layout"]), recorded, arguments["example"]["domain"])
+    search = Search(
+        original, state, scenario.mode, Step(inputs["step"], arguments["layout"], state), recorded, arguments["example"]["domain"]
+    )
     points = search.ascend(np.random.default_rng([seed, 7]))
     beyond = [point for point in points if point.error > tolerances.FLOOR_FP64]
     arrays: dict[str, Array] = {}

@@ -42,27 +42,28 @@ def test_what_compares(function: Callable[[jax.Array], jax.Array], forward: bool
     assert compares(jax.make_jaxpr(gradient(function))(X)) == backward
 
 
-def convolved(stride: int, dilation: int = 1) -> Callable[[jax.Array], jax.Array]:
-    """A convolution of [1, 8, 12] with a kernel of 3 along the last axis."""
-    kernel = jnp.ones((4, 8, 3))
-    return lambda x: jax.lax.conv_general_dilated(x, kernel, (stride,), [(0, 0)], lhs_dilation=(dilation,))
+def convolved(stride: int, groups: int, kernel: int = 3) -> Callable[[jax.Array], jax.Array]:
+    """A convolution of [1, 8, 4000] along the last axis."""
+    window = jnp.ones((8, 8 // groups, kernel))
+    return lambda x: jax.lax.conv_general_dilated(x, window, (stride,), [(0, 0)], feature_group_count=groups)
 
 
 @pytest.mark.parametrize(
     ("function", "forward", "backward"),
     [
         (jnp.sin, False, False),
-        (convolved(1), False, False),
-        (convolved(2), False, True),
-        (jax.jit(convolved(2)), False, True),
+        (convolved(1, 8, 50), False, False),
+        (convolved(2, 8, 50), False, True),
+        (jax.jit(convolved(2, 8, 50)), False, True),
+        (convolved(2, 8), False, False),  # a small one
+        (convolved(2, 4, 50), False, False),  # its phases are taken apart
     ],
 )
 def test_what_spreads(function: Callable[[jax.Array], jax.Array], forward: bool, backward: bool) -> None:
-    x = jnp.ones((1, 8, 12))
+    x = jnp.ones((1, 8, 4000))
     for program, spread in ((jax.make_jaxpr(function)(x), forward), (jax.make_jaxpr(gradient(function))(x), backward)):
         assert spreads(program) == spread
         assert quick_for(program) == ({**quick(), **FIRST_LEVEL} if spread else quick())
-    assert spreads(jax.make_jaxpr(convolved(1, 2))(x))
 
 
 def test_a_maximum_of_what_is_scaled_and_shifted_has_a_gradient() -> None:

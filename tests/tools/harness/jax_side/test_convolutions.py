@@ -21,6 +21,10 @@ WINDOWS = [
     {"padding": [(2, 1), (0, 3)], "window_strides": (2, 1)},
     {"padding": [(-1, 2), (1, -1)], "window_strides": (1, 2), "lhs_dilation": (2, 3)},
     {"padding": [(1, 1), (1, 1)], "window_strides": (1, 1), "rhs_dilation": (2, 1)},
+    {"padding": [(3, 1), (0, 5)], "window_strides": (1, 1), "lhs_dilation": (3, 2)},
+    {"padding": [(-2, 4), (5, -1)], "window_strides": (1, 1), "lhs_dilation": (4, 2)},
+    {"padding": [(2, 2), (1, 0)], "window_strides": (1, 2), "lhs_dilation": (5, 1), "rhs_dilation": (1, 2)},
+    {"padding": [(2, 2), (2, 0)], "window_strides": (1, 1), "lhs_dilation": (2, 2), "rhs_dilation": (1, 2)},
 ]
 GROUPS = [(1, 1), (2, 1), (4, 1), (1, 2)]
 
@@ -74,3 +78,26 @@ LOWERED = """
 
 def test_the_lowering_is_replaced_in_a_process_that_asks_for_it() -> None:
     subprocess.run([sys.executable, "-c", textwrap.dedent(LOWERED)], check=True, env={"JAX_PLATFORMS": "cpu", "PATH": ""})
+
+
+PATCHES = """
+    import resource
+
+    import jax, jax.numpy as jnp
+    from migrate_agent.tools.harness.jax_side import precision
+    from migrate_agent.tools.harness.jax_side.convolutions import quick_convolutions
+
+    jax.config.update("jax_enable_x64", True)
+    quick_convolutions()
+    x, w = jnp.ones((1, 3, 96, 96)), jnp.ones((64, 3, 16, 16))
+    jax.block_until_ready(jax.jit(jax.grad(lambda x: (jax.lax.conv(x, w, (16, 16), "VALID") ** 2).sum()))(x))
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+
+
+def test_the_gradient_of_patches_holds_no_zeros_between_its_inputs() -> None:
+    """With them, the windows of all outputs are a matrix of 1.2 GB."""
+    run = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(PATCHES)], check=True, capture_output=True, env={"JAX_PLATFORMS": "cpu", "PATH": ""}
+    )
+    assert int(run.stdout) < 700_000

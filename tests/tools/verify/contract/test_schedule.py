@@ -13,7 +13,7 @@ from migrate_agent.sandbox.process import ProcessSandbox
 from migrate_agent.tests.tools.verify.harness import Pair, check_pair, told
 from migrate_agent.tests.tools.verify.pairs_layers import LINEAR
 from migrate_agent.tools.harness.common.random_streams import Drawing
-from migrate_agent.tools.types import Limits
+from migrate_agent.tools.types import Job, Limits, Run
 from migrate_agent.tools.verify.contract.scenario import Request, Role
 from migrate_agent.tools.verify.contract.schedule import (
     LARGE_ELEMENTS,
@@ -142,14 +142,40 @@ def test_what_must_run_is_never_left_out() -> None:
     assert results(["eval-s0"], 90.0, ("edge-zeros",)).unanswered() == ["eval-s0"]
 
 
+class Scale:
+    """A sandbox that weighs what a candidate exported for the search."""
+
+    name = "scale"
+
+    def __init__(self, inner: ProcessSandbox) -> None:
+        self.inner = inner
+        self.weight = 0
+
+    def run(self, job: Job) -> Run:
+        """Weigh and run."""
+        if "step" in job.inputs:
+            self.weight = sum(path.stat().st_size for path in job.inputs["step"].iterdir())
+        return self.inner.run(job)
+
+    def release(self, run: Run) -> None:
+        """As the real one."""
+        self.inner.release(run)
+
+    def close(self) -> None:
+        """Nothing of its own."""
+
+
 @pytest.mark.ci
 def test_a_large_unit_is_judged_with_and_without_time(tmp_path: Path) -> None:
     wrong = WIDE.jax.replace("jax.nn.relu(self", "jnp.abs(self")
     with ProcessSandbox() as sandbox:
-        whole = check_pair(WIDE, WIDE.candidate(), sandbox, tmp_path / "whole", budget=1e4)
+        scale = Scale(sandbox)
+        whole = check_pair(WIDE, WIDE.candidate(), scale, tmp_path / "whole", budget=1e4)
         short = check_pair(WIDE, WIDE.candidate(), sandbox, tmp_path / "short", budget=1e-3)
         refused = check_pair(replace(WIDE, jax=wrong), replace(WIDE, jax=wrong).candidate(), sandbox, tmp_path / "wrong", budget=1e-3)
     assert whole.status == "verified", told(whole)
+    assert "worst_input" in {verdict.check for verdict in whole.verdicts}
+    assert 0 < scale.weight < 100_000, "the exported step holds no large array that the original's side has"
     assert not any(LATE in note for note in whole.notes)
     assert short.status == "verified", told(short)
     assert any(LATE in note and "edges" in note for note in short.notes)
