@@ -1,11 +1,12 @@
 """The closure of a class: the top-level statements that it depends on, across files, each with a digest that formatting does not change.
 
 Reads syntax only; nothing is imported. The closure of a class holds the statements that define it, those that define the names that these
-read, and so on: other classes, helper functions, constants, tables with what is registered in them. A digest says what a statement means:
+read, and so on: other classes, helper functions, constants, tables with what is registered in them, also from other files. A digest says what a statement means:
 comments, docstrings, formatting and the order of the file do not matter, and each name counts as what it leads to, so that another import
 under the same name is a change. A file that something is taken from counts with what it does when imported (`torch.set_default_dtype`).
 
-Not seen: names made at run time (`importlib`, `setattr` from elsewhere), and files that are no Python. A statement that calls `globals`,
+Not seen: names made at run time (`importlib`, `setattr` from elsewhere), files that are no Python, and what enters a table of another file under a name
+that neither the table nor a function of its file has. A statement that calls `globals`,
 `eval` or `exec`, or that uses a module of the repository as a value, depends on all of that file.
 """
 
@@ -15,7 +16,7 @@ import ast
 import hashlib
 import sys
 import warnings
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -29,12 +30,16 @@ from migrate_agent.tools.types import SourceFile
 DIGITS = 16
 """Hexadecimal digits of a digest: 64 bits, which two statements of one repository do not share by chance."""
 WHOLE_FILE = frozenset({"globals", "eval", "exec"})
+ENTRY = " of "
+"""In the name of what a file puts into a table of another file: `TABLE of pkg/tables.py`."""
+_FIXED = (ast.Constant, ast.Tuple, ast.JoinedStr, ast.UnaryOp, ast.BinOp, ast.Compare, ast.Lambda)
+"""Expressions whose values take no entries."""
 _UNSAID = frozenset({"ctx", "type_comment", "type_ignores", "kind"})
 """Fields of the syntax tree that say nothing about what runs."""
 
 
 class Name(NamedTuple):
-    """A top-level name of a file; "" stands for what importing the file does besides."""
+    """A top-level name of a file; "" stands for what importing the file does besides, `TABLE of pkg/tables.py` for what it puts into another one's."""
 
     path: str
     name: str
@@ -60,9 +65,13 @@ class Link(NamedTuple):
 
 
 class Closures:
-    """Closures over a set of files, which are parsed when first reached. `sources` maps paths to text, and may raise `SourceError`."""
+    """Closures over a set of files, which are parsed when first reached. `sources` maps paths to text, and may raise `SourceError`.
 
-    def __init__(self, files: Sequence[SourceFile], sources: Mapping[str, str]) -> None:
+    A table counts with what other files put into it, unless it is asked for without (`entries`).
+    """
+
+    def __init__(self, files: Sequence[SourceFile], sources: Mapping[str, str], entries: bool = True) -> None:
+        self._entries = entries
         self._source_files = {file.path: file for file in files}
         self._sources = sources
         self._resolver = Resolver(files, sources)
@@ -85,6 +94,7 @@ class Closures:
             for link in (link for statement in statements for link in statement.links):
                 packages |= {link.outside.partition(".")[0]} if link.outside else set()
                 row += link.inside if name.name else ()
+            row += self._entered_elsewhere(name) if statements else ()
             # Importing a file runs all of its effects, whichever of its names is used.
             row.append(Name(name.path, ""))
         return Closure(dict(sorted(digests.items())), frozenset(packages - sys.stdlib_module_names))
@@ -95,28 +105,56 @@ class Closures:
         if file is None:
             return ()
         block = ast.If(ast.Constant(True), parse(text).body or [ast.Pass()], [])
-        grown = _File(file.source, ast.Module([*file.tree.body, ast.fix_missing_locations(block)], []), self._resolver)
+        grown = _File(file.source, ast.Module([*file.tree.body, ast.fix_missing_locations(block)], []), self._resolver, self._tables)
         names = (name for link in self._links(grown, block) for name in link.inside)
         return tuple(dict.fromkeys(name for name in names if name.path != path or name.name in file.definitions))
+
+    def _entered_elsewhere(self, table: Name) -> list[Name]:
+        """What other files put into a table."""
+        file = self._file(table.path)
+        if not self._entries or file is None or table.name not in file.tables:
+            return []
+        words = {table.name, *(function for function, tables in file.registrars.items() if table.name in tables)}
+        others = (
+            other for path in self._source_files if path != table.path and self._mentions(path, words) and (other := self._file(path))
+        )
+        return [_entry(other.source.path, table) for other in others if table in other.entries]
+
+    def _mentions(self, path: str, words: Collection[str]) -> bool:
+        try:
+            text = self._sources[path]
+        except (SourceError, KeyError):
+            return False
+        return any(word in text for word in words)
+
+    def _tables(self, dotted: str, near: SourceFile) -> frozenset[Name]:
+        """The tables of other files that a call of a dotted name changes, or that it is."""
+        definition = self._resolver.resolve(dotted, near)
+        file = self._file(definition.file.path) if definition and definition.name and definition.file.path != near.path else None
+        if definition is None or file is None:
+            return frozenset()
+        first = definition.name.partition(".")[0]
+        return frozenset(Name(file.source.path, name) for name in ({first} & file.tables) | set(file.registrars.get(definition.name, ())))
 
     def _statements(self, name: Name) -> tuple[_Statement, ...]:
         if name not in self._resolved:
             file = self._file(name.path)
-            nodes = [] if file is None else file.definitions.get(name.name, []) if name.name else file.effects
+            nodes = [] if file is None else file.named(name.name) if name.name else file.effects
             self._resolved[name] = tuple(_Statement(canonical(node), tuple(self._links(file, node, name.name))) for node in nodes if file)
         return self._resolved[name]
 
     def _file(self, path: str) -> _File | None:
         if path not in self._files:
             try:
-                self._files[path] = _File(self._source_files[path], parse(self._sources[path]), self._resolver)
+                self._files[path] = _File(self._source_files[path], parse(self._sources[path]), self._resolver, self._tables)
             except (SourceError, KeyError):
                 self._files[path] = None
         return self._files[path]
 
     def _links(self, file: _File, statement: ast.stmt, name: str = "") -> Iterator[Link]:
         """What the statement leads to, as what defines `name`."""
-        for text in sorted(_global_reads(statement if name in file.registered(statement) else _without_registration(file, statement))):
+        whole = name in file.registered(statement) or ENTRY in name
+        for text in sorted(_global_reads(statement if whole else _without_registration(file, statement))):
             root = text.partition(".")[0]
             here = (Name(file.source.path, root),) if root in file.definitions else ()
             yield self._follow(file, text, here)
@@ -143,8 +181,10 @@ class _Statement(NamedTuple):
 class _File:
     """One parsed file: which statements define a name (or change it in place), and which do something besides."""
 
-    def __init__(self, source: SourceFile, tree: ast.Module, resolver: Resolver) -> None:
-        self.source, self.tree = source, tree
+    def __init__(
+        self, source: SourceFile, tree: ast.Module, resolver: Resolver, tables: Callable[[str, SourceFile], frozenset[Name]]
+    ) -> None:
+        self.source, self.tree, self._tables = source, tree, tables
         self.imports = Imports(tree, source, resolver)
 
     @cached_property
@@ -162,20 +202,72 @@ class _File:
         """Statements that define nothing and are neither docstring, import nor the main part of a script."""
         idle = (ast.Import, ast.ImportFrom, ast.Pass)
         open_ones = [s for s in self.tree.body if not isinstance(s, idle) and not _is_main(s) and not _is_text(s)]
-        return [s for s in open_ones if not defined_names(s) and not self.registered(s)]
-
-    def registered(self, statement: ast.stmt) -> frozenset[str]:
-        """The top-level objects that running a statement puts something into."""
-        return registered_with(statement, self._objects, self._registrars)
+        return [s for s in open_ones if not defined_names(s) and not self.enters(s)]
 
     @cached_property
-    def _objects(self) -> frozenset[str]:
+    def entries(self) -> Mapping[Name, Sequence[ast.stmt]]:
+        """Tables of other files → the statements that put something into them."""
+        statements: dict[Name, list[ast.stmt]] = {}
+        for statement in self.tree.body:
+            for table in sorted(self._elsewhere(statement)):
+                statements.setdefault(table, []).append(statement)
+        return statements
+
+    def named(self, name: str) -> Sequence[ast.stmt]:
+        """The statements of a name, or of entries (`_entry`)."""
+        table, entry, path = name.partition(ENTRY)
+        return self.entries.get(Name(path, table), []) if entry else self.definitions.get(name, [])
+
+    def enters(self, statement: ast.stmt) -> bool:
+        """Whether running a statement puts something into a table, of whichever file."""
+        return bool(self.registered(statement) or self._elsewhere(statement))
+
+    def registered(self, statement: ast.stmt) -> frozenset[str]:
+        """The top-level objects of the file that running a statement puts something into."""
+        return registered_with(statement, self.objects, self.registrars)
+
+    def _elsewhere(self, statement: ast.stmt) -> frozenset[Name]:
+        """The tables of other files that it puts something into."""
+        texts = [text for target in _changed(statement) if (text := dotted_text(target))]
+        names = [dotted for text in texts if self._leads_out(text) and (dotted := self.imports.dotted(text))]
+        return frozenset(table for name in names for table in self._tables(name, self.source))
+
+    def _leads_out(self, text: str) -> bool:
+        first = text.partition(".")[0]
+        return first in self.imports.names or first not in self.objects
+
+    @cached_property
+    def objects(self) -> frozenset[str]:
+        """The names that the file assigns."""
         assigned = (s for s in self.tree.body if isinstance(s, (ast.Assign, ast.AnnAssign)))
         return frozenset(name for statement in assigned for name in defined_names(statement))
 
     @cached_property
-    def _registrars(self) -> Mapping[str, Any]:
-        return registrars(self.tree.body, self._objects)
+    def tables(self) -> frozenset[str]:
+        """Those of them that may hold entries."""
+        assigned = (s for s in self.tree.body if isinstance(s, (ast.Assign, ast.AnnAssign)) and not isinstance(s.value, _FIXED))
+        return frozenset(name for statement in assigned for name in defined_names(statement))
+
+    @cached_property
+    def registrars(self) -> Mapping[str, Set[str]]:
+        """Functions that put something into top-level objects, with these."""
+        return registrars(self.tree.body, self.objects)
+
+
+def _entry(path: str, table: Name) -> Name:
+    """The name of what a file puts into a table of another file."""
+    return Name(path, f"{table.name}{ENTRY}{table.path}")
+
+
+def _changed(statement: ast.stmt) -> Iterator[ast.expr]:
+    """What a top-level statement may put something into: what decorates, what is called, and where an element is assigned."""
+    match statement:
+        case ast.FunctionDef(decorator_list=calls) | ast.AsyncFunctionDef(decorator_list=calls) | ast.ClassDef(decorator_list=calls):
+            yield from (call.func if isinstance(call, ast.Call) else call for call in calls)
+        case ast.Expr(value=ast.Call(func=function)):
+            yield function
+        case ast.Assign(targets=[ast.Subscript(value=table)]):
+            yield table
 
 
 def _global_reads(node: ast.stmt) -> set[str]:
@@ -191,11 +283,11 @@ def _global_reads(node: ast.stmt) -> set[str]:
 
 def _without_registration(file: _File, statement: ast.stmt) -> ast.stmt:
     """The statement without the decorators that put it into a table: it does not depend on what else is in there."""
-    if not isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)) or not file.registered(statement):
+    if not isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)) or not file.enters(statement):
         return statement
     # A copy: the tree is shared with other closures.
     bare: Any = ast.parse(ast.unparse(statement)).body[0]
-    bare.decorator_list = [decorator for decorator in bare.decorator_list if not file.registered(_decorated(decorator))]
+    bare.decorator_list = [decorator for decorator in bare.decorator_list if not file.enters(_decorated(decorator))]
     return bare  # type: ignore[no-any-return]
 
 

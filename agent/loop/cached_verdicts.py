@@ -24,6 +24,7 @@ from migrate_agent.tools.scan.layout import layout
 from migrate_agent.tools.scan.walk import Sources, data_files
 from migrate_agent.tools.types import Evidence, Example, Inventory, SourceFile, Unit
 from migrate_agent.tools.verdict_cache import CacheError, VerdictCache, digest_of, open_cache
+from migrate_agent.tools.verify.evidence.parsed_source import closure
 
 ADDRESS, SECRET = "MIGRATE_AGENT_CACHE", "MIGRATE_AGENT_CACHE_KEY"
 """Environment variables: the address in place of the configuration's, and the secret that entries are signed with."""
@@ -82,12 +83,12 @@ def key_of(
     texts = {path.relative_to(candidate).as_posix(): path.read_text(encoding="utf-8") for path in sorted(candidate.rglob("*.py"))}
     mirror = layout(sorted(texts), texts)
     # Static checks read whole files, so a port counts with all of them.
-    files = _imported(mirror, unit.target)
+    files = [source.path for source in closure(candidate, unit.target, list(dict.fromkeys(file.import_root for file in mirror)))]
     ours = Closures(mirror, texts).of([Name(unit.target, unit.name.partition(".")[0])])
     described = {
         "unit": [unit.source, unit.name, unit.target],
         "original": theirs.digests,
-        "port": {path: hashlib.sha256(canonical(parse(texts[path])).encode("utf-8", "surrogatepass")).hexdigest() for path in files},
+        "port": {path: _digest(texts.get(path, "")) for path in sorted(files)},
         "data": digest_of(original, [original / path for path in data_files(original)]),
         "examples": [_described(example) for example in (*examples, *translated)],
         "settings": settings,
@@ -95,6 +96,10 @@ def key_of(
         "versions": package_versions({*FRAMEWORKS, *NUMERIC, *theirs.packages, *ours.packages}),
     }
     return hashlib.sha256(json.dumps(plain(described), sort_keys=True, default=str).encode()).hexdigest()
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(canonical(parse(text)).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _imported(files: Sequence[SourceFile], path: str) -> list[str]:

@@ -105,6 +105,7 @@ def test_closure_holds_what_is_reached_and_no_more() -> None:
         *(f"pkg/helpers.py:{name}" for name in ("SIZES", "inner", "scale")),
         *(f"pkg/tables.py:{name}" for name in ("TABLE", "enter", "of")),
         "pkg/late.py:shift",
+        "pkg/blocks.py:TABLE of pkg/tables.py",
         "pkg/blocks.py",
         "main.py:Net",
     }
@@ -126,6 +127,11 @@ B, H, T = "pkg/blocks.py", "pkg/helpers.py", "pkg/tables.py"
         (f"{B}:Block", (H, "def unused(x):\n    return x", "def unused(x):\n    return 2 * x"), []),
         (f"{B}:Block", (H, 'SIZES["a"] = 1', 'SIZES["a"] = 2'), [f"{H}:SIZES"]),
         (f"{B}:Block", (T, "def relu(x):\n    return x", "def relu(x):\n    return -x"), [f"{T}:TABLE"]),
+        (f"{B}:Block", (B, "def other(x):\n    return x", "def other(x):\n    return -x"), [f"{B}:TABLE of {T}"]),
+        (f"{B}:Block", (B, '@tables.enter("other")\n', ""), [f"{B}:TABLE of {T}"]),
+        (f"{B}:other", (B, 'tables.enter("other")', 'tables.enter("another")'), [f"{B}:other"]),
+        (f"{B}:other", (T, "def relu(x):\n    return x", "def relu(x):\n    return -x"), []),
+        (f"{T}:of", (B, "def other(x):\n    return x", "def other(x):\n    return -x"), [f"{B}:TABLE of {T}"]),
         (f"{T}:relu", (T, "    return TABLE[name]", "    return TABLE.get(name)"), []),
         (f"{B}:Block", ("pkg/late.py", "+ 1", "+ 2"), ["pkg/late.py:shift"]),
         (f"{B}:Mlp", (B, "torch.float32", "torch.float64"), [B]),
@@ -166,3 +172,78 @@ def test_a_text_of_the_file_reads_names() -> None:
         Name("main.py", "Net"),
         Name(H, "scale"),
     )
+
+
+REGISTRY = {
+    "reg/__init__.py": "from .table import BLOCKS, register\n",
+    "reg/table.py": """from reg.kinds import Registry
+
+BLOCKS = Registry()
+SHAPES = {}
+UNREAD = {}
+
+def register(f):
+    SHAPES[f.__name__] = f
+    return f
+""",
+    "reg/kinds.py": "class Registry(dict):\n    def register(self, name):\n        return lambda f: self.setdefault(name, f)\n",
+    "reg/round.py": """import reg
+from reg import BLOCKS, register
+from reg.table import SHAPES, UNREAD
+from reg.sizes import SIZE
+
+@BLOCKS.register("round")
+class Round:
+    size = SIZE
+
+@register
+def circle():
+    return 1
+
+def oval():
+    return 2
+
+SHAPES["oval"] = oval
+reg.table.BLOCKS.add(oval)
+UNREAD["oval"] = oval
+""",
+    "reg/sizes.py": "SIZE = 4\n",
+    "net.py": "from reg.table import BLOCKS\n\nclass Net:\n    kind = BLOCKS['round']\n\nclass Plain:\n    pass\n",
+    "shapes.py": "from reg import table\n\ndef shape(name):\n    return table.SHAPES[name]\n",
+    "alone.py": "from reg.table import UNREAD\n\nUNREAD['alone'] = 1\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("root", "old", "new", "expected"),
+    [
+        ("net.py:Net", "size = SIZE", "size = 2 * SIZE", {"reg/round.py:BLOCKS of reg/table.py"}),
+        ("net.py:Net", '@BLOCKS.register("round")', "", {"reg/round.py:BLOCKS of reg/table.py", "reg/sizes.py:SIZE"}),
+        (
+            "net.py:Net",
+            "BLOCKS.add(oval)",
+            "BLOCKS.add(circle)",
+            {f"reg/round.py:{name}" for name in ("BLOCKS of reg/table.py", "circle", "oval")},
+        ),
+        ("net.py:Net", "return 2", "return 3", {"reg/round.py:oval"}),
+        ("net.py:Net", "SIZE = 4", "SIZE = 5", {"reg/sizes.py:SIZE"}),
+        ("net.py:Net", "return 1", "return 3", set()),
+        ("net.py:Plain", "size = SIZE", "size = 2 * SIZE", set()),
+        ("shapes.py:shape", "return 1", "return 3", {"reg/round.py:SHAPES of reg/table.py"}),
+        ("shapes.py:shape", 'SHAPES["oval"]', 'SHAPES["egg"]', {"reg/round.py:SHAPES", "reg/round.py:SHAPES of reg/table.py"}),
+        ("shapes.py:shape", "size = SIZE", "size = 2 * SIZE", set()),
+        ("shapes.py:shape", "= 1", "= 2", set()),
+    ],
+)
+def test_entries_of_other_files_count_with_their_table(root: str, old: str, new: str, expected: set[str]) -> None:
+    files = {path: text.replace(old, new) for path, text in REGISTRY.items()}
+    assert files != REGISTRY
+    path, _, name = root.partition(":")
+    before, after = (Closures(layout(sorted(texts), texts), texts).of([Name(path, name)]).digests for texts in (REGISTRY, files))
+    assert {key for key in before.keys() | after.keys() if before.get(key) != after.get(key)} == expected
+
+
+def test_entries_of_other_files_may_be_left_out() -> None:
+    files = layout(sorted(REGISTRY), REGISTRY)
+    names = Closures(files, REGISTRY, entries=False).of([Name("net.py", "Net")]).digests
+    assert not any("reg/round.py" in name for name in names)

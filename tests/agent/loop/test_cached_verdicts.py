@@ -38,9 +38,9 @@ EXAMPLE = Example("net.py:Net", "", "torch.randn(2, 3)")
 VERIFIED = Evidence("net.py:Net", (Verdict("numeric", "forward_fp64", "pass", 1e-15, 1e-11),), seconds=9.0, notes=("a note",))
 
 
-def key(folder: Path, files: dict[str, str], port: str = PORT, example: Example = EXAMPLE, seed: int = 0) -> str:
+def key(folder: Path, files: dict[str, str], port: str = PORT, example: Example = EXAMPLE, seed: int = 0, beside: str = "") -> str:
     original, candidate = folder / "original", folder / "candidate"
-    for root, texts in ((original, files), (candidate, {"net_jax.py": port})):
+    for root, texts in ((original, files), (candidate, {"net_jax.py": port, "blocks_jax.py": beside})):
         root.mkdir(parents=True)
         for path, text in texts.items():
             (root / path).write_text(text)
@@ -54,6 +54,7 @@ def key(folder: Path, files: dict[str, str], port: str = PORT, example: Example 
         (lambda folder: key(folder, {**FILES, "net.py": SOURCE.replace("        return x", "        return 2 * x")}), True),
         (lambda folder: key(folder, {**FILES, "net.py": "# A comment.\n" + SOURCE, "README.md": "The net.\n"}), True),
         (lambda folder: key(folder, FILES, f"# A comment.\n{PORT}"), True),
+        (lambda folder: key(folder, FILES, beside="WIDTH = 3\n"), True),
         (lambda folder: key(folder, {**FILES, "net.py": SOURCE.replace("WIDTH, 2", "WIDTH, 4")}), False),
         (lambda folder: key(folder, {**FILES, "sizes.py": "WIDTH = 4\n"}), False),
         (lambda folder: key(folder, {**FILES, "helpers.py": "import torch\ntorch.set_default_dtype(torch.float64)\n"}), False),
@@ -66,6 +67,12 @@ def key(folder: Path, files: dict[str, str], port: str = PORT, example: Example 
 )
 def test_a_key_follows_what_the_evidence_depends_on(change: Callable[[Path], str], same: bool, tmp_path: Path) -> None:
     assert (change(tmp_path / "new") == key(tmp_path / "old", FILES)) is same
+
+
+@pytest.mark.parametrize("line", ["from blocks_jax import Block\n", "import blocks_jax\n", "from blocks_jax import *\n"])
+def test_a_key_follows_the_files_that_the_port_imports(line: str, tmp_path: Path) -> None:
+    one, other = (key(tmp_path / text, FILES, line + PORT, beside=f"def Block():\n    return {text}\n") for text in ("1", "2"))
+    assert one != other
 
 
 @pytest.mark.parametrize("remote", [False, True])

@@ -100,7 +100,7 @@ class Reaching:
 
         unit = self.results.unit
         root = Name(unit.target, _head(unit.name))
-        closures = Closures(layout(sorted(self.texts), self.texts), self.texts)
+        closures = Closures(layout(sorted(self.texts), self.texts), self.texts, entries=False)
         without = {Name(other.target, _head(other.name)) for other in self._others if self.results.port is None}
         names = _by_path(closures.of([root], without.difference(bases(closures, self.texts, root))).digests)
         return {path: {name for name in inside if not is_copied(name, self.texts[path])} for path, inside in names.items()}
@@ -120,7 +120,7 @@ class Reaching:
 
         own = [file for file in self.results.inventory.files if not file.adopted]
         sources = Sources(self.results.original_root, tuple(file.path for file in own))
-        return Closures(own, sources), sources
+        return Closures(own, sources, entries=False), sources
 
     @cached_property
     def _bases(self) -> Sequence[Name]:
