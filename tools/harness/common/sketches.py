@@ -8,7 +8,8 @@ whole arrays (`compare_arrays`) hold for it as they are:
   array. Its relative deviation is at most sqrt(2 / m), 1.1 %, where an error is spread over all of the m numbers, and 0 where no two wrong
   elements share one. An RMS error beyond 1.04 times a limit is refused but for one in 10^9.
 * An error of one element keeps its part of the RMS, and stands out less by sqrt(k): the limit on one element (`tolerances.WORST_FACTOR`) is
-  coarser by that, 4 for 2^18 elements and 46 for 2^25.
+  coarser by that, 4 for 2^18 elements and 46 for 2^25. Beside the sums, the `EXTREMES` largest and smallest elements are kept as they are, in
+  order: where no element of an array is off by more than a share of itself, none of these in order is, and they have the limit of one element.
 * Its length depends on the array's shape, so that arrays of different shapes differ.
 """
 
@@ -17,7 +18,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Mapping
 from functools import cache
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,8 +31,39 @@ PROJECTIONS: Final = 2**14
 """The least number of projections."""
 SHAPES: Final = 1024
 """So many numbers of projections are in use, by shape."""
+EXTREMES: Final = 32
+"""So many of the largest elements are kept, and of the smallest; of complex arrays so many of the largest and smallest absolute values."""
 ELEMENTS: Final = 2**22
 """Elements whose signs are drawn at once, which bounds the memory beside the array."""
+
+
+class Extremes(NamedTuple):
+    """The least and the largest finite elements in order [2 `EXTREMES`], and how many elements are in a sum of the sketch."""
+
+    elements: Array
+    terms: float
+
+    def to_array(self) -> Array:
+        """As one array, which a file of arrays can hold."""
+        return np.append(self.elements, self.terms)
+
+    @classmethod
+    def from_array(cls, stored: Array) -> Extremes:
+        """From what `to_array` gave."""
+        return cls(stored[:-1], float(stored[-1]))
+
+
+class Sketch(np.ndarray[Any, np.dtype[Any]]):
+    """A sketch that knows its array's extremes. What is computed of it has none."""
+
+    extremes: Extremes | None = None
+
+    @classmethod
+    def of(cls, sums: Array, extremes: Extremes) -> Sketch:
+        """The sums of a sketch [projections] with the array's extremes."""
+        made = np.asarray(sums).view(cls)
+        made.extremes = extremes
+        return made
 
 
 def sketched(arrays: Mapping[str, Array]) -> dict[str, Array]:
@@ -44,7 +76,7 @@ def is_large(value: Array) -> bool:
     return value.dtype.kind in "fc" and value.size >= LARGE
 
 
-def sketch(value: Array) -> Array:
+def sketch(value: Array) -> Sketch:
     """The sketch [projections] of a float or complex array of any shape, in its own dtype; the same on every call."""
     code = zlib.crc32(repr(value.shape).encode())
     count = _primes()[code % SHAPES]
@@ -56,7 +88,16 @@ def sketch(value: Array) -> Array:
             whole = part.size // count * count
             sums += part[:whole].reshape(-1, count).sum(axis=0)
             sums[: part.size - whole] += part[whole:]
-        return np.asarray(sums * np.sqrt(count / flat.size), value.dtype)
+        return Sketch.of(np.asarray(sums * np.sqrt(count / flat.size), value.dtype), Extremes(_extremes(flat), flat.size / count))
+
+
+def _extremes(flat: Array) -> Array:
+    """The least and the largest finite elements of an array [n] of at least 2 `EXTREMES`, in order; 0 in place of those that are missing."""
+    finite = flat[np.isfinite(flat)]
+    real = np.abs(finite) if flat.dtype.kind == "c" else finite
+    padded = np.asarray(real if real.size >= 2 * EXTREMES else np.append(real, np.zeros(2 * EXTREMES - real.size)), np.float64)
+    ends = np.partition(padded, (EXTREMES - 1, padded.size - EXTREMES))
+    return np.sort(np.concatenate([ends[:EXTREMES], ends[-EXTREMES:]]))
 
 
 def _signed(part: Array, generator: np.random.Generator) -> Array:

@@ -15,10 +15,13 @@ from safetensors.numpy import load_file, save_file
 from safetensors.numpy import save as serialised
 
 from migrate_agent.tools.harness.common.seeded_arrays import Recipe, SeededArray
+from migrate_agent.tools.harness.common.sketches import Extremes, Sketch
 
 COMPLEX = "@complex"
 SEEDED = "@seeded"
 """Marks the recipe of an array that is drawn when the file is read."""
+EXTREMES = "@extremes"
+"""Marks the extremes that belong to a sketch of the same name."""
 
 with suppress(ImportError):  # makes bfloat16 known to numpy, for files that hold it; the original's side may do without
     import_module("ml_dtypes")
@@ -28,6 +31,9 @@ def save(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
     """Write arrays (any numpy dtype of numbers or booleans); makes the folder. Raises `OSError`."""
     path.parent.mkdir(parents=True, exist_ok=True)
     contents = dict(_stored(name, value) for name, value in arrays.items())
+    contents |= {
+        name + EXTREMES: value.extremes.to_array() for name, value in arrays.items() if isinstance(value, Sketch) and value.extremes
+    }
     try:
         save_file(contents, path)
     except SafetensorError:  # has no error number, which says whether the disk is full: this raises it with one
@@ -50,7 +56,9 @@ def load(path: Path) -> dict[str, NDArray[Any]]:
         stored = load_file(path)
     except SafetensorError as error:
         raise ValueError(f"{path.name} is no safetensors file: {error}") from error
-    return dict(_restored(name, value) for name, value in stored.items())
+    arrays = dict(_restored(name, value) for name, value in stored.items() if not name.endswith(EXTREMES))
+    of_sketches = {name.removesuffix(EXTREMES): value for name, value in stored.items() if name.endswith(EXTREMES)}
+    return arrays | {name: Sketch.of(arrays[name], Extremes.from_array(value)) for name, value in of_sketches.items() if name in arrays}
 
 
 def _restored(name: str, value: NDArray[Any]) -> tuple[str, NDArray[Any]]:

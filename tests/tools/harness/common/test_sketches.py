@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from migrate_agent.evals.bench.sketches import PERTURBATIONS, judged
-from migrate_agent.tools.harness.common.compare_arrays import rms
-from migrate_agent.tools.harness.common.sketches import LARGE, sketch, sketched
+from migrate_agent.tools.harness.common import tolerances
+from migrate_agent.tools.harness.common.compare_arrays import compare, quiet, rms
+from migrate_agent.tools.harness.common.sketches import EXTREMES, LARGE, Sketch, sketch, sketched
+from migrate_agent.tools.harness.common.tensor_files import load, save
+from migrate_agent.tools.harness.common.tolerances import FLOOR_FP64
 
 SHAPE = (512, 515)
 
@@ -59,6 +64,55 @@ def test_small_arrays_and_integers_are_kept() -> None:
     assert kept["small"] is arrays["small"]
     assert kept["integers"] is arrays["integers"]
     assert kept["large"].size < LARGE
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex128])
+def test_extremes_are_kept_in_order_and_in_files(dtype: type, tmp_path: Path) -> None:
+    value = array(dtype)
+    value[5, 5], value[6, 6] = np.inf, np.nan
+    save(tmp_path / "sketch.safetensors", {"out/0": sketch(value), "small": np.ones(3)})
+    loaded = load(tmp_path / "sketch.safetensors")
+    assert loaded.keys() == {"out/0", "small"}
+    finite = np.sort(np.abs(value[np.isfinite(value)]) if dtype is np.complex128 else value[np.isfinite(value)])
+    for short in (sketch(value), loaded["out/0"]):
+        assert isinstance(short, Sketch) and short.extremes is not None
+        np.testing.assert_array_equal(short.extremes.elements, np.concatenate([finite[:EXTREMES], finite[-EXTREMES:]]))
+        assert short.extremes.terms == pytest.approx(value.size / short.size)
+
+
+def test_arrays_that_are_nowhere_finite_have_extremes() -> None:
+    extremes = sketch(np.full(SHAPE, np.nan)).extremes
+    assert extremes is not None and not extremes.elements.any()
+
+
+@pytest.mark.parametrize("by", [0.0, 0.9, 1.1])
+@pytest.mark.parametrize("noise", [0.0, 1e-12])
+def test_an_error_of_an_extreme_has_the_limit_of_one_element(by: float, noise: float) -> None:
+    """The sums alone see it from the root of their number of terms on."""
+    value = array(shape=(4096, 4096))
+    value[0, 0] = 50.0
+    other, bare = value.copy(), sketch(value)
+    other[0, 0] *= 1 + by * tolerances.WORST_FACTOR * FLOOR_FP64
+    terms = value.size / bare.size
+
+    def changes() -> tuple[float, float]:
+        return noise / terms**0.5, noise / terms**0.5
+
+    of_elements = compare("", value, other, lambda: (0.0, noise), FLOOR_FP64).failed
+    assert compare("", bare, sketch(other), changes, FLOOR_FP64).failed == of_elements == (by > 1 and not noise)
+    assert not compare("", np.asarray(bare), np.asarray(sketch(other)), quiet, FLOOR_FP64).failed
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_what_passes_by_elements_passes_by_extremes(seed: int) -> None:
+    """Rounding of each element by its own size, with others in between: the order of the extremes may change, and their differences stay."""
+    generator = np.random.default_rng(seed)
+    value = generator.standard_cauchy(SHAPE)
+    by = 0.999 * tolerances.WORST_FACTOR * FLOOR_FP64 * (rms(value) + np.abs(value)) * generator.choice([-1, 1], SHAPE)
+    theirs, ours = sketch(value).extremes, sketch(value + by).extremes
+    assert theirs is not None and ours is not None
+    shares = np.abs(ours.elements - theirs.elements) / (rms(value) + np.abs(theirs.elements))
+    assert shares.max() <= tolerances.WORST_FACTOR * FLOOR_FP64
 
 
 @pytest.mark.parametrize("name", sorted(PERTURBATIONS))
