@@ -54,7 +54,7 @@ def _largest(own: Callable[..., Any]) -> Callable[..., Any]:
     return draw
 
 
-class KeepsAll(TorchDispatchMode):
+class KeepsAll(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """A mode in which every draw of zeros and ones gives ones: the masks of dropout, also of what a recurrent layer or attention drops inside."""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -114,7 +114,7 @@ def widen() -> None:
         setattr(torch.Tensor, name, _without_advance(getattr(torch.Tensor, name)))
     torch.multinomial = _largest(torch.multinomial)
     _around_modules()
-    mode: Any = KeepsAll()
+    mode: Any = KeepsAll()  # type: ignore[no-untyped-call]
     mode.__enter__()
 
 

@@ -106,7 +106,7 @@ def test_dropout_inside_a_recurrent_layer_keeps_all() -> None:
             {f"{name}_l0": getattr(layer, f"{name}_l{number}") for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")}
         )
     state = torch.get_rng_state()
-    with KeepsAll():
+    with KeepsAll():  # type: ignore[no-untyped-call]
         result = layer(x)[0]
         torch.testing.assert_close(torch.nn.functional.dropout(x, 0.2), x / 0.8)
     assert torch.equal(torch.get_rng_state(), state)
