@@ -10,6 +10,8 @@ import hashlib
 import hmac
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any, Protocol, cast
@@ -68,15 +70,28 @@ class Remote:
         self.root = str(root).rstrip("/")
 
     def read(self, name: str) -> bytes | None:
-        try:
-            return bytes(self.system.cat_file(f"{self.root}/{name}"))
-        except FileNotFoundError:
-            return None
+        with _as_os_errors():
+            try:
+                return bytes(self.system.cat_file(f"{self.root}/{name}"))
+            except FileNotFoundError:
+                return None
 
     def write(self, name: str, content: bytes) -> None:
         path = f"{self.root}/{name}"
-        self.system.makedirs(path.rpartition("/")[0], exist_ok=True)
-        self.system.pipe_file(path, content)
+        with _as_os_errors():
+            self.system.makedirs(path.rpartition("/")[0], exist_ok=True)
+            self.system.pipe_file(path, content)
+
+
+@contextmanager
+def _as_os_errors() -> Iterator[None]:
+    """Raises `OSError` for whatever a package of a protocol raises: each has classes of its own, such as botocore's for a server that is away."""
+    try:
+        yield
+    except OSError:
+        raise
+    except Exception as error:
+        raise OSError(f"{type(error).__name__}: {error}") from error
 
 
 class VerdictCache:

@@ -12,8 +12,11 @@ import pytest
 from rich.console import Console
 
 from migrate_agent.agent.cli import guarded
+from migrate_agent.agent.commands.check import CheckOptions, check
 from migrate_agent.agent.loop.run import Options, start
 from migrate_agent.agent.runs.progress import Progress
+from migrate_agent.evals import runner
+from migrate_agent.evals.suite import Options as SuiteOptions
 from migrate_agent.tests.agent import scripted
 from migrate_agent.tests.agent.loop.test_speculation import FILES, never
 from migrate_agent.tests.agent.repositories import git, module, repository
@@ -75,6 +78,40 @@ def test_the_units_of_a_lost_node_run_elsewhere(tmp_path: Path, cluster: Any) ->
     killer.start()
     assert outcome(tmp_path / "many", files, slow(), cluster=cluster.address) == expected
     killer.join()
+
+
+def checked(root: Path, services: Any, capsys: pytest.CaptureFixture[str], **options: Any) -> tuple[Any, ...]:
+    """Status, report without times, and what is told, of a check of all units."""
+    report = root.parent / f"check-{len(options)}.json"
+    status = check(root, CheckOptions(everything=True, report=report, **options), services, Progress(Console(quiet=True)))
+    document = json.loads(report.read_text())
+    for unit in document["units"]:
+        unit.pop("seconds", None)
+    return status, document, capsys.readouterr().out
+
+
+def test_a_check_on_a_cluster_comes_to_the_same(tmp_path: Path, cluster: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    cluster.add_node(num_cpus=2)
+    root = repository(tmp_path / "repo", FILES)
+    result = start(root, Options(), plain(), Progress(Console(quiet=True)), never)
+    git(root, "checkout", "-q", result.branch)
+    wrong = next(path for path in map(root.joinpath, FILES) if '"""A layer."""' in path.read_text())
+    wrong.write_text(wrong.read_text().replace('"""A layer."""', '"""script: fail"""', 1))
+    capsys.readouterr()
+    expected = checked(root, plain(), capsys)
+    assert checked(root, plain(), capsys, cluster=cluster.address) == expected
+    assert expected[0] == 1 and {unit["status"] for unit in expected[1]["units"]} == {"verified", "failed"}
+
+
+def test_a_suite_on_a_cluster_comes_to_the_same(tmp_path: Path, cluster: Any) -> None:
+    cluster.add_node(num_cpus=2)
+    results = []
+    for number, address in enumerate(("", cluster.address)):
+        folder = tmp_path / str(number)
+        status = runner.run("ops", SuiteOptions("clamp,flip", samples=2), output=folder, cluster=address)
+        cases = json.loads(next(folder.glob("*.json")).read_text())["cases"]
+        results.append((status, sorted(cases, key=lambda case: str(case["case"]))))
+    assert results[0] == results[1] and results[0][0] == 0 and len(results[0][1]) > 1
 
 
 def test_no_cluster_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -122,6 +122,22 @@ def test_exactly_what_depends_on_a_change_is_verified_again(
     assert run(repo) == (status, again)
 
 
+def test_entries_that_another_file_puts_into_a_table_count(tmp_path: Path) -> None:
+    files = {
+        "tables.py": "KINDS = {}\n",
+        "kinds.py": "from tables import KINDS\n\n\ndef half(x):\n    return x / 2\n\n\nKINDS['half'] = half\n",
+        "d.py": f"import kinds\nfrom tables import KINDS\n{module('Delta')}".replace(
+            "return self.fc(x)", "return KINDS['half'](self.fc(x))"
+        ),
+    }
+    root = repository(tmp_path / "repo", files)
+    result = start(root, Options(), scripted.services(), Progress(), lambda context, state: "accept")
+    git(root, "checkout", "-q", result.branch)
+    assert run(root)[1] == []
+    change(root, {"kinds.py": ("x / 2", "x / 3")})
+    assert run(root) == (0, ["d.py:Delta"])
+
+
 def test_a_port_that_no_longer_matches_is_named(repo: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     change(repo, {"c.py": ("half(self.fc(x))", "-half(self.fc(x))")})
     change(repo, {"c.py": FAILS})

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -81,6 +82,26 @@ def test_verified_evidence_is_taken_with_a_note(remote: bool, tmp_path: Path) ->
     assert through(VerdictCache(store, "v1"), "k", lambda: VERIFIED) == VERIFIED
     taken = through(VerdictCache(store, "v1"), "k", lambda: pytest.fail("verified again"))
     assert taken.verdicts == VERIFIED.verdicts and taken.notes == ("a note", TAKEN) and taken.seconds < VERIFIED.seconds
+
+
+class Away:
+    """A file system whose server does not answer, told by an error that is no `OSError`."""
+
+    def __getattr__(self, name: str) -> Any:
+        class EndpointConnectionError(Exception):
+            pass
+
+        def call(*args: Any, **options: Any) -> Any:
+            raise EndpointConnectionError("no server at this address")
+
+        return call
+
+
+def test_a_cache_that_cannot_be_reached_costs_the_verification_alone(tmp_path: Path) -> None:
+    store = Remote(f"memory://{tmp_path.name}")
+    store.system = Away()
+    evidence = through(VerdictCache(store, "v1"), "k", lambda: VERIFIED)
+    assert evidence.verdicts == VERIFIED.verdicts and "was not written: EndpointConnectionError" in evidence.notes[-1]
 
 
 @pytest.mark.parametrize("status", ["fail", "unverified"])
