@@ -77,6 +77,8 @@ class Closures:
         self._resolver = Resolver(files, sources)
         self._files: dict[str, _File | None] = {}
         self._resolved: dict[Name, tuple[_Statement, ...]] = {}
+        self._entering: dict[Name, tuple[Name, ...]] = {}
+        self._texts: dict[str, str] = {}
 
     def of(self, roots: Iterable[Name], without: Collection[Name] = ()) -> Closure:
         """The closure of these names, themselves included; `without` some names, and what only they need."""
@@ -94,7 +96,7 @@ class Closures:
             for link in (link for statement in statements for link in statement.links):
                 packages |= {link.outside.partition(".")[0]} if link.outside else set()
                 row += link.inside if name.name else ()
-            row += self._entered_elsewhere(name) if statements else ()
+            row += self._entries_elsewhere(name) if statements and self._entries else ()
             # Importing a file runs all of its effects, whichever of its names is used.
             row.append(Name(name.path, ""))
         return Closure(dict(sorted(digests.items())), frozenset(packages - sys.stdlib_module_names))
@@ -109,23 +111,29 @@ class Closures:
         names = (name for link in self._links(grown, block) for name in link.inside)
         return tuple(dict.fromkeys(name for name in names if name.path != path or name.name in file.definitions))
 
-    def _entered_elsewhere(self, table: Name) -> list[Name]:
+    def _entries_elsewhere(self, table: Name) -> tuple[Name, ...]:
         """What other files put into a table."""
+        if table not in self._entering:
+            self._entering[table] = tuple(self._find_entries(table))
+        return self._entering[table]
+
+    def _find_entries(self, table: Name) -> Iterator[Name]:
         file = self._file(table.path)
-        if not self._entries or file is None or table.name not in file.tables:
-            return []
+        if file is None or table.name not in file.tables:
+            return
         words = {table.name, *(function for function, tables in file.registrars.items() if table.name in tables)}
-        others = (
-            other for path in self._source_files if path != table.path and self._mentions(path, words) and (other := self._file(path))
-        )
-        return [_entry(other.source.path, table) for other in others if table in other.entries]
+        for path in self._source_files:
+            other = self._file(path) if path != table.path and self._mentions(path, words) else None
+            if other is not None and table in other.entries:
+                yield _entry(path, table)
 
     def _mentions(self, path: str, words: Collection[str]) -> bool:
-        try:
-            text = self._sources[path]
-        except (SourceError, KeyError):
-            return False
-        return any(word in text for word in words)
+        if path not in self._texts:
+            try:
+                self._texts[path] = self._sources[path]
+            except (SourceError, KeyError):
+                self._texts[path] = ""
+        return any(word in self._texts[path] for word in words)
 
     def _tables(self, dotted: str, near: SourceFile) -> frozenset[Name]:
         """The tables of other files that a call of a dotted name changes, or that it is."""

@@ -122,5 +122,25 @@ def test_what_all_elements_refuse_the_sketch_refuses(name: str) -> None:
     assert all(by_sketch for refused, by_sketch in verdicts if refused)
 
 
+@pytest.mark.parametrize("name", sorted(PERTURBATIONS))
+@pytest.mark.parametrize("strength", [0.95, 1.05])
+def test_a_sketch_judges_as_all_elements_do_up_to_its_bound(name: str, strength: float) -> None:
+    """Its RMS error is that of the whole array within 4 %, and its limit on one element coarser by the root of the number of terms."""
+    for seed in range(3):
+        generator = np.random.default_rng([seed, 1])
+        value = generator.standard_normal(SHAPE)
+        error = PERTURBATIONS[name](value, generator)
+        error *= strength * FLOOR_FP64 * rms(value) / rms(error)
+        assert rms(sketch(error)) == pytest.approx(rms(error), rel=0.04)
+        by_elements = compare("", value, value + error, quiet, FLOOR_FP64).failed
+        by_sketch = compare("", sketch(value), sketch(value + error), quiet, FLOOR_FP64).failed
+        assert by_elements or not by_sketch
+        if strength > 1:
+            assert by_sketch
+        elif by_elements and not by_sketch:
+            largest = (np.abs(error) / (rms(value) + np.abs(value))).max()
+            assert largest <= tolerances.WORST_FACTOR * FLOOR_FP64 * (value.size / sketch(value).size) ** 0.5
+
+
 def test_what_lies_within_the_limit_passes() -> None:
     assert judged("rounding", 0, SHAPE, strength=0.5) == (False, False)
