@@ -12,6 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from migrate_agent.agent.commands.check_result import Checked
+from migrate_agent.agent.loop.cached_verdicts import TAKEN
 from migrate_agent.agent.loop.report import VERSION, verdict_row
 from migrate_agent.agent.runs.progress import coloured, stdout
 
@@ -34,6 +35,9 @@ def show(rows: Sequence[Checked], updated: bool) -> None:
     again = [row for row in changed if row.evidence is not None and row.holds]
     if again and not updated:
         out.print("`migrate-agent check --update` notes that these match; commit what it writes, and they are not run again")
+    taken = sum(TAKEN in row.evidence.notes for row in rows if row.evidence is not None)
+    if taken:
+        out.print(f"{taken} of them: {TAKEN}")
     out.print(
         f"{len(rows)} verified units: {len(rows) - len(changed)} unchanged, {len(again)} changed and match, {len(wrong)} do not match"
     )
@@ -83,6 +87,7 @@ def document(rows: Sequence[Checked], root: Path) -> dict[str, Any]:
                 "changes": list(row.changes),
                 "reason": row.reason,
                 "verdicts": [verdict_row(verdict) for verdict in row.evidence.verdicts] if row.evidence else [],
+                "notes": list(row.evidence.notes) if row.evidence else [],
             }
             for row in rows
         ],

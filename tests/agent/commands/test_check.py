@@ -14,6 +14,7 @@ import pytest
 from migrate_agent.agent.commands.check import CheckOptions, check
 from migrate_agent.agent.commands.check_report import commands
 from migrate_agent.agent.config.errors import UsageError
+from migrate_agent.agent.loop.cached_verdicts import TAKEN
 from migrate_agent.agent.loop.candidate_tree import candidate_of
 from migrate_agent.agent.loop.run import Options, start
 from migrate_agent.agent.loop.verified_units import Present, load_verified, reached_where_verified
@@ -136,6 +137,17 @@ def test_entries_that_another_file_puts_into_a_table_count(tmp_path: Path) -> No
     assert run(root)[1] == []
     change(root, {"kinds.py": ("x / 2", "x / 3")})
     assert run(root) == (0, ["d.py:Delta"])
+
+
+def test_what_came_from_the_cache_is_told(repo: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def taken(*arguments: Any) -> Evidence:
+        evidence = scripted.verify(*arguments)
+        return replace(evidence, notes=(*evidence.notes, TAKEN)) if arguments[0].id == ALL[0] else evidence
+
+    report = tmp_path / "report.json"
+    assert check(repo, CheckOptions(everything=True, report=report), scripted.services(verify=taken), Progress()) == 0
+    assert f"1 of them: {TAKEN}" in " ".join(capsys.readouterr().out.split())
+    assert [TAKEN in unit["notes"] for unit in json.loads(report.read_text())["units"]] == [True, False, False]
 
 
 def test_a_port_that_no_longer_matches_is_named(repo: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
