@@ -144,7 +144,7 @@ DETECTORS: tuple[Detector, ...] = (
         "redesign",
         "JAX arrays have no strides or storage: build the windows with indexing, jnp.stack or lax.conv_general_dilated_patches",
         names=r"torch\.as_strided|torch\.(Tensor\.)?(as_strided|as_strided_scatter)|torch\.(Untyped|Typed)Storage(\..+)?|torch\.utils\.dlpack\..+|torch\.from_file",
-        methods=r".*\.(as_strided|as_strided_|storage|untyped_storage|storage_offset|set_|share_memory_|resize_)",
+        methods=r".*\.(as_strided|as_strided_|storage|untyped_storage|storage_offset|set_|share_memory_)",
         unit="redesign",
     ),
     Detector(

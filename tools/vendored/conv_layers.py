@@ -85,12 +85,15 @@ class ConvNd(nnx.Conv):
         assign_kernel(self, value)
 
     def __call__(self, input: jax.Array) -> jax.Array:
+        return self._conv_forward(input, channels_first(self.kernel[...]), self.bias)
+
+    def _conv_forward(self, input: jax.Array, weight: jax.Array, bias: Any) -> jax.Array:
         padding = self.padding
         if self.padding_mode != "zeros":
             pairs = conv_padding(padding, self.kernel_size, self.dilation)
             input = pad(input, [amount for pair in reversed(pairs) for amount in pair], mode=self.padding_mode)
             padding = 0
-        return convolution(input, channels_first(self.kernel[...]), value_of(self.bias), self.stride, padding, self.dilation, self.groups)
+        return convolution(input, weight, value_of(bias), self.stride, padding, self.dilation, self.groups)
 
 
 class Conv1d(ConvNd):

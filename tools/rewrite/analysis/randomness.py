@@ -49,6 +49,8 @@ class Randomness:
     """Functions that constructing or calling a module may reach."""
     written: Mapping[FunctionKey, frozenset[str]] = field(default_factory=dict)
     """Function → its parameters through which it changes a module's parameter (see `parameter_writes`)."""
+    drawing: set[FunctionKey] = field(default_factory=set)
+    """Functions that may draw random numbers, of their own or by what they call: of those that gain `rngs`, not all do."""
     passing: set[tuple[str, Span]] = field(default_factory=set)
     """(file path, span) of the callee of each call that forwards all keywords of its caller, `rngs`
     among them.
@@ -123,6 +125,7 @@ def analyse(repo: Repo, facts: Mapping[str, Facts]) -> Randomness:
         constructing=constructing,
         factories=_factories(functions, constructing),
         live=_reachable(functions),
+        drawing={key for key, function in functions.items() if function.needs},
         passing=passing,
         initialising=initialising,
     )

@@ -136,6 +136,8 @@ class Repo:
         bound: set[str] = set()
         for model in self.files.values():
             self._bind_stars(model, bound)
+        for model in self.files.values():
+            model.bindings = {name: self._handed_on(dotted) for name, dotted in model.bindings.items()}
         self.units = {unit.id: unit for unit in inventory.units}
         self.adopted = frozenset(file.module.partition(".")[0] for file in inventory.files if file.adopted)
 
@@ -203,6 +205,16 @@ class Repo:
             alone = None if hasattr(builtins, name) else self.resolver.through_stars(model.file, name)
             if home := next(known, alone):
                 model.bindings[name] = home
+
+    def _handed_on(self, dotted: str) -> str:
+        """What of torch a name is that a file imports and another imports from there: `pkg.compat.nn` → `torch.nn`; any other stays."""
+        name = dotted
+        for _ in self.modules:  # Modules may import each other's names in a circle.
+            module, _, last = name.rpartition(".")
+            if (file := self.modules.get(module)) is None or last not in file.bindings:
+                break
+            name = file.bindings[last]
+        return name if name.partition(".")[0] in TORCH else dotted
 
     def _load(self, source: SourceFile) -> None:
         text = (self.inventory.root / source.path).read_text(encoding="utf-8-sig")

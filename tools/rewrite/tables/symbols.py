@@ -31,7 +31,7 @@ def defined_names(statement: ast.stmt) -> list[str]:
 
 def registered_with(statement: ast.stmt, objects: Set[str], registrars: Mapping[str, Set[str]]) -> frozenset[str]:
     """The top-level names that a statement changes by being run: `@TABLE.register("x") def f`,
-    `TABLE.add(f)`, `@register def f`.
+    `TABLE.add(f)`, `@register def f`, `for c in rows: TABLE.append(c)`.
 
     `objects` are the names that the file assigns; `registrars` are its functions that change such
     objects, with these.
@@ -41,6 +41,8 @@ def registered_with(statement: ast.stmt, objects: Set[str], registrars: Mapping[
         calls = list(statement.decorator_list)
     elif isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
         calls = [statement.value]
+    elif isinstance(statement, (ast.For, ast.While, ast.If, ast.With, ast.Try)):
+        calls = list(_registrations_inside(statement))
     names: set[str] = set()
     for call in calls:
         function = call.func if isinstance(call, ast.Call) else call
@@ -54,6 +56,19 @@ def registered_with(statement: ast.stmt, objects: Set[str], registrars: Mapping[
         elif root is function:
             names |= registrars.get(root.id, frozenset())
     return frozenset(names)
+
+
+def _registrations_inside(block: ast.stmt) -> Iterator[ast.expr]:
+    """Decorators, and calls that are statements and put something into an object, in a block that a file runs at import."""
+    # Of other calls it is not known that they change what they belong to: `for x in data: model.train()` is no part of a model.
+    for node in _own_nodes(block):
+        match node:
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+                yield from node.decorator_list
+            case ast.Expr(value=ast.Call(func=ast.Attribute(attr=attr)) as call) if attr in MUTATING:
+                yield call
+            case ast.Expr(value=ast.Call(func=ast.Name()) as call):
+                yield call
 
 
 def names_in_bodies(text: str) -> frozenset[str]:

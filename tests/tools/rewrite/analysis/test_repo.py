@@ -1,4 +1,4 @@
-"""Names that `from module import *` binds, torch's own among them."""
+"""Names that a file has from other files, torch's own among them."""
 
 from __future__ import annotations
 
@@ -31,3 +31,28 @@ def test_torchs_names_come_through_star_imports(tmp_path: Path) -> None:
     text = "".join(statement.text for statement in space.statements("pkg/builder.py"))
     assert "'norm': LayerNorm, 'relu': jax.nn.relu, 'most': max" in text and not space.rewritten("pkg/builder.py").holes
     assert space.repo.files["pkg/builder.py"].bindings["LayerNorm"] == "torch.nn.LayerNorm"
+
+
+HANDED_ON = {
+    "__init__.py": "",
+    "compat.py": "import torch.nn as nn\nfrom torch import Tensor, dtype as _dtype\nfrom torch.nn import functional\n\nWidth = int\n",
+    "types.py": "from pkg.compat import Tensor, _dtype, Width\nfrom math import pi\n",
+    "user.py": (
+        "from .types import Tensor as T, _dtype, Width, pi\nfrom pkg.compat import nn, functional as F\n\n\n"
+        "class Net(nn.Module):\n    def __init__(self, width: Width, dtype: _dtype = None):\n        super().__init__()\n"
+        "        self.fc = nn.Linear(width, width)\n\n    def forward(self, x: T):\n        return F.relu(self.fc(x)) * pi\n"
+    ),
+}
+
+
+def test_what_files_hand_on_of_torch(tmp_path: Path) -> None:
+    for name, text in HANDED_ON.items():
+        (tmp_path / "pkg").mkdir(exist_ok=True)
+        (tmp_path / "pkg" / name).write_text(text)
+    space = Workspace(scan(tmp_path), {})
+    text = "".join(statement.text for statement in space.statements("pkg/user.py"))
+    assert not space.rewritten("pkg/user.py").holes
+    # Of the imports, what is not torch's stays.
+    assert "from .types import Width, pi\n" in text and "import nn" not in text
+    assert "class Net(nnx.Module)" in text and "dtype: jnp.dtype = None" in text and "jax.nn.relu(self.fc(x)) * pi" in text
+    assert "from pkg_jax.compat import Width" in "".join(statement.text for statement in space.statements("pkg/types.py"))

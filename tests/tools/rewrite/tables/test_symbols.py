@@ -58,6 +58,23 @@ def test_registrations() -> None:
     assert registered_with(ast.parse("f(TABLE)").body[0], {"TABLE"}, {}) == frozenset()
 
 
+@pytest.mark.parametrize(
+    ("block", "tables"),
+    [
+        ("for c in rows:\n    TABLE.append(dict(c))", {"TABLE"}),
+        ("for c in rows:\n    for kind in ('a', 'b'):\n        copy = dict(c)\n        TABLE.append(copy)", {"TABLE"}),
+        ("try:\n    import fast\n    TABLE.add(fast)\nexcept ImportError:\n    pass", {"TABLE"}),
+        ("if fast:\n    @register\n    def f(): pass", {"TABLE"}),
+        ("for c in rows:\n    register(c)", {"TABLE"}),
+        ("for x in data:\n    TABLE.train()", set()),  # not known to put anything into it
+        ("for x in data:\n    y = TABLE.pop()", set()),
+        ("def f():\n    TABLE.append(1)", set()),  # not run at import
+    ],
+)
+def test_registrations_in_blocks(block: str, tables: set[str]) -> None:
+    assert registered_with(ast.parse(block).body[0], {"TABLE"}, {"register": {"TABLE"}}) == tables
+
+
 def test_attribute_chains() -> None:
     assert attribute_chains("layers.conv.Block(other.x)", "layers") == {("conv", "Block")}
     assert attribute_chains("getattr(layers, name)(layers.conv.__dict__.get)", "layers") == {(), ("conv",)}

@@ -9,11 +9,21 @@ import libcst as cst
 from migrate_agent.tools.rewrite.analysis.facts import PLAIN_METHODS, is_tensor, tensor_only
 from migrate_agent.tools.rewrite.analysis.randomness import class_parameter, constructs_module, inherited, observed_functions, overrides
 from migrate_agent.tools.rewrite.analysis.repo import MODULE_BASES
-from migrate_agent.tools.rewrite.rules.apply_tables import apply_layer, apply_op, bare, changes_dtype, stays_narrow, with_rngs
+from migrate_agent.tools.rewrite.rules.apply_tables import (
+    apply_layer,
+    apply_op,
+    bare,
+    changes_dtype,
+    keyword,
+    stays_narrow,
+    tidy,
+    with_rngs,
+)
 from migrate_agent.tools.rewrite.rules.calls.host_draws import is_traced
 from migrate_agent.tools.rewrite.rules.calls.torch_references import VERSION
 from migrate_agent.tools.rewrite.rules.environment.gradient_contexts import AUTOCAST, DROPPED, NO_GRADIENT
 from migrate_agent.tools.rewrite.rules.rule import Rule
+from migrate_agent.tools.rewrite.tables.helpers import rngs_of
 from migrate_agent.tools.rewrite.tables.layers.lazy import LAZY
 from migrate_agent.tools.rewrite.tables.ops.calls import INTEGERS
 from migrate_agent.tools.rewrite.tables.registry import Refuse, layers, methods, ops
@@ -58,6 +68,16 @@ class ReplaceTorchCalls(Rule):
         (
             "import torch\n\ndef f(x: torch.Tensor):\n    return x.unsqueeze(1)\n",
             "def f(x: jax.Array):\n    return jnp.expand_dims(x, 1)\n",
+        ),
+        (
+            "import torch\nfrom functools import partial\nfrom torch import nn\n\n\nclass Star(nn.Module):\n    def __init__(self):\n"
+            "        super().__init__()\n        self.scale = nn.Parameter(torch.ones(1))\n\n    def forward(self, x):\n"
+            "        return self.scale * x\n\n\nclass Gate(nn.Module):\n    def __init__(self, act):\n        super().__init__()\n"
+            "        self.act = act\n\n\nGLU = partial(Gate, Star())\n",
+            "from functools import partial\n\n\nclass Star(nnx.Module):\n    def __init__(self, *, rngs: nnx.Rngs):\n"
+            "        self.scale = nnx.Param(jnp.ones(1))\n\n    def __call__(self, x):\n"
+            "        return self.scale[...] * x\n\n\nclass Gate(nnx.Module):\n    def __init__(self, act, *, rngs: nnx.Rngs):\n"
+            "        self.act = act\n\n\nGLU = partial(Gate, Star(rngs=nnx.Rngs(0)))\n",
         ),
         (
             "from torch import nn\n\nclass M(nn.Module):\n    def __init__(self, d):\n        super().__init__()\n        self.mid = nn.Module()\n"
@@ -210,7 +230,22 @@ class ReplaceTorchCalls(Rule):
         ]
         if strange and not dotted:
             raise Refuse(f"sometimes constructs a module and sometimes calls {strange[0]}", "mixed-callee")
+        if not self.context.functions and self._draws_nothing(dotted):
+            # Made when the file is imported; what it is handed it never asks.
+            return updated.with_changes(args=tidy([*updated.args, keyword("rngs", self.context.build("nnx.Rngs(0)"))]))
         return with_rngs(self.context, updated, dotted or "a module")
+
+    def _draws_nothing(self, dotted: str) -> bool:
+        """Whether this is a class of the repository whose construction and calls draw no random numbers: nor do those of its bases."""
+        repo, randomness = self.context.repo, self.context.randomness
+        model = repo.class_of(dotted)
+        if model is None:
+            return False
+        models = list(repo.ancestors(model))
+        if any(base in layers() and rngs_of(layers()[base].vendored) == "required" for one in models for base in repo.bases(one)):
+            return False
+        keys = {(one.file.file.path, f"{one.qualname}.{name}") for one in models for name in one.methods}
+        return not keys & randomness.drawing
 
     def _takes_rngs(self, kind: str) -> bool:
         functions = observed_functions(self.context.repo, Observed((kind,)))

@@ -10,9 +10,9 @@ import libcst as cst
 from migrate_agent.tools.rewrite.analysis.facts import DTYPES
 from migrate_agent.tools.rewrite.rules.apply_tables import apply_op, takes_options
 from migrate_agent.tools.rewrite.rules.environment.gradient_contexts import AUTOCAST
-from migrate_agent.tools.rewrite.rules.parameters.initialisers import AS_VALUES
 from migrate_agent.tools.rewrite.rules.rule import Rule
 from migrate_agent.tools.rewrite.tables.helpers import rngs_of, symbols
+from migrate_agent.tools.rewrite.tables.initialisers import AS_VALUES
 from migrate_agent.tools.rewrite.tables.registry import Layer, Refuse, layers, of_fused_package, ops
 from migrate_agent.tools.rewrite.tables.signatures import parse_signature
 
@@ -40,6 +40,9 @@ CONSTANTS: Mapping[str, str] = {
     **dict.fromkeys(FUNCTION_BASES, "vendored.AutogradFunction"),
     "torch.cuda._initialized": "False",
     "torch.nn.modules.conv._ConvNd": "vendored.ConvNd",
+    "torch.nn.modules.conv._ConvTransposeNd": "vendored.ConvTransposeNd",
+    **dict.fromkeys(("torch.nn.RNNBase", "torch.nn.modules.rnn.RNNBase"), "vendored.RNNBase"),
+    **dict.fromkeys(("torch.nn.RNNCellBase", "torch.nn.modules.rnn.RNNCellBase"), "vendored.RNNCellBase"),
     "torch.nn.modules.batchnorm._BatchNorm": "vendored.BatchNormNd",
     "torch.nn.modules.instancenorm._InstanceNorm": "vendored.InstanceNormNd",
     "torch.nn.utils.rnn.PackedSequence": "vendored.PackedSequence",

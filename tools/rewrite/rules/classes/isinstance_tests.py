@@ -7,6 +7,9 @@ import libcst as cst
 from migrate_agent.tools.rewrite.rules.rule import Rule
 from migrate_agent.tools.rewrite.tables.registry import functional_layers
 
+BESIDE = {"torch.nn.modules.dropout._DropoutNd": "nnx.Dropout"}
+"""A base class of torch's layers → the class of Flax's own that one of them becomes, which does not derive from the helper."""
+
 
 class ExtendIsinstanceTests(Rule):
     """Recognise layers that JAX has as functions: `isinstance(x, nn.ReLU)` → `x is jax.nn.relu or isinstance(x, ReLU)`.
@@ -24,6 +27,10 @@ class ExtendIsinstanceTests(Rule):
         (
             "from torch import nn\n\ndef f():\n    x = nn.Tanh()\n    assert isinstance(x, nn.Module)\n    return x\n",
             "def f():\n    x = jnp.tanh\n    assert x is jnp.tanh or isinstance(x, nnx.Module)\n    return x\n",
+        ),
+        (
+            "from torch.nn.modules.dropout import _DropoutNd\n\ndef f(x):\n    return isinstance(x, _DropoutNd)\n",
+            "def f(x):\n    return isinstance(x, (DropoutNd, nnx.Dropout))\n",
         ),
     )
     PLAIN = (
@@ -45,6 +52,9 @@ class ExtendIsinstanceTests(Rule):
         else:
             classes = [tested_class]
         functions = sorted({functional_layers()[name] for name in classes if name in functional_layers()})
+        if not functions and tested_class in BESIDE:
+            family = self.context.build(f"({{helper}}, {BESIDE[tested_class]})", helper=updated.args[1].value)
+            return updated.with_changes(args=[updated.args[0], updated.args[1].with_changes(value=family)])
         if not functions:
             return _without_repetition(updated)
         test: cst.BaseExpression = updated

@@ -564,12 +564,19 @@ class ReplaceBranchChains(_Branching):
 class ReplaceEarlyReturns(_Branching):
     """Return early on tensors by `lax.cond`: `if x.sum() > 0: return a`, and what follows → two functions and `return lax.cond(…)`.
 
-    A plain `return` leaves out what follows, which changes the module: `nnx.cond` with nothing to do on one side.
-    Declines (the hole stays) where one side returns a value and the other none.
+    An `else` or `elif` that returns too is what follows. A plain `return` leaves out what follows, which changes the module: `nnx.cond` with
+    nothing to do on one side. Declines (the hole stays) where one side returns a value and the other none.
     """
 
     KEEP = ("def f(x: int):\n    if x > 0:\n        return 1\n    return 2\n",)
     CHANGE = (
+        (
+            "import torch\n\ndef f(x: torch.Tensor):\n    if x.sum() > 0:\n        y = x * 2\n        return y * y\n    elif x.min() > -1:\n"
+            "        return x\n    else:\n        y = x - 1\n        return -y\n",
+            "def f(x: jax.Array):\n    def if_true():\n        y = x * 2\n        return y * y\n\n    def if_false():\n"
+            "        def if_true():\n            return x\n\n        def if_false():\n            y = x - 1\n            return -y\n\n"
+            "        return lax.cond(jnp.min(x) > -1, if_true, if_false)\n\n    return lax.cond(jnp.sum(x) > 0, if_true, if_false)\n",
+        ),
         (
             "import torch\n\ndef f(x: torch.Tensor):\n    if x.sum() > 0:\n        return x * 2\n    return x + 1\n",
             "def f(x: jax.Array):\n    def if_true():\n        return x * 2\n\n    def if_false():\n        return x + 1\n\n"
@@ -598,7 +605,7 @@ class ReplaceEarlyReturns(_Branching):
         self.early: list[tuple[cst.If, cst.If]] = []
 
     def leave_If(self, original: cst.If, updated: cst.If) -> None:
-        if original.orelse is None and self._is_open(original.test) and isinstance(updated, cst.If):
+        if self._is_open(original.test) and isinstance(updated, cst.If):
             if _returns_value(updated.body.body) or _only_returns(updated.body.body):
                 self.early.append((original, updated))
 
@@ -608,18 +615,39 @@ class ReplaceEarlyReturns(_Branching):
         body: list[cst.BaseStatement] = list(updated.body.body)
         for old, new in reversed(self.early):
             index = next((i for i, statement in enumerate(body) if statement is new), -1)
-            rest = body[index + 1 :]
+            rest = self._rest(function=original, old=old, new=new, after=body[index + 1 :]) if index >= 0 else None
+            if rest is None:
+                continue
             leaves_out = (
                 _only_returns(new.body.body)
+                and old.orelse is None
                 and not any(m.findall(statement, m.Return()) for statement in rest)
                 and self._changes_module(rest)
             )
-            if index >= 0 and (_returns_value(rest) if _returns_value(new.body.body) else leaves_out):
+            if _returns_value(rest) if _returns_value(new.body.body) else leaves_out:
                 body[index:] = self._returned(original, old, new, rest)
                 self._close_hole(old.test)
         if len(self.context.functions) == 1:
             self.early = []
         return updated.with_changes(body=updated.body.with_changes(body=body))
+
+    def _rest(
+        self, function: cst.FunctionDef, old: cst.If, new: cst.If, after: Sequence[cst.BaseStatement]
+    ) -> Sequence[cst.BaseStatement] | None:
+        """The statements that run where the test does not hold; `None` where they are not known."""
+        if old.orelse is None:
+            return after
+        if after or not _returns_value(new.body.body):
+            return None
+        if isinstance(new.orelse, cst.Else):
+            return [statement for statement in new.orelse.body.body if isinstance(statement, cst.BaseStatement)]
+        if not (isinstance(old.orelse, cst.If) and isinstance(new.orelse, cst.If) and self._is_open(old.orelse.test)):
+            return None
+        inner = self._rest(function, old.orelse, new.orelse, ())
+        if not inner or not _returns_value(inner) or not _returns_value(new.orelse.body.body):
+            return None
+        self._close_hole(old.orelse.test)
+        return _without_blank_start(self._returned(function, old.orelse, new.orelse, inner))
 
     def _returned(self, function: cst.FunctionDef, old: cst.If, new: cst.If, rest: Sequence[cst.BaseStatement]) -> list[cst.BaseStatement]:
         ends = _returns_value(new.body.body)

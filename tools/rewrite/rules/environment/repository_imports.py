@@ -5,23 +5,31 @@ from __future__ import annotations
 import libcst as cst
 
 from migrate_agent.tools.rewrite.rules.rule import Rule
+from migrate_agent.tools.rewrite.tables.canonical_names import TORCH
 
 
 class RenameRepositoryImports(Rule):
     """Import the mirror: `from pkg.a import B` → `from pkg_jax.a import B`, `from model import GPT` → `from model_jax import GPT`.
 
-    Declines for relative imports: the mirror has the same shape.
+    What of torch a file hands on is not imported from there, since nothing of torch is left. Otherwise declines for relative imports: the
+    mirror has the same shape.
     """
 
     KEEP = ("import os\nfrom math import pi\n",)
 
-    def leave_ImportFrom(self, original: cst.ImportFrom, updated: cst.ImportFrom) -> cst.ImportFrom | None:
+    def leave_ImportFrom(self, original: cst.ImportFrom, updated: cst.ImportFrom) -> cst.ImportFrom | cst.RemovalSentinel | None:
+        if not isinstance(updated.names, cst.ImportStar):
+            kept = [alias for alias in updated.names if not self._is_of_torch(updated, alias)]
+            if not kept:
+                return cst.RemoveFromParent()
+            if len(kept) < len(updated.names):
+                updated = updated.with_changes(names=[*kept[:-1], kept[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)])
         # The mirror's folders lie to each other as the repository's do.
         if updated.relative or updated.module is None:
-            return None
+            return updated
         name = cst.Module([]).code_for_node(updated.module)
         mirror = self._mirror(name)
-        return updated.with_changes(module=_dotted(mirror)) if mirror else None
+        return updated.with_changes(module=_dotted(mirror)) if mirror else updated
 
     def leave_Import(self, original: cst.Import, updated: cst.Import) -> cst.Import | None:
         names = []
@@ -37,6 +45,13 @@ class RenameRepositoryImports(Rule):
             return None
         mirror = self._mirror(dotted)
         return cst.Name(mirror) if mirror and "." not in mirror else None
+
+    def _is_of_torch(self, statement: cst.ImportFrom, alias: cst.ImportAlias) -> bool:
+        """Whether a file of the repository hands a name of torch on, as `from torch import Tensor` there does."""
+        module = cst.Module([]).code_for_node(statement.module) if statement.module else ""
+        of_repository = bool(statement.relative) or bool(self._mirror(module))
+        name = alias.asname.name.value if alias.asname and isinstance(alias.asname.name, cst.Name) else alias.evaluated_name
+        return of_repository and self.context.file.bindings.get(name, "").partition(".")[0] in TORCH
 
     def _mirror(self, name: str) -> str:
         repo = self.context.repo

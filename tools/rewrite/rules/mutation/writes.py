@@ -10,6 +10,7 @@ from migrate_agent.tools.rewrite.analysis.aliases import Alias, binding_loop, bo
 from migrate_agent.tools.rewrite.analysis.autograd_saves import SAVE, movable_save
 from migrate_agent.tools.rewrite.analysis.facts import is_tensor, span_of
 from migrate_agent.tools.rewrite.analysis.loop_slices import loop_part, parts_name
+from migrate_agent.tools.rewrite.rules.context import Context
 from migrate_agent.tools.rewrite.rules.indexing.padded_rows import is_full
 from migrate_agent.tools.rewrite.rules.mutation.returned_arguments import handed_back
 from migrate_agent.tools.rewrite.rules.parameters.variables import own_layer, plain_read, subscript, variable, written
@@ -307,3 +308,9 @@ class _Quiet(_Writes):
 
     def _with_aliases(self, name: cst.Name | cst.Attribute, write: cst.BaseSmallStatement) -> cst.BaseSmallStatement:
         return write
+
+
+def part_written(context: Context, part: cst.Subscript, value: cst.BaseExpression) -> cst.BaseSmallStatement:
+    """The statement that gives a part of a tensor (original, `w[:2]`) new values. Raises `Refuse`."""
+    writes = _Writes(context)
+    return writes._assign(part, writes._rewrite_again(part), value)

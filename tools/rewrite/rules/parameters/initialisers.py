@@ -2,47 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from typing import TypeGuard
 
 import libcst as cst
 
 from migrate_agent.tools.rewrite.analysis.initialising_lambdas import takes_tensor
 from migrate_agent.tools.rewrite.rules.apply_tables import expand, tidy
 from migrate_agent.tools.rewrite.rules.context import Context
+from migrate_agent.tools.rewrite.rules.mutation.writes import part_written
 from migrate_agent.tools.rewrite.rules.parameters.plain_values import written_plainly
-from migrate_agent.tools.rewrite.rules.parameters.variables import written
+from migrate_agent.tools.rewrite.rules.parameters.variables import variable, written
 from migrate_agent.tools.rewrite.rules.rule import Rule
+from migrate_agent.tools.rewrite.tables.initialisers import AS_VALUES, CONSTANTS, ROWS
 from migrate_agent.tools.rewrite.tables.registry import Refuse
 from migrate_agent.tools.rewrite.tables.signatures import BindError, bind, parse_signature
-
-ROWS: Mapping[str, tuple[str, str]] = {
-    "normal": ("tensor, mean=0.0, std=1.0", "vendored.init_normal({rng}, {tensor}, mean={mean}, std={std})"),
-    "uniform": ("tensor, a=0.0, b=1.0", "vendored.init_uniform({rng}, {tensor}, a={a}, b={b})"),
-    "trunc_normal": (
-        "tensor, mean=0.0, std=1.0, a=-2.0, b=2.0",
-        "vendored.init_trunc_normal({rng}, {tensor}, mean={mean}, std={std}, a={a}, b={b})",
-    ),
-    "xavier_uniform": ("tensor, gain=1.0", "vendored.init_xavier_uniform({rng}, {tensor}, gain={gain})"),
-    "xavier_normal": ("tensor, gain=1.0", "vendored.init_xavier_normal({rng}, {tensor}, gain={gain})"),
-    "kaiming_uniform": (
-        "tensor, a=0, mode='fan_in', nonlinearity='leaky_relu'",
-        "vendored.init_kaiming_uniform({rng}, {tensor}, a={a}, mode={mode}, nonlinearity={nonlinearity})",
-    ),
-    "kaiming_normal": (
-        "tensor, a=0, mode='fan_in', nonlinearity='leaky_relu'",
-        "vendored.init_kaiming_normal({rng}, {tensor}, a={a}, mode={mode}, nonlinearity={nonlinearity})",
-    ),
-    "orthogonal": ("tensor, gain=1", "vendored.init_orthogonal({rng}, {tensor}, gain={gain})"),
-    "constant": ("tensor, val", "jnp.full_like({tensor}, {val})"),
-    "zeros": ("tensor", "jnp.zeros_like({tensor})"),
-    "ones": ("tensor", "jnp.ones_like({tensor})"),
-    "eye": ("tensor", "vendored.init_eye({tensor})"),
-}
-"""Name (without underscore) → signature and template of the new value."""
-
-
-AS_VALUES = frozenset(ROWS) - {"eye"}
-"""Those whose vendored function takes a key, what it initialises, and the options in torch's order."""
 
 
 def initialiser(context: Context, call: cst.BaseExpression, is_statement: bool) -> bool:
@@ -90,6 +63,14 @@ class ReplaceInitialisers(Rule):
             "        self.fc = nn.Linear(3, 4)\n        self.fc.bias = nn.init.zeros_(self.fc.bias)\n",
             "class M(nnx.Module):\n    def __init__(self, *, rngs: nnx.Rngs):\n        self.fc = Linear(3, 4, rngs=rngs)\n"
             "        self.fc.bias[...] = jnp.zeros_like(self.fc.bias)\n",
+        ),
+        (
+            "import torch\nfrom torch import nn\n\nclass M(nn.Module):\n    def __init__(self, n):\n        super().__init__()\n"
+            "        self.w = nn.Parameter(torch.empty(n, 3))\n        nn.init.constant_(self.w[:, :2], 1.5)\n"
+            "        nn.init.zeros_(self.w.data[:, 2])\n        nn.init.normal_(self.w[0])\n",
+            "class M(nnx.Module):\n    def __init__(self, n, *, rngs: nnx.Rngs):\n        self.w = nnx.Param(jnp.empty((n, 3)))\n"
+            "        self.w[...] = self.w[...].at[:, :2].set(1.5)\n        self.w[...] = self.w[...].at[:, 2].set(0)\n"
+            "        self.w[...] = self.w[...].at[0].set(init_normal(rngs.params(), self.w[0]))\n",
         ),
     )
     PLAIN = (
@@ -148,6 +129,8 @@ class ReplaceInitialisers(Rule):
                 # `w.data`: what is asked for its shape alone has no gradient anyway.
                 target = inside
                 bound = type(bound)({**bound.values, "tensor": target}, bound.variadic, bound.dropped, bound.sources)
+        if name in CONSTANTS and self._is_part(bound.sources["tensor"]):
+            return expand(self.context, CONSTANTS[name], bound, f"nn.init.{name}_")
         # `nn.init.zeros_(nn.Parameter(x))` gives the parameter, not its values: they go inside the new variable.
         fresh = isinstance(target, cst.Call) and isinstance(target.func, cst.Attribute) and target.func.attr.value in ("Param", "Variable")
         if fresh and isinstance(target, cst.Call) and not isinstance(self.context.parent(), cst.Expr):
@@ -187,10 +170,24 @@ class ReplaceInitialisers(Rule):
             return None
         return self._without_as_tensor(next((a.value for a in call.args if a.keyword and a.keyword.value == "tensor"), call.args[0].value))
 
+    def _is_part(self, target: cst.BaseExpression) -> TypeGuard[cst.Subscript]:
+        """Whether what is initialised is a part of a tensor, and no element of a container."""
+        if not isinstance(target, cst.Subscript):
+            return False
+        base = target.value
+        while isinstance(base, cst.Subscript) or (isinstance(base, cst.Attribute) and base.attr.value == "data"):
+            base = base.value
+        fact = self.context.observed(base)
+        if fact is None:
+            return bool(variable(self, base))
+        return bool(fact.kinds) and set(fact.kinds) <= {"parameter", "tensor"}
+
     def _write(
         self, original: cst.BaseSmallStatement, target: cst.BaseExpression, value: cst.BaseExpression
     ) -> cst.BaseSmallStatement | None:
         try:
+            if self._is_part(target):
+                return part_written(self.context, target, value)
             return written_plainly(self.context, written(self, target, value))
         except Refuse as refusal:
             self.context.hole(original, refusal.reason, refusal.code)

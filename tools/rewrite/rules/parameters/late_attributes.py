@@ -9,6 +9,7 @@ import libcst as cst
 
 from migrate_agent.tools.rewrite.analysis.facts import span_of
 from migrate_agent.tools.rewrite.analysis.repo import ClassModel, FunctionNode
+from migrate_agent.tools.rewrite.rules.context import Context
 from migrate_agent.tools.rewrite.rules.rule import Rule
 from migrate_agent.tools.scan.nodes import walk
 
@@ -20,8 +21,9 @@ class MarkLateAttributes(Rule):
 
     `self.norm = deep`, then `self.norm = nn.LayerNorm(d)` → `self.norm = nnx.data(LayerNorm(d, rngs=rngs))`:
     NNX decides at the first assignment whether an attribute is data. It counts too what methods, subclasses and
-    registrations assign, and what an empty dictionary is given: `self.kept = {}` → `self.kept = nnx.data({})`. Declines where nothing else is
-    assigned.
+    registrations assign, and what an empty dictionary is given: `self.kept = {}` → `self.kept = nnx.data({})`. A layer that has become a
+    function is no data either: after `self.skip = nnx.identity`, a layer is `nnx.data(…)`; after a layer, the function is `nnx.static(…)`.
+    Declines where nothing else is assigned.
     """
 
     KEEP = ("class Plain:\n    def __init__(self, x):\n        self.down = None\n        self.down = x\n",)
@@ -65,6 +67,38 @@ class MarkLateAttributes(Rule):
             "        self.sizes = {}\n        self.sizes['a'] = 3\n",
         ),
     )
+    PLAIN = (
+        (
+            "from torch import nn\n\nclass M(nn.Module):\n    def __init__(self, d, deep):\n        super().__init__()\n"
+            "        self.skip = nn.Identity()\n        self.act = nn.ReLU()\n        if deep:\n"
+            "            self.skip = nn.Sequential(nn.Linear(d, d), nn.ReLU())\n            self.act = nn.GELU()\n",
+            "class M(nnx.Module):\n    def __init__(self, d, deep, *, rngs: nnx.Rngs):\n        self.skip = nnx.identity\n"
+            "        self.act = jax.nn.relu\n        if deep:\n"
+            "            self.skip = nnx.data(\n                nnx.Sequential(\n"
+            "                    nnx.Linear(d, d, kernel_init=fan_in_kernel, bias_init=fan_in_bias(d), rngs=rngs),\n"
+            "                    jax.nn.relu,\n                )\n            )\n"
+            "            self.act = partial(jax.nn.gelu, approximate=False)\n",
+        ),
+        (
+            "from torch import nn\n\nclass M(nn.Module):\n    def __init__(self, d, deep):\n        super().__init__()\n"
+            "        self.norm = nn.LayerNorm(d)\n        if not deep:\n            self.norm = nn.Identity()\n",
+            "class M(nnx.Module):\n    def __init__(self, d, deep, *, rngs: nnx.Rngs):\n"
+            "        self.norm = nnx.LayerNorm(d, epsilon=1e-05, rngs=rngs)\n"
+            "        if not deep:\n            self.norm = nnx.static(nnx.identity)\n",
+        ),
+        (
+            # One of the two runs, so that nothing is assigned twice.
+            "from torch import nn\n\nclass M(nn.Module):\n    def __init__(self, d, deep):\n        super().__init__()\n"
+            "        if deep:\n            self.norm = nn.LayerNorm(d)\n        else:\n            self.norm = nn.Identity()\n",
+            "class M(nnx.Module):\n    def __init__(self, d, deep, *, rngs: nnx.Rngs):\n        if deep:\n"
+            "            self.norm = nnx.LayerNorm(d, epsilon=1e-05, rngs=rngs)\n        else:\n            self.norm = nnx.identity\n",
+        ),
+    )
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        # Class id and attribute → line, and whether it is given a function, of the layers that it is given.
+        self._layers: dict[tuple[str, str], list[tuple[int, bool]]] = {}
 
     def leave_Assign(self, original: cst.Assign, updated: cst.Assign) -> cst.BaseSmallStatement | None:
         context = self.context
@@ -73,6 +107,8 @@ class MarkLateAttributes(Rule):
             return self._mark_each(original, updated)
         if isinstance(target, cst.Tuple):
             return self._mark_elements(original, target, updated)
+        if isinstance(target, cst.Attribute) and (status := self._other_status(original, target, updated)):
+            return updated.with_changes(value=context.build(status, value=updated.value))
         if isinstance(target, cst.Attribute) and self._held_plain_value(original, target):
             return updated.with_changes(value=context.build("nnx.data({value})", value=updated.value))
         if (
@@ -117,6 +153,20 @@ class MarkLateAttributes(Rule):
         # Where the new value is no name any more, an earlier rule knows what the attribute holds.
         none = isinstance(value, cst.Name) and value.value == "None" and isinstance(new, cst.Name)
         return none and isinstance(target, cst.Attribute) and self.context.is_self(target.value) and holds_data(self, target)
+
+    def _other_status(self, original: cst.Assign, target: cst.Attribute, updated: cst.Assign) -> str:
+        """What wraps a layer where the attribute holds a layer already of which one is a function and the other data; "" where nothing need."""
+        context, fact = self.context, self.context.observed(original.value)
+        if context.cls is None or not context.is_self(target.value) or fact is None or not isinstance(original.value, cst.Call):
+            return ""
+        if not fact.kinds or not all(kind.startswith("module:") for kind in fact.kinds):
+            return ""
+        line, function = context.span(original).line, _is_function(updated.value)
+        rows = self._layers.setdefault((context.cls.id, target.attr.value), [])
+        others = _other_branches(context.function, line)
+        differs = any(before is not function for number, before in rows if number not in others)
+        rows.append((line, function))
+        return ("nnx.static({value})" if function else "nnx.data({value})") if differs else ""
 
     def _held_plain_value(self, assign: cst.Assign, target: cst.Attribute) -> bool:
         """Whether the constructor gives data to an attribute that it gave an argument, a number or a text before."""
@@ -221,6 +271,11 @@ def _registers(model: ClassModel, call: ast.Call, name: str) -> bool:
         return False
     key, value = call.args[:2]
     return isinstance(key, ast.Constant) and key.value == name and not isinstance(value, ast.Constant)
+
+
+def _is_function(layer: cst.BaseExpression) -> bool:
+    """Whether what stands for the construction of a layer is a function: `jax.nn.relu`, `partial(jax.nn.gelu, approximate=False)`."""
+    return not isinstance(layer, cst.Call) or (isinstance(layer.func, cst.Name) and layer.func.value == "partial")
 
 
 def _is_data(kind: str) -> bool:

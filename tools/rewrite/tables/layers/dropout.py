@@ -16,6 +16,7 @@ ROWS = (
         reads={"p": "{self}.rate"},
         samples=("0.1",),
     ),
+    Layer("torch.nn.modules.dropout._DropoutNd", "p=0.5, inplace=False", "DropoutNd", samples=("0.1",)),
     Layer("torch.nn.Dropout1d", "p=0.5, inplace=False", "Dropout1d", samples=("0.1",)),
     Layer("torch.nn.Dropout2d", "p=0.5, inplace=False", "Dropout2d", samples=("0.1",)),
     Layer("torch.nn.Dropout3d", "p=0.5, inplace=False", "Dropout3d", samples=("0.1",)),

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ast
+from collections.abc import Callable
+
 from migrate_agent.tools.rewrite.tables.ops.calls import is_kind, may_be_kind, sequence
 from migrate_agent.tools.rewrite.tables.registry import Call, Op, Refuse, Template
 
@@ -18,7 +21,7 @@ def _new(function: str, value: str = "") -> Template:
     def to(call: Call) -> str:
         size = "{size}" if value else sequence(call, "size")
         # A literal `dtype=None` means "as the tensor" in torch and "the default" in NumPy.
-        dtype = "{dtype}" if call.given("dtype") and call.literal("dtype") is not None else "{self}.dtype"
+        dtype = "{dtype}" if call.given("dtype") and call.literal("dtype") is not None else _own_dtype(call)
         return f"{function}({size}, {value}dtype={dtype})"
 
     return to
@@ -86,14 +89,24 @@ def _as_tensor(call: Call) -> str:
     return "jnp.asarray({data}, dtype={dtype})"
 
 
+def _own_dtype(call: Call) -> str:
+    """The dtype of the tensor that a method belongs to; the gradient that `x.data` stops is none of its."""
+    match ast.parse(call.text("self"), mode="eval").body:
+        case ast.Call(func=ast.Attribute(attr="stop_gradient"), args=[ast.Name(id=name)]):
+            return f"{name}.dtype"
+    return "{self}.dtype"
+
+
 def _new_legacy(call: Call) -> str:
     """The template of `Tensor.new`: `x.new(2, 3)` is an uninitialised shape, `x.new([1, 2])` is data."""
+    if not call.given("args"):
+        return f"jnp.empty((0,), dtype={_own_dtype(call)})"
     written = call.literal("args")
     sizes = isinstance(written, tuple) and bool(written) and all(isinstance(size, int) for size in written)
     if sizes or is_kind(call, "args", "int", "size"):
-        return f"jnp.empty({sequence(call, 'args')}, dtype={{self}}.dtype)"
+        return f"jnp.empty({sequence(call, 'args')}, dtype={_own_dtype(call)})"
     if call.count("args") == 1 and is_kind(call, "args", "list", "tuple", "tensor"):
-        return "jnp.array({*args}, dtype={self}.dtype)"
+        return f"jnp.array({{*args}}, dtype={_own_dtype(call)})"
     raise Refuse("`Tensor.new` means several things: say `new_zeros` or `new_tensor`", "ambiguous")
 
 
@@ -150,7 +163,12 @@ DATA = [
     Op("torch.LongTensor", "*args", _constructor("int")),
     Op("torch.IntTensor", "*args", _constructor("jnp.int32")),
     Op("torch.BoolTensor", "*args", _constructor("bool")),
-    Op("torch.Tensor.new", "self, *args", _new_legacy, samples=("torch.ones(2).new(2, 3) * 0", "torch.ones(2).new([3, 4])")),
+    Op(
+        "torch.Tensor.new",
+        "self, *args",
+        _new_legacy,
+        samples=("torch.ones(2).new(2, 3) * 0", "torch.ones(2).new([3, 4])", "torch.ones(2).new()"),
+    ),
 ]
 
 
@@ -165,9 +183,59 @@ def _copied(call: Call) -> str:
     return "jnp.broadcast_to({src}, {self}.shape).astype({self}.dtype)"
 
 
+def _made_empty(call: Call, name: str) -> tuple[str, str] | None:
+    """Shape and dtype of an argument that is made on the spot without values: `jnp.empty(shape, dtype=dtype)`. None of any other."""
+    text = call.text(name)
+    if not text.startswith("jnp.empty(") or "{" in text:
+        return None
+    match ast.parse(text, mode="eval").body:
+        case ast.Call(func=ast.Attribute(attr="empty"), args=[shape], keywords=[ast.keyword(arg="dtype", value=dtype)]):
+            return ast.unparse(shape), ast.unparse(dtype)
+        case ast.Call(func=ast.Attribute(attr="empty"), args=[shape], keywords=[]):
+            return ast.unparse(shape), ""
+    return None
+
+
+def _filled_with(function: str, value: str) -> Template:
+    """The template of a fill: of `torch.empty(n).fill_(2)` only the shape and the dtype matter."""
+
+    def to(call: Call) -> str:
+        if (empty := _made_empty(call, "input")) is None:
+            return f"{function}_like({{input}}{value})"
+        return f"{function}({empty[0]}{value}{', dtype=' * bool(empty[1])}{empty[1]})"
+
+    return to
+
+
+def _resized(shape: Callable[[Call], str]) -> Template:
+    """The template of `resize_`, of a tensor that has no elements yet: `x.new().resize_(2, 3)`."""
+
+    def to(call: Call) -> str:
+        empty = _made_empty(call, "self")
+        if empty is None or empty[0] not in ("(0,)", "0", "()"):
+            raise Refuse("JAX arrays have no storage that could be resized: build the array with its shape", "no-counterpart")
+        return f"jnp.empty({shape(call)}, dtype={empty[1] or 'jnp.float32'})"
+
+    return to
+
+
 FILL = [
-    Op("torch.fill", "input, value", "jnp.full_like({input}, {value})", method="fill", inplace=True),
-    Op("torch.zero", "input", "jnp.zeros_like({input})", method="zero", inplace=True),
+    Op("torch.fill", "input, value", _filled_with("jnp.full", ", {value}"), method="fill", inplace=True),
+    Op("torch.zero", "input", _filled_with("jnp.zeros", ""), method="zero", inplace=True),
+    Op(
+        "torch.Tensor.resize_",
+        "self, *size",
+        _resized(lambda call: sequence(call, "size")),
+        inplace=True,
+        samples=("torch.ones(2).new().resize_(2, 3).fill_(2) + 0", "torch.ones(2).data.new().resize_((2, 3)).zero_() + 0"),
+    ),
+    Op(
+        "torch.Tensor.resize_as_",
+        "self, the_template",
+        _resized(lambda call: "{the_template}.shape"),
+        inplace=True,
+        samples=("torch.ones(2).new().resize_as_(torch.ones(3, 1)).fill_(2) + 0",),
+    ),
     Op(
         "torch.Tensor.fill_diagonal_",
         "self, fill_value",  # JAX cannot wrap

@@ -15,8 +15,8 @@ EXCLUDED: dict[str, str] = {
     "sparse.sampled_addmm": "sparse tensors",
     "sparse.mm": "sparse tensors",
     "to_sparse": "sparse tensors",
-    "resize_": "changes the storage of a tensor",
-    "resize_as_": "changes the storage of a tensor",
+    "resize_": "changes the storage of a tensor that has elements",
+    "resize_as_": "changes the storage of a tensor that has elements",
     "as_strided.partial_views": "strided storage of which the tensor is a part",
     "__getitem__": "an operator of Python: rewritten by the engine's rules",
     **dict.fromkeys(
