@@ -165,15 +165,27 @@ class _ImportClosure:
 
     def _needs(self, part: _Part, statement: ast.stmt) -> None:
         """Select what a statement reads: here, and through modules (`layers.Block`) or imports of its own in other files."""
+        bare = _read_alone(statement)
         for text in sorted(_reads(statement)):
             root, _, rest = text.partition(".")
             self.want(part.file.source.path, root)
             for dotted in part.file.modules(root):
                 self._attribute(part.file.source, dotted, rest)
+            if not rest and root in bare:
+                for dotted in part.file.modules(root):
+                    self._whole(part.file.source, dotted)
         for node in ast.walk(statement):
             if isinstance(node, Import):
                 for alias in node.names:
                     self._follow(part.file.source, node, alias.asname or alias.name)
+
+    def _whole(self, near: SourceFile, dotted: str) -> None:
+        """Select all definitions of a module that is handed on (`register("pure", pure)`, `getattr(layers, name)`): who gets it may ask for any."""
+        file = self._resolver.module(dotted, near)
+        part = self.part(file) if file is not None else None
+        if file is not None and part is not None and not part.file.is_script:
+            for name in part.file.defining:
+                self.want(file.path, name)
 
     def _follow(self, near: SourceFile, node: Import, name: str) -> None:
         """Select what an import takes from files of the repository, for the local name that it binds."""
@@ -300,6 +312,12 @@ class _File:
         if isinstance(statement, ast.Assign) and named:
             return any(dotted.startswith("torch.") for dotted in named)
         return any(dotted.startswith(prefix) for dotted in named for prefix in AMBIENT)
+
+
+def _read_alone(statement: ast.stmt) -> set[str]:
+    """The names that a statement reads and of which it takes no attribute."""
+    owners = {id(node.value) for node in ast.walk(statement) if isinstance(node, ast.Attribute)}
+    return {node.id for node in ast.walk(statement) if isinstance(node, ast.Name) and id(node) not in owners}
 
 
 def _reads(statement: ast.stmt) -> set[str]:

@@ -190,3 +190,28 @@ def test_parts_are_counted(importing: Path) -> None:
     reach.take()
     module.Net()(2.0)
     assert sorted(reach.by_file(reach.take())) == ["helpers_x.py", "net_w.py"]
+
+
+BACKEND = """import absent
+
+
+def pool(x):
+    return 2 * x
+
+
+def plot(x):
+    absent.plot(x)
+"""
+
+
+@pytest.mark.parametrize("use", ['register("own", backend_x)', "getattr(backend_x, 'po' + 'ol')(1)"])
+def test_a_module_that_is_handed_on_is_kept_whole(tmp_path: Path, use: str) -> None:
+    text = f"from torch import nn\nimport backend_x\nTABLE = {{}}\n\n\ndef register(name, module):\n    TABLE[name] = module\n\n\nWIDTH = {use}\n"
+    parts = parts_of(tmp_path, {"net.py": text + CLASS.format(body="x * WIDTH"), "backend_x.py": BACKEND}, "net.py:Net")
+    assert lines(BACKEND, parts["backend_x.py"]) == ["import absent", "def", "def"]
+
+
+def test_a_module_of_which_a_name_is_read_is_kept_in_part(tmp_path: Path) -> None:
+    text = "from torch import nn\nimport backend_x\n" + CLASS.format(body="backend_x.pool(x)")
+    parts = parts_of(tmp_path, {"net.py": text, "backend_x.py": BACKEND}, "net.py:Net")
+    assert lines(BACKEND, parts["backend_x.py"]) == ["def"]

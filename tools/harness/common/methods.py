@@ -61,8 +61,7 @@ def bound(instance: Any, name: str) -> Callable[..., Any]:
 
 def unbound(cls: Any, name: str) -> Callable[..., Any]:
     """A function with the method's signature, whose first parameter is the instance (or the class). Raises `AttributeError`."""
-    if not name:
-        return cls.forward  # type: ignore[no-any-return]
+    name = name or "forward"
     if is_property(cls, name):
         return _read
     member = inspect.getattr_static(cls, name)

@@ -15,7 +15,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from migrate_agent.tools.harness.common import reach
+from migrate_agent.tools.harness.common import methods, reach
 from migrate_agent.tools.harness.common.example_text import build, import_module, in_mode, make_namespace
 from migrate_agent.tools.harness.common.partial_import import use_parts
 from migrate_agent.tools.record.guessing.arguments import Call, text_of
@@ -133,7 +133,7 @@ def _other_calls(module: Any, name: str, example: Example, shape: Sequence[int] 
     if call is None:
         return
     of_module = isinstance(unit, type)
-    parameters = list(inspect.signature(unit.forward if of_module else unit).parameters.values())[int(of_module) :]
+    parameters = list(inspect.signature(methods.unbound(unit, "") if of_module else unit).parameters.values())[int(of_module) :]
     required = [parameter.name for parameter in parameters if parameter.default is parameter.empty]
     texts = call.by_name([parameter.name for parameter in parameters])
 

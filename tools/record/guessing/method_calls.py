@@ -89,7 +89,7 @@ class Methods:
         import torch
 
         parsed = ast.parse(f"f({self.example.call}\n)", mode="eval").body
-        names = [parameter.name for parameter in list(inspect.signature(self.cls.forward).parameters.values())[1:]]
+        names = [parameter.name for parameter in list(inspect.signature(methods.unbound(self.cls, "")).parameters.values())[1:]]
         if isinstance(parsed, ast.Call) and not any(isinstance(node, ast.Starred) for node in parsed.args):
             self.given |= {name: ast.unparse(node) for name, node in zip(names, parsed.args, strict=False)}
             self.given |= {keyword.arg: ast.unparse(keyword.value) for keyword in parsed.keywords if keyword.arg}

@@ -14,6 +14,7 @@ from enum import IntEnum
 from types import FrameType
 from typing import Any, NamedTuple
 
+from migrate_agent.tools.harness.common import methods
 from migrate_agent.tools.harness.common.example_text import call_arguments, construct, in_mode, make_namespace
 from migrate_agent.tools.harness.common.function_module import function_module
 from migrate_agent.tools.record.guessing.functions import called_parameters
@@ -117,7 +118,7 @@ class Trial:
         self._own = tuple(os.path.realpath(folder) + os.sep for folder in own)
         named = [item.replace(kind=item.KEYWORD_ONLY) for item in parameters(self.function) if item.name in held]
         self.init_parameters = named if self.function else constructor_parameters(cls)
-        forward = getattr(self.cls, "forward", None)
+        forward = methods.unbound(self.cls, "") if hasattr(self.cls, "forward") else None
         self.call_parameters = parameters(forward)[1:] if forward else []
         self.instance: Any = None
         self.setups = {"types": "import types"}

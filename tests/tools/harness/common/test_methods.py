@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from typing import Any
 
 from migrate_agent.tools.harness.common import methods
@@ -70,3 +71,13 @@ def test_each_kind_is_called_and_bound() -> None:
 
 def test_methods_that_run_inside_of_a_call_are_seen() -> None:
     assert methods.called_in(methods.public_methods(Own, Base), lambda: Own().forward(1)) == {"encode"}
+
+
+def test_a_static_forward_has_no_instance() -> None:
+    class Static:
+        @staticmethod
+        def forward(x: int, low: int = 0) -> int:
+            return max(x, low)
+
+    for cls, names in ((Own, ["x"]), (Static, ["x", "low"])):
+        assert list(inspect.signature(methods.unbound(cls, "")).parameters)[1:] == names

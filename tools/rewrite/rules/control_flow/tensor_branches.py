@@ -26,6 +26,7 @@ from migrate_agent.tools.rewrite.rules.control_flow.changed_modules import chang
 from migrate_agent.tools.rewrite.rules.indexing.known_numbers import reads_known_numbers
 from migrate_agent.tools.rewrite.rules.rule import Rule
 from migrate_agent.tools.rewrite.tables.templates import wrap
+from migrate_agent.tools.scan.nodes import other_branches
 from migrate_agent.tools.types import Observed
 
 CONCRETE = frozenset({"int", "float", "bool", "range"})
@@ -220,8 +221,10 @@ class ReplaceTensorBranches(Rule):
         if not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
             return False
         arguments = [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]
+        other = other_branches(function, line)
         return any(a.arg == name for a in arguments) or any(
-            isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store) and n.lineno < line for n in ast.walk(function)
+            isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store) and n.lineno < line and n.lineno not in other
+            for n in ast.walk(function)
         )
 
     # -- expressions ------------------------------------------------------------------------------------------------
@@ -414,6 +417,13 @@ class _Branching(Rule):
                 bound = tuple(name for one in inside if one for name in one.names)
                 stateful = any(one.stateful for one in inside if one)
                 arm = Arm((*arm.body, statement), (*arm.names, *bound), arm.stateful or stateful, (*arm.perhaps, *bound))
+            elif isinstance(statement, cst.For):
+                inner = self._arm(statement.body) if statement.orelse is None else None
+                targets = _names_of_target(statement.target)
+                if inner is None or targets is None:
+                    return None
+                bound = (*targets, *inner.names)  # a loop over nothing binds none
+                arm = Arm((*arm.body, statement), (*arm.names, *bound), arm.stateful or inner.stateful, (*arm.perhaps, *bound))
             elif not isinstance(statement, cst.SimpleStatementLine):
                 return None
             else:
@@ -459,11 +469,19 @@ class _Branching(Rule):
 class ReplaceBranchChains(_Branching):
     """Nest branches on tensors: `if`, `elif` and `else` → nested `lax.cond`; a branch that changes buffers → `nnx.cond` over the module.
 
-    Declines (the hole stays) where an arm does more, or a name is bound on one side only and read later.
+    An arm may hold loops of Python's own. Declines (the hole stays) where an arm does more, or a name is bound on one side only and read
+    later.
     """
 
     KEEP = ("def f(x: int):\n    if x > 0:\n        x = 1\n    elif x < 3:\n        x = 2\n    return x\n",)
     CHANGE = (
+        (
+            "import torch\n\ndef f(x: torch.Tensor, n: int):\n    low = x < 0\n    y = x\n    if low.any():\n        a = x\n"
+            "        for _ in range(n):\n            a = a / 2\n        y = torch.where(low, a, x)\n    return y\n",
+            "def f(x: jax.Array, n: int):\n    low = x < 0\n    y = x\n    def if_true(y):\n        a = x\n"
+            "        for _ in range(n):\n            a = a / 2\n        y = jnp.where(low, a, x)\n        return y\n\n    def if_false(y):\n"
+            "        return y\n\n    y = lax.cond(jnp.any(low), if_true, if_false, y)\n    return y\n",
+        ),
         (
             "import torch\nfrom torch import nn\n\nclass M(nn.Module):\n    def forward(self, x):\n"
             "        if self.training and torch.rand(1).item() < 0.5:\n            x = x + torch.randn_like(x)\n        return x\n",
@@ -771,6 +789,13 @@ def _negated(test: cst.BaseExpression) -> cst.BaseExpression:
 def _is_always_tensor(fact: Observed | None) -> bool:
     # `self.training and torch.rand(()) < p` is a bool where tracing decides it.
     return fact is not None and "tensor" in fact.kinds and set(fact.kinds) <= {"tensor", "parameter", "bool"}
+
+
+def _names_of_target(target: cst.BaseAssignTargetExpression) -> tuple[str, ...] | None:
+    """The local names that the target of a loop binds; `None` where it binds anything else."""
+    parts = [element.value for element in target.elements] if isinstance(target, cst.Tuple) else [target]
+    names = tuple(part.value for part in parts if isinstance(part, cst.Name))
+    return names if len(names) == len(parts) else None
 
 
 def _gives_none(line: cst.SimpleStatementLine) -> bool:

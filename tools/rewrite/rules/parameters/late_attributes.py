@@ -11,7 +11,7 @@ from migrate_agent.tools.rewrite.analysis.facts import span_of
 from migrate_agent.tools.rewrite.analysis.repo import ClassModel, FunctionNode
 from migrate_agent.tools.rewrite.rules.context import Context
 from migrate_agent.tools.rewrite.rules.rule import Rule
-from migrate_agent.tools.scan.nodes import walk
+from migrate_agent.tools.scan.nodes import other_branches, walk
 
 REGISTERING = frozenset({"register_buffer", "register_parameter", "add_module", "register_module"})
 
@@ -83,7 +83,7 @@ class MarkLateAttributes(Rule):
             "from torch import nn\n\nclass M(nn.Module):\n    def __init__(self, d, deep):\n        super().__init__()\n"
             "        self.norm = nn.LayerNorm(d)\n        if not deep:\n            self.norm = nn.Identity()\n",
             "class M(nnx.Module):\n    def __init__(self, d, deep, *, rngs: nnx.Rngs):\n"
-            "        self.norm = nnx.LayerNorm(d, epsilon=1e-05, rngs=rngs)\n"
+            "        self.norm = LayerNorm(d, rngs=rngs)\n"
             "        if not deep:\n            self.norm = nnx.static(nnx.identity)\n",
         ),
         (
@@ -91,7 +91,7 @@ class MarkLateAttributes(Rule):
             "from torch import nn\n\nclass M(nn.Module):\n    def __init__(self, d, deep):\n        super().__init__()\n"
             "        if deep:\n            self.norm = nn.LayerNorm(d)\n        else:\n            self.norm = nn.Identity()\n",
             "class M(nnx.Module):\n    def __init__(self, d, deep, *, rngs: nnx.Rngs):\n        if deep:\n"
-            "            self.norm = nnx.LayerNorm(d, epsilon=1e-05, rngs=rngs)\n        else:\n            self.norm = nnx.identity\n",
+            "            self.norm = LayerNorm(d, rngs=rngs)\n        else:\n            self.norm = nnx.identity\n",
         ),
     )
 
@@ -163,7 +163,7 @@ class MarkLateAttributes(Rule):
             return ""
         line, function = context.span(original).line, _is_function(updated.value)
         rows = self._layers.setdefault((context.cls.id, target.attr.value), [])
-        others = _other_branches(context.function, line)
+        others = other_branches(context.function, line)
         differs = any(before is not function for number, before in rows if number not in others)
         rows.append((line, function))
         return ("nnx.static({value})" if function else "nnx.data({value})") if differs else ""
@@ -223,20 +223,9 @@ def holds_data(rule: Rule, place: cst.CSTNode, name: str = "") -> bool:
     if context.cls is None or not context.repo.is_module_class(context.cls):
         return False
     name = name or (place.attr.value if isinstance(place, cst.Attribute) else "")
-    other = _other_branches(context.function, context.span(place).line)
+    other = other_branches(context.function, context.span(place).line)
     family = [*context.repo.ancestors(context.cls), *context.repo.descendants.get(context.cls.id, ())]
     return any(_gives_data(rule, model, name, other if model is context.cls else frozenset()) for model in family)
-
-
-def _other_branches(function: FunctionNode | None, line: int) -> frozenset[int]:
-    """Lines of the branches that do not run where this line of the function does."""
-    lines: set[int] = set()
-    for node in walk(function) if function else ():
-        if isinstance(node, ast.If) and node.orelse:
-            arms = [range(arm[0].lineno, (arm[-1].end_lineno or arm[-1].lineno) + 1) for arm in (node.body, node.orelse)]
-            if any(line in arm for arm in arms):
-                lines |= {number for arm in arms if line not in arm for number in arm}
-    return frozenset(lines)
 
 
 def _gives_data(rule: Rule, model: ClassModel, name: str, without: frozenset[int]) -> bool:
