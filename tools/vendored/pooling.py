@@ -1,5 +1,6 @@
 """Pooling with PyTorch's semantics over the last axes of (N, C, …) or (C, …)."""
 
+import math
 from collections.abc import Sequence
 from functools import reduce
 
@@ -38,18 +39,17 @@ def max_pool(
 
     https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.max_pool2d.html
     """
-    kernel, pads, dilations = (to_tuple(value, spatial) for value in (kernel_size, padding, dilation))
+    kernel, pads = to_tuple(kernel_size, spatial), to_tuple(padding, spatial)
     steps = to_tuple(stride, spatial) if stride else kernel
     sizes = input.shape[-spatial:]
-    if return_indices or max(dilations) > 1:
-        axes = zip(sizes, kernel, steps, pads, dilations, strict=True)
+    if return_indices or (dilation != 1 and max(to_tuple(dilation, spatial)) > 1):
+        axes = zip(sizes, kernel, steps, pads, to_tuple(dilation, spatial), strict=True)
         values, indices = max_of_windows(input, [window_index(*axis, ceil_mode) for axis in axes])
         return (values, indices) if return_indices else values
-    high = high_padding(sizes, kernel, steps, pads, ceil_mode)
+    high = [max(top, 0) for top in high_padding(sizes, kernel, steps, pads, ceil_mode)] if ceil_mode else pads
     leading = input.ndim - spatial
     low_high = [(0, 0)] * leading + list(zip(pads, high, strict=True))
-    cropped = [(low, max(top, 0)) for low, top in low_high]
-    return lax.reduce_window(input, lowest(input.dtype), lax.max, (*[1] * leading, *kernel), (*[1] * leading, *steps), cropped)
+    return lax.reduce_window(input, lowest(input.dtype), lax.max, (*[1] * leading, *kernel), (*[1] * leading, *steps), low_high)
 
 
 def max_of_windows(input: jax.Array, index: Sequence[np.ndarray]) -> tuple[jax.Array, jax.Array]:
@@ -79,12 +79,14 @@ def avg_pool(
     kernel, pads = to_tuple(kernel_size, spatial), to_tuple(padding, spatial)
     steps = to_tuple(stride, spatial) if stride else kernel
     sizes, leading = input.shape[-spatial:], input.ndim - spatial
-    high = high_padding(sizes, kernel, steps, pads, ceil_mode)
-    low_high = [(0, 0)] * leading + [(low, max(top, 0)) for low, top in zip(pads, high, strict=True)]
+    high = [max(top, 0) for top in high_padding(sizes, kernel, steps, pads, ceil_mode)] if ceil_mode else pads
+    low_high = [(0, 0)] * leading + list(zip(pads, high, strict=True))
     x = promote_half(input)
     total = lax.reduce_window(x, np.zeros((), x.dtype), lax.add, (*[1] * leading, *kernel), (*[1] * leading, *steps), low_high)
     if divisor_override is not None:
         return (total / divisor_override).astype(input.dtype)
+    if count_include_pad and not ceil_mode:  # no window reaches beyond the padding
+        return (total / math.prod(kernel)).astype(input.dtype)
     axes = zip(sizes, kernel, steps, pads, total.shape[-spatial:], strict=True)
     counts = [window_count(*axis, count_include_pad) for axis in axes]
     divisor = reduce(np.multiply, np.ix_(*counts))
