@@ -59,6 +59,13 @@ class MarkLateAttributes(Rule):
             "        if self.norm is None:\n            self.norm = nnx.data(LayerNorm(d, rngs=rngs))\n",
         ),
         (
+            "from torch import nn\n\nclass M(nn.Module):\n    def __init__(self, d):\n        super().__init__()\n"
+            "        self.norm, self.act = self.choose()\n        self.norm = nn.LayerNorm(d)\n\n"
+            "    def choose(self):\n        return nn.LayerNorm, nn.GELU\n",
+            "class M(nnx.Module):\n    def __init__(self, d, *, rngs: nnx.Rngs):\n        self.norm, self.act = self.choose()\n"
+            "        self.norm = nnx.data(LayerNorm(d, rngs=rngs))\n\n    def choose(self):\n        return LayerNorm, GELU\n",
+        ),
+        (
             "import torch\nfrom torch import nn\n\nclass M(nn.Module):\n    def __init__(self, d):\n        super().__init__()\n"
             "        self.kept, self.sizes = d, {}\n        self.kept = {}\n        self.kept['a'] = nn.Parameter(torch.ones(3))\n"
             "        self.sizes = {}\n        self.sizes['a'] = 3\n",
@@ -176,16 +183,21 @@ class MarkLateAttributes(Rule):
             return False
         if not fact.kinds or not all(map(_is_data, fact.kinds)):
             return False
+        name = target.attr.value
+        line = context.span(assign).line
         before = [
-            node.value
+            value
             for node in walk(method)
-            if isinstance(node, ast.Assign) and node.lineno < context.span(assign).line and len(node.targets) == 1
-            if context.cls.own.get(id(node.targets[0])) == target.attr.value
+            if isinstance(node, ast.Assign) and node.lineno < line
+            for place in node.targets
+            for target, value in _pairs(place, node.value)
+            if context.cls.own.get(id(target)) == name
             # A literal `None` is marked itself, and what is a local variable in the rewrite is no attribute.
-            if not (isinstance(node.value, ast.Constant) and node.value.value is None)
-            if span_of(node.targets[0], context.file.lines) not in context.class_facts.interim_containers
+            if not (isinstance(value, ast.Constant) and value.value is None)
+            if span_of(target, context.file.lines) not in context.class_facts.interim_containers
         ]
-        return any(self._may_be_plain(value, method) for value in before)
+        # Of what a call gives in a tuple (`self.norm, self.act = choose(name)`), nothing is known; data again is no harm.
+        return any(value is None or self._may_be_plain(value, method) for value in before)
 
     def _is_filled(self, target: cst.Attribute) -> bool:
         """Whether the class gives arrays to entries of its attribute: `self.kept["a"] = nn.Parameter(…)`. Modules are `WrapUnregisteredModules`'s."""
@@ -260,6 +272,15 @@ def _registers(model: ClassModel, call: ast.Call, name: str) -> bool:
         return False
     key, value = call.args[:2]
     return isinstance(key, ast.Constant) and key.value == name and not isinstance(value, ast.Constant)
+
+
+def _pairs(target: ast.expr, value: ast.expr) -> list[tuple[ast.expr, ast.expr | None]]:
+    """What an assignment gives to which target; `None` for what it takes out of a value that is not written out."""
+    if not isinstance(target, (ast.Tuple, ast.List)):
+        return [(target, value)]
+    if isinstance(value, (ast.Tuple, ast.List)) and len(value.elts) == len(target.elts):
+        return [pair for one, given in zip(target.elts, value.elts, strict=True) for pair in _pairs(one, given)]
+    return [(one, None) for one in target.elts]
 
 
 def _is_function(layer: cst.BaseExpression) -> bool:
