@@ -242,9 +242,9 @@ class ReplaceTorchCalls(Rule):
         if model is None:
             return False
         models = list(repo.ancestors(model))
-        if any(base in layers() and rngs_of(layers()[base].vendored) == "required" for one in models for base in repo.bases(one)):
+        if any(base in layers() and rngs_of(layers()[base].vendored) == "required" for ancestor in models for base in repo.bases(ancestor)):
             return False
-        keys = {(one.file.file.path, f"{one.qualname}.{name}") for one in models for name in one.methods}
+        keys = {(ancestor.file.file.path, f"{ancestor.qualname}.{name}") for ancestor in models for name in ancestor.methods}
         return not keys & randomness.drawing
 
     def _takes_rngs(self, kind: str) -> bool:

@@ -19,11 +19,11 @@ class RenameRepositoryImports(Rule):
 
     def leave_ImportFrom(self, original: cst.ImportFrom, updated: cst.ImportFrom) -> cst.ImportFrom | cst.RemovalSentinel | None:
         if not isinstance(updated.names, cst.ImportStar):
-            kept = [alias for alias in updated.names if not self._is_of_torch(updated, alias)]
-            if not kept:
+            aliases = [alias for alias in updated.names if not self._is_of_torch(updated, alias)]
+            if not aliases:
                 return cst.RemoveFromParent()
-            if len(kept) < len(updated.names):
-                updated = updated.with_changes(names=[*kept[:-1], kept[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)])
+            if len(aliases) < len(updated.names):
+                updated = updated.with_changes(names=[*aliases[:-1], aliases[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)])
         # The mirror's folders lie to each other as the repository's do.
         if updated.relative or updated.module is None:
             return updated

@@ -189,8 +189,8 @@ class MarkLateAttributes(Rule):
             value
             for node in walk(method)
             if isinstance(node, ast.Assign) and node.lineno < line
-            for place in node.targets
-            for target, value in _pairs(place, node.value)
+            for targets in node.targets
+            for target, value in _pairs(targets, node.value)
             if context.cls.own.get(id(target)) == name
             # A literal `None` is marked itself, and what is a local variable in the rewrite is no attribute.
             if not (isinstance(value, ast.Constant) and value.value is None)
@@ -279,8 +279,8 @@ def _pairs(target: ast.expr, value: ast.expr) -> list[tuple[ast.expr, ast.expr |
     if not isinstance(target, (ast.Tuple, ast.List)):
         return [(target, value)]
     if isinstance(value, (ast.Tuple, ast.List)) and len(value.elts) == len(target.elts):
-        return [pair for one, given in zip(target.elts, value.elts, strict=True) for pair in _pairs(one, given)]
-    return [(one, None) for one in target.elts]
+        return [pair for element, item in zip(target.elts, value.elts, strict=True) for pair in _pairs(element, item)]
+    return [(element, None) for element in target.elts]
 
 
 def _is_function(layer: cst.BaseExpression) -> bool:
