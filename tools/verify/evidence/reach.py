@@ -211,8 +211,7 @@ class Reaching:
 
     def _is_inherited(self, path: str, owner: str) -> bool:
         """Whether the unit has this method of a class that was not judged, as far as the method goes, where another unit was verified."""
-        targets = {file.path: file.target for file in self.results.inventory.files}
-        before = self.results.reached_before.get(f"{targets.get(path, '')}:{_in_port(owner)}")
+        before = self.results.reached_before.get(":".join(self._in_port(path, owner)))
         return not before and self._of_bases.get((path, ".".join(owner.split(".")[:2])), False)
 
     def _left_out(self) -> Iterator[Missed]:
@@ -221,15 +220,14 @@ class Reaching:
         rows: dict[tuple[str, str], list[Missed]] = {}
         for row in self._missed_of_original():
             rows.setdefault((row.path, row.owner), []).append(row)
-        targets = {file.path: file.target for file in self.results.inventory.files}
         places = self._places_left
         for (path, owner), has in self._of_bases.items():
             # What no call asks for need not be there: it stands for nothing else that is left out.
             if not has:
-                places.pop((targets.get(path, ""), _in_port(owner)), None)
+                places.pop(self._in_port(path, owner), None)
         elsewhere: list[Missed] = []
         for (path, owner), missed in rows.items():
-            key = targets.get(path, ""), _in_port(owner)
+            key = self._in_port(path, owner)
             if key not in places:
                 elsewhere += missed
                 continue
@@ -248,11 +246,10 @@ class Reaching:
         """Conditions before what did not run, with more parts that no call looked at than those of the original have: what is refused may be less
         than what was not tried."""
         names, sources = self.original
-        targets = {file.path: file.target for file in self.results.inventory.files}
         usual = Counter[tuple[str, str]]()
         for path in names:
             rows = counted_file(sources[path]).narrowed(self._ran[0].get(path, frozenset()), refused=is_stub)
-            usual.update((targets.get(path, ""), _in_port(owner)) for owner, _ in rows)
+            usual.update(self._in_port(path, owner) for owner, _ in rows)
         for path, inside in self.port.items():
             file = counted_file(self.texts[path])
             for owner, node in file.narrowed(file.numbers_of(self.ran, path), refused=is_stub):
@@ -300,6 +297,19 @@ class Reaching:
                     f"{ast.unparse(place.node)[:90]}, a side that no call took",
                 )
 
+    def _in_port(self, path: str, owner: str) -> tuple[str, str]:
+        """File and name of a function of the original in the port: `forward` of a module is `__call__` there, and that of an autograd function its own."""
+        target, (head, _, last) = self._targets.get(path, ""), owner.rpartition(".")
+        called = f"{head}.__call__"
+        if not head or last != "forward":
+            return target, owner
+        owners = {place.owner for place in counted_file(self.texts[target]).places} if target in self.texts else ()
+        return target, owner if owner in owners and called not in owners else called
+
+    @cached_property
+    def _targets(self) -> Mapping[str, str]:
+        return {file.path: file.target for file in self.results.inventory.files}
+
     @property
     def _places_left(self) -> dict[tuple[str, str], int]:
         """File and function of the port → places in it that did not run, or that refuse."""
@@ -326,12 +336,6 @@ def judged(results: Results) -> Reach:
 
 def _place(node: ast.expr) -> dict[str, int]:
     return {name: getattr(node, name) for name in ("lineno", "col_offset", "end_lineno", "end_col_offset")}
-
-
-def _in_port(owner: str) -> str:
-    """The name of a function of the original in a mirror."""
-    head, _, last = owner.rpartition(".")
-    return f"{head}.__call__" if head and last == "forward" else owner
 
 
 def _head(owner: str) -> str:

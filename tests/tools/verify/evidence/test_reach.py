@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from types import SimpleNamespace
 from typing import Any, Literal, cast
 
@@ -32,3 +33,42 @@ def test_what_every_call_runs(text: str, kind: Literal["module", "function"], ra
     digests = {f"src/net_jax.py:{key}": frozenset(row) for key, row in counted_file(text).digests_of(frozenset(ran)).items()}
     vars(reaching).update(texts={unit.target: text}, ran=digests)
     assert list(map(str, reaching._unseen())) == unseen
+
+
+PATCH = """class {name}({base}):
+    def {method}(self, x, mask):
+        if mask is not None and mask.ndim == 2{more}:
+            {rest}
+        return x
+"""
+
+
+@pytest.mark.parametrize(
+    ("base", "method", "more", "narrower"),
+    [
+        ("nn.Module", "__call__", "", 0),
+        ("nn.Module", "__call__", " and x.ndim == 3", 1),
+        ("Function", "forward", "", 0),
+        ("Function", "forward", " and x.ndim == 3", 1),
+    ],
+)
+def test_conditions_are_compared_with_those_of_the_same_function(base: str, method: str, more: str, narrower: int) -> None:
+    """A module's `forward` is `__call__` in the port, and that of an autograd function is not."""
+    original = PATCH.format(name="Net", base=base, method="forward", more="", rest="mask = mask[None]")
+    port = PATCH.format(name="Net", base=base, method=method, more=more, rest='raise NotImplementedError("no example")')
+    ran = {}
+    for path, text in (("net.py", original), ("net_jax.py", port)):
+        file = counted_file(text)
+        looked_at = [number for number, place in enumerate(file.places) if isinstance(place.node, (ast.If, ast.Return))]
+        ran[path] = frozenset(looked_at)
+    inventory = SimpleNamespace(files=[SimpleNamespace(path="net.py", target="net_jax.py")])
+    reaching = Reaching(cast(Any, SimpleNamespace(inventory=inventory, port=None)))
+    digests = {f"net_jax.py:{key}": row for key, row in counted_file(port).digests_of(ran["net_jax.py"]).items()}
+    vars(reaching).update(
+        texts={"net_jax.py": port},
+        ran=digests,
+        port={"net_jax.py": {"Net"}},
+        original=({"net.py": {"Net"}}, {"net.py": original}),
+        _ran=({"net.py": ran["net.py"]}, {}),
+    )
+    assert len(list(reaching._narrower())) == narrower
