@@ -63,13 +63,15 @@ def _embedding(call: Call) -> str:
     return f"vendored.tracked_embedding({{input}}, {table.removesuffix('[...]')}, {rest})"
 
 
-def _dropout(name: str) -> Template:
+def _dropout(name: str, trains: bool = True) -> Template:
+    """`trains`: whether the function drops where nobody says (`alpha_dropout` does not)."""
+
     def to(call: Call) -> str:
         training = call.literal("training")  # what comes fourth is `inplace`, which the rule for updates looks at
         # Then no key is drawn, and none needs to be reachable here.
         if training is False or call.literal("p") == 0:
             return "{input}"
-        flag = "" if training is True else ", training={training=False}"
+        flag = "" if training is True and trains else ", training={training=False}"
         return f"vendored.{name}({{input}}, {{p=0.5}}{flag}, rngs={{rngs}})"
 
     return to
@@ -247,7 +249,7 @@ OTHERS = [
 
 
 DROPOUT = [
-    Op(F + name, f"input, p=0.5, training={training}, inplace=False", _dropout(name), quiet=NO_DROPOUT, draws=True)
+    Op(F + name, f"input, p=0.5, training={training}, inplace=False", _dropout(name, training), quiet=NO_DROPOUT, draws=True)
     for name, training in {
         "dropout": True,
         "dropout1d": True,

@@ -27,10 +27,17 @@ def test_strides_follow_from_the_shape_of_whole_tensors_alone(tmp_path: Path, wh
         ("torch.randn_like(x)", "jax.random.normal(rngs(), x.shape, x.dtype)"),
         ("x.to(y, True, True, memory_format=torch.preserve_format)", "x.astype(y.dtype)"),
         ("torch.abs(x) + abs(y)", "absolute(x) + absolute(y)"),
+        ("F.dropout(x, 0.3, training=True)", "dropout(x, 0.3, rngs=rngs)"),
+        ("F.dropout(x, 0.3, training=False)", "x"),
+        ("F.alpha_dropout(x, 0.3, training=True)", "alpha_dropout(x, 0.3, training=True, rngs=rngs)"),
+        ("F.feature_alpha_dropout(x, 0.3, True)", "feature_alpha_dropout(x, 0.3, training=True, rngs=rngs)"),
+        ("F.alpha_dropout(x, 0.3)", "x"),  # off where nobody says
     ],
 )
 def test_spellings(tmp_path: Path, call: str, expected: str) -> None:
-    text, holes = rewrite_snippet(tmp_path, f"import torch\n\ndef f(x: torch.Tensor, y: torch.Tensor):\n    return {call}\n")
+    text, holes = rewrite_snippet(
+        tmp_path, f"import torch\nimport torch.nn.functional as F\n\ndef f(x: torch.Tensor, y: torch.Tensor):\n    return {call}\n"
+    )
     assert not holes
     assert text.strip().endswith(f"return {expected}")
 
