@@ -70,6 +70,7 @@ from migrate_agent.tools.rewrite.rules.environment.input_gradients import Differ
 from migrate_agent.tools.rewrite.rules.environment.local_names import WriteOutLocals
 from migrate_agent.tools.rewrite.rules.environment.outside_access import RefuseOutsideAccess
 from migrate_agent.tools.rewrite.rules.environment.recompute import DeriveFromModuleFunction, KeepRandomStates, ReplaceManualBackward
+from migrate_agent.tools.rewrite.rules.environment.recomputed_functions import CheckpointRecomputedFunctions
 from migrate_agent.tools.rewrite.rules.environment.repository_imports import RenameRepositoryImports
 from migrate_agent.tools.rewrite.rules.environment.unfollowed_packages import RefuseUnfollowedPackages
 from migrate_agent.tools.rewrite.rules.environment.unpacked_devices import DropUnpackedDevices
@@ -203,6 +204,7 @@ STATE: tuple[type[Rule], ...] = (
 DEFINITIONS: tuple[type[Rule], ...] = (
     DropOverloads,  # what is not there needs nothing that the rules below add
     EvaluateDefaultsLate,  # after `ConvertMethods`, which adds the `rngs` that the late default draws from
+    CheckpointRecomputedFunctions,  # before `DeriveFromModuleFunction`, which keeps a backward pass that this one has no use for
     DeriveFromModuleFunction,
     ConvertModuleClass,
     DeriveFromOwnTrain,  # replaces the base `nnx.Module` that `ConvertModuleClass` wrote
