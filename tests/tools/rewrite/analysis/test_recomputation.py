@@ -5,7 +5,7 @@ import textwrap
 
 import pytest
 
-from migrate_agent.tools.rewrite.analysis.recomputation import Recomputation, recomputation
+from migrate_agent.tools.rewrite.analysis.autograd_functions.recomputation import Recomputation, recomputation
 
 FORWARD = """
 def forward(ctx, run, length, *args):
@@ -47,7 +47,9 @@ DECLINED = [
     pytest.param(FORWARD.replace("return outputs", "return outputs * 2"), BACKWARD, id="changes the result"),
     pytest.param(FORWARD.replace("    return outputs", "    print(length)\n    return outputs"), BACKWARD, id="does more"),
     pytest.param(FORWARD, BACKWARD.replace("(None, None) + found", "(None, None) + tuple(g * 2 for g in found)"), id="scales gradients"),
-    pytest.param(FORWARD, BACKWARD.replace("    return", "    if length:\n        found = ()\n    return"), id="gradients under a condition"),
+    pytest.param(
+        FORWARD, BACKWARD.replace("    return", "    if length:\n        found = ()\n    return"), id="gradients under a condition"
+    ),
     pytest.param(FORWARD, BACKWARD.replace("ctx.run(*copies)", "other(*copies)"), id="another function in the backward pass"),
     pytest.param(FORWARD.replace("list(args[:length])", "[a.clone() for a in scale(args)]"), BACKWARD, id="inputs from elsewhere"),
     pytest.param(SAVED.replace("ctx.run(x, y)", "torch.mul(x, y)"), BACKWARD_OF_SAVED, id="no function that it was given"),

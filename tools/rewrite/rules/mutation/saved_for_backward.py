@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 
-from migrate_agent.tools.rewrite.analysis.autograd_saves import SAVE, movable_save
+from migrate_agent.tools.rewrite.analysis.autograd_functions.saves import SAVE, movable_save
 from migrate_agent.tools.rewrite.rules.rule import Rule
 
 
@@ -12,7 +12,7 @@ class SaveForBackwardLast(Rule):
     """Save changed tensors last: `ctx.save_for_backward(x, y)` → at the end of `forward`, where `y` is changed in place after it.
 
     Torch saves what `y` is then. Whether it can be done is decided where `y` is changed: see
-    `analysis/autograd_saves.py`. Declines without a note from there.
+    `analysis/autograd_functions/saves.py`. Declines without a note from there.
     """
 
     KEEP = ("def f(ctx, x):\n    ctx.save_for_backward(x)\n    return x\n",)

@@ -7,7 +7,7 @@ import ast
 import libcst as cst
 
 from migrate_agent.tools.rewrite.analysis.aliases import Alias, binding_loop, bound_names, mark_copies, shared_names, stale_aliases
-from migrate_agent.tools.rewrite.analysis.autograd_saves import SAVE, movable_save
+from migrate_agent.tools.rewrite.analysis.autograd_functions.saves import SAVE, movable_save
 from migrate_agent.tools.rewrite.analysis.facts import is_tensor, span_of
 from migrate_agent.tools.rewrite.analysis.loop_slices import loop_part, parts_name
 from migrate_agent.tools.rewrite.rules.context import Context

@@ -89,6 +89,11 @@ USES = [
         "        self.net = nn.Sequential(self.fc, nn.ReLU(), self.norm)\n        for part in self.net:\n            part.weight.data[0] = 1.0\n",
         {"Linear", "LayerNorm"},
     ),
+    (
+        "        d = (d[1], d[0])\n        self.size = (self.size[0], self.other[1])\n        self.other = (self.size[1], self.other[0])\n",
+        set(),
+    ),
+    ("        self.parts = [self.parts[1], self.fc]\n        self.parts[0].weight.data.zero_()\n", set()),
     ("        self.parts = nn.ModuleList([nn.Linear(d, d) for _ in range(3)])\n        self.parts[d].weight.data.zero_()\n", set()),
     ("        self.parts = nn.ModuleList(d)\n        self.parts[d].weight.data.zero_()\n", WEIGHTED),
     ("        self.one = None\n        if d:\n            self.one = nn.Linear(d, d)\n        self.one.weight.data.zero_()\n", set()),
