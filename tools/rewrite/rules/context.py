@@ -18,7 +18,8 @@ from migrate_agent.tools.rewrite.analysis.parameter_writes import walks_paramete
 from migrate_agent.tools.rewrite.analysis.randomness import FunctionKey, Randomness, lambda_name
 from migrate_agent.tools.rewrite.analysis.repo import ClassModel, FileModel, FunctionNode, Repo
 from migrate_agent.tools.rewrite.analysis.scopes import Scopes
-from migrate_agent.tools.rewrite.tables.templates import fill, of_new_array, unbroken, wrap
+from migrate_agent.tools.rewrite.tables.new_arrays import of_detached, of_new_array, over_new_array
+from migrate_agent.tools.rewrite.tables.templates import fill, unbroken, wrap
 from migrate_agent.tools.scan.nodes import walk
 from migrate_agent.tools.types import Hole, Observed, Span
 
@@ -324,4 +325,7 @@ class _Vendored(cst.CSTTransformer):
     def leave_Attribute(self, original_node: cst.Attribute, updated_node: cst.Attribute) -> cst.BaseExpression:
         if isinstance(original_node.value, cst.Name) and original_node.value.value == "vendored":
             return self.context.helper(original_node.attr.value)
-        return of_new_array(updated_node) or updated_node
+        return of_new_array(updated_node) or of_detached(updated_node) or updated_node
+
+    def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.Call:
+        return over_new_array(updated_node) or updated_node

@@ -288,20 +288,3 @@ def _starred_tuple(arguments: Sequence[cst.Arg]) -> cst.BaseExpression:
         return arguments[0].value
     kinds = [cst.StarredElement if argument.star else cst.Element for argument in arguments]
     return cst.Tuple([kind(argument.value) for kind, argument in zip(kinds, arguments, strict=True)])
-
-
-def of_new_array(node: cst.Attribute) -> cst.BaseExpression | None:
-    """`jnp.empty(s, dtype=d).shape` → `s`, and `.dtype` → `d`: a new array is not needed to read them."""
-    call = node.value
-    if isinstance(call, cst.Call) and isinstance(call.func, cst.Attribute) and call.func.attr.value == "astype" and len(call.args) == 1:
-        fresh = of_new_array(cst.Attribute(call.func.value, node.attr))
-        return fresh if fresh is None or node.attr.value == "shape" else call.args[0].value
-    if not isinstance(call, cst.Call) or not isinstance(call.func, cst.Attribute) or node.attr.value not in ("shape", "dtype"):
-        return None
-    owner = call.func.value
-    # Only where the call allocates nothing else: reading the shape of a fresh array is no work.
-    if not (isinstance(owner, cst.Name) and owner.value == "jnp" and call.func.attr.value in ("empty", "zeros", "ones")):
-        return None
-    if node.attr.value == "shape":
-        return call.args[0].value
-    return next((a.value for a in call.args if a.keyword and a.keyword.value == "dtype"), cst.Name("float"))

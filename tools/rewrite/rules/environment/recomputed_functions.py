@@ -6,8 +6,8 @@ import ast
 
 import libcst as cst
 
-from migrate_agent.tools.rewrite.analysis.facts import span_of
 from migrate_agent.tools.rewrite.analysis.autograd_functions.recomputation import Recomputation, recomputation
+from migrate_agent.tools.rewrite.analysis.facts import span_of
 from migrate_agent.tools.rewrite.rules.calls.torch_references import FUNCTION_BASES
 from migrate_agent.tools.rewrite.rules.rule import Rule
 
