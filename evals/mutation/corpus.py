@@ -142,9 +142,18 @@ def _edited_case(kind: Kind, path: Path, row: Mapping[str, Any], right: Path) ->
         raise CorpusError(f"{label}: {base} does not rewrite {path.stem}")
     text = f'"""{row["title"]}"""\n{_edited(_without_docstring(source), row, label)}'
     port = _port(facts)
-    place, only = row.get("place", ""), tuple(row.get("only", "").replace(",", " ").split())
+    submodule_name, only = row.get("place", ""), tuple(row.get("only", "").replace(",", " ").split())
     return Case(
-        kind, row["name"], row["title"], path.stem, row["family"], SELF if place == "." else place, text, only, row.get("skip", ""), port
+        kind,
+        row["name"],
+        row["title"],
+        path.stem,
+        row["family"],
+        SELF if submodule_name == "." else submodule_name,
+        text,
+        only,
+        row.get("skip", ""),
+        port,
     )
 
 
@@ -186,8 +195,8 @@ def _case(kind: Kind, path: Path) -> Case:
     submodule = facts.get("place", [""])[0]
     only = tuple(facts.get("only", [""])[0].replace(",", " ").split())
     original, family = facts["original"][0], facts["family"][0]
-    skip, place = facts.get("skip", [""])[0], SELF if submodule == "." else submodule
-    return Case(kind, path.stem, title, original, family, place, source, only, skip, _port(facts))
+    skip, part = facts.get("skip", [""])[0], SELF if submodule == "." else submodule
+    return Case(kind, path.stem, title, original, family, part, source, only, skip, _port(facts))
 
 
 def _port(facts: Mapping[str, list[str]]) -> Mapping[str, Any] | None:

@@ -46,25 +46,29 @@ class RunError(Exception):
     """A script that does not run. One line."""
 
 
-def confirm(original: Path, rewrite: Path, script: str, target: str, arguments: Sequence[str], folder: Path, place: str = "") -> Confirmed:
-    """Compare the script below `original` with `target` below `rewrite`; copies and what they leave go below `folder`. Both run in the folder `place`
+def confirm(
+    original: Path, rewrite: Path, script: str, target: str, arguments: Sequence[str], folder: Path, start_folder: str = ""
+) -> Confirmed:
+    """Compare the script below `original` with `target` below `rewrite`; copies and what they leave go below `folder`. Both run in the folder `start_folder`
     of their repository.
     """
     try:
-        return _compared(original, rewrite, (script, target), arguments, folder, place)
+        return _compared(original, rewrite, (script, target), arguments, folder, start_folder)
     except RunError as error:
         return Confirmed(str(error))
 
 
-def _compared(original: Path, rewrite: Path, scripts: tuple[str, str], arguments: Sequence[str], folder: Path, place: str) -> Confirmed:
-    script, target = (os.path.relpath(path, place or ".") for path in scripts)
+def _compared(
+    original: Path, rewrite: Path, scripts: tuple[str, str], arguments: Sequence[str], folder: Path, start_folder: str
+) -> Confirmed:
+    script, target = (os.path.relpath(path, start_folder or ".") for path in scripts)
     lines, seconds = {}, {}
     for mode in ("exact", "native"):
         start, out = folder / mode / "torch", folder / mode / "jax"
         for output in (start, out):
             output.mkdir(parents=True)
-        lines["torch", mode] = _run(original, ["torch_run.py", mode, start, script, *arguments], folder / mode / "torch-work", place)
-        lines["jax", mode] = _run(rewrite, ["jax_run.py", mode, start, out, target, *arguments], folder / mode / "jax-work", place)
+        lines["torch", mode] = _run(original, ["torch_run.py", mode, start, script, *arguments], folder / mode / "torch-work", start_folder)
+        lines["jax", mode] = _run(rewrite, ["jax_run.py", mode, start, out, target, *arguments], folder / mode / "jax-work", start_folder)
         seconds[mode] = [float((output / "seconds.txt").read_text()) for output in (start, out)]
     if not [*(folder / "exact" / "torch").glob("start-*.npz")]:
         return Confirmed("the original has no optimizer whose parameters belong to one module: no weights could be handed over", False)
@@ -73,14 +77,16 @@ def _compared(original: Path, rewrite: Path, scripts: tuple[str, str], arguments
     return Confirmed(problem, True, *seconds["native"])
 
 
-def _run(repository: Path, words: Sequence[object], work: Path, place: str) -> list[str]:
+def _run(repository: Path, words: Sequence[object], work: Path, start_folder: str) -> list[str]:
     """The lines that a script prints, run in a folder of a copy of its repository. Raises `RunError`."""
     shutil.copytree(repository, work, ignore=shutil.ignore_patterns(".git"))
     name, *rest = map(str, words)
     environment = {**os.environ, "JAX_PLATFORMS": "cpu", "HOME": str(work), "MPLBACKEND": "Agg", "PYTHONWARNINGS": "ignore"}
     command = [sys.executable, str(HERE / name), *rest]
     try:
-        done = subprocess.run(command, cwd=work / place, env=environment, capture_output=True, text=True, timeout=SECONDS, check=False)
+        done = subprocess.run(
+            command, cwd=work / start_folder, env=environment, capture_output=True, text=True, timeout=SECONDS, check=False
+        )
     except subprocess.TimeoutExpired:
         raise RunError(f"{name}: no end after {SECONDS:.0f} s") from None
     if done.returncode:

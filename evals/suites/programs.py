@@ -38,9 +38,9 @@ def run(group: Group, options: Options) -> Iterator[Outcome]:
 
 def judged(program: Listed, folder: Path, options: Options) -> Outcome:
     """How one program ended."""
-    place = folder / program.name
-    lay_out_program(program, options.sources, place, LIMIT_SECONDS)
-    report, error = migrate(place, folder / "report.json", options.sandbox, (program.script,))
+    repository = folder / program.name
+    lay_out_program(program, options.sources, repository, LIMIT_SECONDS)
+    report, error = migrate(repository, folder / "report.json", options.sandbox, (program.script,))
     rows = [row for row in (report or {"units": []})["units"] if row["kind"] == "program"]
     if report is None or not rows:
         return Outcome(program.name, "wrong", f"the run gave no report: {error or 'no row of the program'}", {"passed": 0})
@@ -53,7 +53,7 @@ def judged(program: Listed, folder: Path, options: Options) -> Outcome:
         )
     if row["status"] != "verified":
         return Outcome(program.name, STATUS[row["status"]], reason, details)
-    found = _confirmed(program, place, report["branch"], row["target"], folder)
+    found = _confirmed(program, repository, report["branch"], row["target"], folder)
     details |= {
         "confirmed": not found.problem,
         "comparable": found.comparable,
@@ -64,10 +64,10 @@ def judged(program: Listed, folder: Path, options: Options) -> Outcome:
     return Outcome(program.name, status, reason, details)
 
 
-def _confirmed(program: Listed, place: Path, branch: str, target: str, folder: Path) -> Confirmed:
+def _confirmed(program: Listed, repository: Path, branch: str, target: str, folder: Path) -> Confirmed:
     rewrite = folder / "rewrite"
-    subprocess.run(["git", "-C", str(place), "worktree", "add", "--quiet", "--detach", str(rewrite), branch], check=True)
-    return confirm(place, rewrite, program.script, target, program.arguments, folder / "compared", program.folder)
+    subprocess.run(["git", "-C", str(repository), "worktree", "add", "--quiet", "--detach", str(rewrite), branch], check=True)
+    return confirm(repository, rewrite, program.script, target, program.arguments, folder / "compared", program.folder)
 
 
 def passed(verdicts: Iterable[Mapping[str, Any]]) -> int:

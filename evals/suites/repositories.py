@@ -62,11 +62,11 @@ def run(group: Group, options: Options) -> Iterator[Outcome]:
 
 def _judged(repository: Repository, folder: Path, options: Options) -> Iterator[Outcome]:
     package = repository.package
-    place, report = folder / package.name, folder / "report.json"
-    lay_out_commit(repository, Path(options.sources), place)
-    write_examples(package, place, LIMIT_SECONDS)
-    commit_all(place)
-    rows, error = migrate(place, report, options.sandbox, repository.top)
+    checkout, report = folder / package.name, folder / "report.json"
+    lay_out_commit(repository, Path(options.sources), checkout)
+    write_examples(package, checkout, LIMIT_SECONDS)
+    commit_all(checkout)
+    rows, error = migrate(checkout, report, options.sandbox, repository.top)
     if rows is None:
         yield Outcome(package.name, "wrong", f"the run gave no report: {error}")
         return
@@ -92,8 +92,8 @@ def lay_out_commit(repository: Repository, sources: Path, folder: Path) -> None:
 
 def _clone(repository: Repository, sources: Path) -> Path:
     owner, _, name = repository.address.removeprefix("https://github.com/").partition("/")
-    for place in (sources / name, sources / owner / name, sources / f"{owner}+{name}"):
-        for folder in (place, place / ".git", place / "repo", place / "repo" / ".git"):
+    for mirror in (sources / name, sources / owner / name, sources / f"{owner}+{name}"):
+        for folder in (mirror, mirror / ".git", mirror / "repo", mirror / "repo" / ".git"):
             if (folder / "HEAD").exists() and _has(folder, repository.commit):
                 return folder
     raise PackageError(f"{sources} has no clone of {repository.address} with commit {repository.commit}: git clone it there (--sources)")

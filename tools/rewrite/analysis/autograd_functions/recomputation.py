@@ -31,12 +31,12 @@ def recomputation(forward: ast.FunctionDef, backward: ast.FunctionDef, dotted: C
     `dotted` gives the dotted name that an expression stands for.
     """
     context, *parameters = [argument.arg for argument in (*forward.args.posonlyargs, *forward.args.args)] or [""]
-    kept = _kept(forward, context)
-    call = _only_call(forward, set(parameters), kept)
-    if call is None or not _is_all(forward, context, call, dotted) or not _differentiates(backward, kept, call, dotted):
+    attributes = _kept(forward, context)
+    call = _only_call(forward, set(parameters), attributes)
+    if call is None or not _is_all(forward, context, call, dotted) or not _differentiates(backward, attributes, call, dotted):
         return None
-    function = _resolved(call.func, kept)
-    arguments = [_resolved(argument, kept) for argument in call.args]
+    function = _resolved(call.func, attributes)
+    arguments = [_resolved(argument, attributes) for argument in call.args]
     names = {node.id for argument in arguments for node in walk(argument) if isinstance(node, ast.Name)}
     allowed = {*parameters, *((forward.args.vararg.arg,) if forward.args.vararg else ()), "list", "tuple"}
     if call.keywords or not isinstance(function, ast.Name) or not names <= allowed:
@@ -65,13 +65,13 @@ def _is_of(node: ast.AST, context: str) -> bool:
     return False
 
 
-def _resolved(node: ast.expr, kept: dict[str, ast.expr]) -> ast.expr:
+def _resolved(node: ast.expr, attributes: dict[str, ast.expr]) -> ast.expr:
     """`node`, with what the context keeps in the place of its attributes."""
     match node:
         case ast.Starred(value=value):
-            return ast.Starred(_resolved(value, kept), ast.Load())
-        case ast.Attribute(attr=name) if name in kept:
-            return kept[name]
+            return ast.Starred(_resolved(value, attributes), ast.Load())
+        case ast.Attribute(attr=name) if name in attributes:
+            return attributes[name]
     return node
 
 
@@ -83,12 +83,12 @@ def _without_copies(node: ast.expr) -> ast.expr:
     return node
 
 
-def _only_call(forward: ast.FunctionDef, parameters: set[str], kept: dict[str, ast.expr]) -> ast.Call | None:
+def _only_call(forward: ast.FunctionDef, parameters: set[str], attributes: dict[str, ast.expr]) -> ast.Call | None:
     """The one call of a function that `forward` is given."""
     calls = []
     for node in walk(forward):
         if isinstance(node, ast.Call):
-            function = _resolved(node.func, kept)
+            function = _resolved(node.func, attributes)
             if isinstance(function, ast.Name) and function.id in parameters:
                 calls.append(node)
     return calls[0] if len(calls) == 1 else None
@@ -130,11 +130,11 @@ def _flat(body: list[ast.stmt], dotted: Callable[[ast.AST], str]) -> list[ast.st
     return result
 
 
-def _differentiates(backward: ast.FunctionDef, kept: dict[str, ast.expr], call: ast.Call, dotted: Callable[[ast.AST], str]) -> bool:
+def _differentiates(backward: ast.FunctionDef, attributes: dict[str, ast.expr], call: ast.Call, dotted: Callable[[ast.AST], str]) -> bool:
     """Whether `backward` calls the same function again and hands on the gradients that torch finds for it."""
-    wanted = ast.dump(_resolved(call.func, kept))
+    function = ast.dump(_resolved(call.func, attributes))
     calls = [node for node in walk(backward) if isinstance(node, ast.Call)]
-    again = [node for node in calls if ast.dump(_resolved(node.func, kept)) == wanted]
+    again = [node for node in calls if ast.dump(_resolved(node.func, attributes)) == function]
     derived = [node for node in calls if dotted(node.func) in GRADIENTS]
     changed = any(isinstance(node, (ast.BinOp, ast.AugAssign)) and isinstance(node.op, ARITHMETIC) for node in walk(backward))
     return (

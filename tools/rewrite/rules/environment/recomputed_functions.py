@@ -41,21 +41,21 @@ class CheckpointRecomputedFunctions(Rule):
         forward, backward = (context.cls.methods.get(name) for name in ("forward", "backward"))
         if not isinstance(forward, ast.FunctionDef) or not isinstance(backward, ast.FunctionDef) or len(context.cls.methods) != 2:
             return None
-        found = recomputation(forward, backward, self._dotted)
+        repeated = recomputation(forward, backward, self._dotted)
         method = next((node for node in updated.body.body if isinstance(node, cst.FunctionDef) and node.name.value == "forward"), None)
-        if found is None or method is None:
+        if repeated is None or method is None:
             return None
         context.drop_holes(original)
         others = [node for node in updated.body.body if not isinstance(node, cst.FunctionDef)]
-        body = updated.body.with_changes(body=[*others, self._apply(method, found)])
+        body = updated.body.with_changes(body=[*others, self._apply(method, repeated)])
         return updated.with_changes(bases=[], lpar=cst.MaybeSentinel.DEFAULT, rpar=cst.MaybeSentinel.DEFAULT, body=body)
 
     def _dotted(self, node: ast.AST) -> str:
         return self.context.facts.dotted.get(span_of(node, self.context.file.lines), "")
 
-    def _apply(self, forward: cst.FunctionDef, found: Recomputation) -> cst.FunctionDef:
+    def _apply(self, forward: cst.FunctionDef, repeated: Recomputation) -> cst.FunctionDef:
         """`forward` without its context, as what checkpoints the function that it is given."""
-        call = self.context.build(f"vendored.checkpoint({', '.join([found.function, *found.arguments])})")
+        call = self.context.build(f"vendored.checkpoint({', '.join([repeated.function, *repeated.arguments])})")
         line = cst.SimpleStatementLine([cst.Return(call)])
         first, *rest = forward.params.params
         del first
