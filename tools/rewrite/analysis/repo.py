@@ -12,11 +12,13 @@ from functools import cache, cached_property
 
 from migrate_agent.tools.rewrite.analysis.facts import Result
 from migrate_agent.tools.rewrite.analysis.mixins import inline_mixin_bases
+from migrate_agent.tools.rewrite.analysis.plain_layers.reached import without_unreached
 from migrate_agent.tools.rewrite.analysis.plain_layers.uses import PlainLayers, plain_layers
 from migrate_agent.tools.rewrite.tables.canonical_names import TORCH
 from migrate_agent.tools.rewrite.tables.layers.lazy import LAZY
 from migrate_agent.tools.rewrite.tables.registry import layers, ops, public_name
 from migrate_agent.tools.rewrite.tables.symbols import global_names
+from migrate_agent.tools.rewrite.tables.torch_copies import torch_copies
 from migrate_agent.tools.scan.names import Imports, Resolver
 from migrate_agent.tools.scan.nodes import walk
 from migrate_agent.tools.types import Inventory, Observed, SourceFile
@@ -138,6 +140,7 @@ class Repo:
             self._bind_stars(model, bound)
         for model in self.files.values():
             model.bindings = {name: self._handed_on(dotted) for name, dotted in model.bindings.items()}
+        self._bind_copies()
         self.units = {unit.id: unit for unit in inventory.units}
         self.adopted = frozenset(file.module.partition(".")[0] for file in inventory.files if file.adopted)
 
@@ -162,7 +165,7 @@ class Repo:
     @cached_property
     def plain(self) -> PlainLayers:
         """The layers that become Flax's own; none in a mirror that stays close to its source."""
-        return plain_layers(self.files.values()) if self.is_plain else PlainLayers()
+        return plain_layers(without_unreached(self.files.values())) if self.is_plain else PlainLayers()
 
     @cached_property
     def names_torch(self) -> bool:
@@ -195,6 +198,17 @@ class Repo:
             if exports.public is None:
                 model.stars += [further for further in other.stars if further not in self.modules and further not in model.stars]
         self._bind_torch_stars(model)
+
+    def _bind_copies(self) -> None:
+        """Give functions that are copies of torch's own the names that these have."""
+        copies = {(path, name): torch for path, model in self.files.items() for name, torch in torch_copies(model.functions).items()}
+        names = {name for _, name in copies}
+        for path, model in self.files.items():
+            for name, dotted in model.bindings.items():
+                definition = self.resolve(dotted) if dotted.rpartition(".")[2] in names else None
+                if definition is not None and (key := (definition[0].file.path, definition[1])) in copies:
+                    model.bindings[name] = copies[key]
+            model.bindings |= {name: torch for (owner, name), torch in copies.items() if owner == path}
 
     def _bind_torch_stars(self, model: FileModel) -> None:
         """Add what `from torch.nn import *` binds of the names that the file reads: those that the tables know, else those that only it can bind."""

@@ -434,7 +434,7 @@ class _Reader(ast.NodeVisitor):
         spellings = {layers()[kind].plain_reads.get(node.attr, "") for kind in kinds}
         if "" in spellings or (len(spellings) > 1 and not self._is_filled(node, spellings)):
             return False
-        outer = list(reversed(self.parents[:-1]))
+        outer = [one for one in reversed(self.parents[:-1]) if not (isinstance(one, ast.keyword) and one.arg != "out")]
         data = outer[0] if isinstance(outer[0], ast.Attribute) and outer[0].attr == "data" else None
         user = outer[1] if data is not None else outer[0]
         stored = not isinstance((data or node).ctx, ast.Load)
