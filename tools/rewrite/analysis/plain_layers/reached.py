@@ -7,18 +7,32 @@ does with layers matters only in the statements that the repository's own code l
 from __future__ import annotations
 
 import ast
+import copy
 from collections.abc import Collection, Iterable
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import Protocol, TypeVar
 
 from migrate_agent.tools.closure import Closures, Name
 from migrate_agent.tools.rewrite.tables.symbols import defined_names
-
-if TYPE_CHECKING:
-    from migrate_agent.tools.rewrite.analysis.repo import FileModel
+from migrate_agent.tools.types import SourceFile
 
 
-def without_unreached(files: Iterable[FileModel]) -> list[FileModel]:
+class InventoryFile(Protocol):
+    """A parsed file, with where it comes from and the names that it defines."""
+
+    file: SourceFile
+    text: str
+    tree: ast.Module
+    bindings: dict[str, str]
+    top_names: set[str]
+
+    @property
+    def classes(self) -> Collection[str]: ...
+
+
+File = TypeVar("File", bound=InventoryFile)
+
+
+def without_unreached(files: Iterable[File]) -> list[File]:
     """The files, those of installed packages with the top-level statements alone that the other files lead to."""
     every = list(files)
     own = [model for model in every if not model.file.adopted]
@@ -27,10 +41,13 @@ def without_unreached(files: Iterable[FileModel]) -> list[FileModel]:
     closures = Closures([model.file for model in every], {model.file.path: model.text for model in every})
     roots = [Name(model.file.path, name) for model in own for name in (*model.top_names, "")]
     names = closures.of(roots).digests
-    parts = [(model, _reached(model, names)) for model in every if model.file.adopted]
-    return [*own, *(replace(model, tree=ast.Module(body, [])) for model, body in parts if body)]
+    return [*own, *(part for model in every if model.file.adopted if (part := _reached(model, names)).tree.body)]
 
 
-def _reached(model: FileModel, names: Collection[str]) -> list[ast.stmt]:
+def _reached(model: File, names: Collection[str]) -> File:
+    """The file with the statements alone that define one of the names."""
     path = model.file.path
-    return [statement for statement in model.tree.body if any(str(Name(path, name)) in names for name in defined_names(statement))]
+    part = copy.copy(model)
+    body = [statement for statement in model.tree.body if any(str(Name(path, name)) in names for name in defined_names(statement))]
+    part.tree = ast.Module(body, [])
+    return part

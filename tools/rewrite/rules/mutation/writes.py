@@ -314,3 +314,12 @@ def part_written(context: Context, part: cst.Subscript, value: cst.BaseExpressio
     """The statement that gives a part of a tensor (original, `w[:2]`) new values. Raises `Refuse`."""
     writes = _Writes(context)
     return writes._assign(part, writes._rewrite_again(part), value)
+
+
+def alias_written(context: Context, alias: cst.BaseExpression, value: cst.BaseExpression) -> cst.BaseSmallStatement | None:
+    """The statement that gives a view, or a local name that shares the memory of something else, new values, and with it all that shares the
+    memory; None for any other expression. Raises `Refuse`.
+    """
+    writes = _Writes(context)
+    shares = isinstance(alias, cst.Name) and not context.is_handle(alias) and bool(writes._aliases(alias))
+    return writes._assign(alias, alias, value) if shares or isinstance(alias, cst.Call) else None

@@ -9,7 +9,7 @@ import libcst as cst
 from migrate_agent.tools.rewrite.analysis.initialising_lambdas import takes_tensor
 from migrate_agent.tools.rewrite.rules.apply_tables import expand, tidy
 from migrate_agent.tools.rewrite.rules.context import Context
-from migrate_agent.tools.rewrite.rules.mutation.writes import part_written
+from migrate_agent.tools.rewrite.rules.mutation.writes import alias_written, part_written
 from migrate_agent.tools.rewrite.rules.parameters.plain_values import written_plainly
 from migrate_agent.tools.rewrite.rules.parameters.variables import variable, written
 from migrate_agent.tools.rewrite.rules.rule import Rule
@@ -63,6 +63,19 @@ class ReplaceInitialisers(Rule):
             "        self.fc = nn.Linear(3, 4)\n        self.fc.bias = nn.init.zeros_(self.fc.bias)\n",
             "class M(nnx.Module):\n    def __init__(self, *, rngs: nnx.Rngs):\n        self.fc = Linear(3, 4, rngs=rngs)\n"
             "        self.fc.bias[...] = jnp.zeros_like(self.fc.bias)\n",
+        ),
+        (
+            "import torch\nfrom torch import nn\n\nclass M(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+            "        self.conv = nn.Conv2d(3, 4, 2)\n        w = self.conv.weight.data\n        nn.init.zeros_(w.view([w.shape[0], -1]))\n",
+            "class M(nnx.Module):\n    def __init__(self, *, rngs: nnx.Rngs):\n        self.conv = Conv2d(3, 4, 2, rngs=rngs)\n"
+            "        w = self.conv.weight[...]\n        w = jnp.zeros_like(w.reshape([w.shape[0], -1])).reshape(w.shape)\n"
+            "        self.conv.weight = w\n",
+        ),
+        (
+            "import torch\nfrom torch import nn\n\nclass M(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+            "        self.w = nn.Parameter(torch.empty(3, 4))\n        w = self.w\n        nn.init.normal_(w)\n",
+            "class M(nnx.Module):\n    def __init__(self, *, rngs: nnx.Rngs):\n        self.w = nnx.Param(jnp.empty((3, 4)))\n"
+            "        w = self.w[...]\n        w = init_normal(rngs.params(), w)\n        self.w[...] = w\n",
         ),
         (
             "import torch\nfrom torch import nn\n\nclass M(nn.Module):\n    def __init__(self, n):\n        super().__init__()\n"
@@ -188,6 +201,8 @@ class ReplaceInitialisers(Rule):
         try:
             if self._is_part(target):
                 return part_written(self.context, target, value)
+            if (shared := alias_written(self.context, target, value)) is not None:
+                return shared
             return written_plainly(self.context, written(self, target, value))
         except Refuse as refusal:
             self.context.hole(original, refusal.reason, refusal.code)
