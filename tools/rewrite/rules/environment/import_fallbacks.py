@@ -5,6 +5,7 @@ from __future__ import annotations
 import libcst as cst
 import libcst.matchers as m
 
+from migrate_agent.tools.rewrite.analysis.absent_packages import absent_package
 from migrate_agent.tools.rewrite.analysis.repo import known_to_torch
 from migrate_agent.tools.rewrite.rules.rule import Rule
 
@@ -15,8 +16,9 @@ TORCH = ("torch", "torchvision", "torchaudio")
 class TakeImportFallbacks(Rule):
     """Take the fallback of an import that torch alone has: `try: from torch.hub import …` `except ImportError: …` → the body of the `except`.
 
-    A `try` that only imports what has a counterpart is removed, and `y is None` → `False`. Declines where there is
-    an `else` or a `finally`.
+    So does the import of a file of the repository that needs a package which is not installed, such as kernels
+    that were not compiled. A `try` that only imports what has a counterpart is removed, and `y is None` → `False`.
+    Declines where there is an `else` or a `finally`.
     """
 
     KEEP = ("try:\n    import numpy as np\nexcept ImportError:\n    np = None\n",)
@@ -45,7 +47,7 @@ class TakeImportFallbacks(Rule):
         handler = next((h for h in updated.handlers if catches_import(h)), None)
         if handler is None or original.finalbody or original.orelse or not isinstance(handler.body, cst.IndentedBlock):
             return None
-        names = _imported(original.body)
+        names = _imported(original.body) | self._failing(original.body)
         # Every import had a counterpart and is gone: nothing is left that may fail.
         if names and not updated.body.body and all(known_to_torch(self.context.file.bindings.get(name, "")) for name in names):
             return cst.RemoveFromParent()
@@ -53,7 +55,11 @@ class TakeImportFallbacks(Rule):
         inside = [hole for hole in self.context.holes if first <= hole.span.line < last]
         only_imports = bool(names) and not updated.body.body
         # A hole that none of the imported names made is no sign that the import fails.
-        if not only_imports and not any(hole.text.partition("(")[0].partition(".")[0] in names for hole in inside):
+        if (
+            not only_imports
+            and not self._failing(original.body)
+            and not any(hole.text.partition("(")[0].partition(".")[0] in names for hole in inside)
+        ):
             return None
         end = self.context.span(original).end_line
         handled = next(h for h, new in zip(original.handlers, updated.handlers, strict=True) if new is handler)
@@ -68,6 +74,20 @@ class TakeImportFallbacks(Rule):
             return cst.RemoveFromParent()
         body[0] = body[0].with_changes(leading_lines=[*updated.leading_lines, *getattr(body[0], "leading_lines", ())])
         return cst.FlattenSentinel(body)
+
+    def _failing(self, suite: cst.BaseSuite) -> set[str]:
+        """The names that a block imports from files of the repository whose import fails here."""
+        repo, bindings = self.context.repo, self.context.file.bindings
+        lines = [statement for statement in suite.body if isinstance(statement, cst.SimpleStatementLine)]
+        parts = [small.names for line in lines for small in line.body if isinstance(small, cst.ImportFrom)]
+        names = {
+            alias.evaluated_alias or alias.evaluated_name
+            for aliases in parts
+            if not isinstance(aliases, cst.ImportStar)
+            for alias in aliases
+        }
+        files = {name: definition[0] for name in names if (definition := repo.resolve(bindings.get(name, "")))}
+        return {name for name, file in files.items() if absent_package(repo, file)}
 
     def leave_Comparison(self, original: cst.Comparison, updated: cst.Comparison) -> cst.BaseExpression | None:
         """`y is None` of what a file tries to import from torch, which has it."""
