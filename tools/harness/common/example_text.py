@@ -39,14 +39,17 @@ def load_unit(source_module: str, name: str, init: str = "") -> type:
 def import_module(name: str) -> ModuleType:
     """Import a file of the user. Raises what the import of the file itself raises.
 
-    Where that fails, it is imported by what the unit needs of it, if that is known (`partial_import`). Where only the `__init__.py` of a
-    package around it fails (many import every other file, and with them packages that are not installed), the file is imported without it.
+    Where that fails, extensions that cannot be compiled here are left out (`spare_extensions`), and the file is imported by what the unit needs
+    of it, if that is known (`partial_import`). Where only the `__init__.py` of a package around it fails (many import every other file, and
+    with them packages that are not installed), the file is imported without it.
     """
+    from migrate_agent.tools.harness.torch_side.extensions import spare_extensions
+
     interpret_triton()
     try:
         return importlib.import_module(name)
     except (Exception, SystemExit) as error:
-        if use_all_parts():
+        if spare_extensions() or use_all_parts():
             return import_module(name)
         if not isinstance(error, ImportError):
             raise
