@@ -322,6 +322,7 @@ class Reach:
     `lines`: statements of its functions, without those of other units and of copied helpers; `reached`: those that ran; `stubs`: those that
     refuse what was not tried; `missed`: what neither ran nor refuses, on either side (`file:lines (function): text`). `ran` says of all functions
     of the port's files (`file:function`) which statements ran, by digest; `names` are the definitions (`file:name`) that were judged.
+    `excused` are places of the original that an accelerator of torch's alone runs, and that nothing was compared with.
     """
 
     lines: int = 0
@@ -330,6 +331,7 @@ class Reach:
     missed: tuple[str, ...] = ()
     ran: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     names: tuple[str, ...] = ()
+    excused: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         stubs = f"; {self.stubs} stub{'s' if self.stubs > 1 else ''}" if self.stubs else ""

@@ -9,6 +9,7 @@ from migrate_agent.tools.rewrite.tables.templates import wrap
 DETACHED = ("dtype", "shape", "ndim", "size")
 """What an array has that no gradient flows through."""
 OVERWRITTEN = {"zeros_like": "zeros", "ones_like": "ones"}
+NEW = ("jnp.empty", "jnp.zeros", "jnp.ones")
 
 
 def of_new_array(node: cst.Attribute) -> cst.BaseExpression | None:
@@ -37,10 +38,10 @@ def of_detached(node: cst.Attribute) -> cst.BaseExpression | None:
 
 
 def over_new_array(call: cst.Call) -> cst.Call | None:
-    """`jnp.zeros_like(jnp.empty(s, dtype=d))` → `jnp.zeros(s, dtype=d)`, and `jnp.full_like(jnp.empty(s), v)` → `jnp.full(s, v, dtype=float)`."""
+    """`jnp.zeros_like(jnp.empty(s, dtype=d))` → `jnp.zeros(s, dtype=d)`, and `jnp.full_like(jnp.zeros(s), v)` → `jnp.full(s, v, dtype=float)`."""
     of, _, name = _function(call).rpartition(".")
     inner = call.args[0].value if call.args else None
-    if of != "jnp" or not isinstance(inner, cst.Call) or _function(inner) != "jnp.empty" or _has_starred(call) or _has_starred(inner):
+    if of != "jnp" or not isinstance(inner, cst.Call) or _function(inner) not in NEW or _has_starred(call) or _has_starred(inner):
         return None
     if name in OVERWRITTEN and len(call.args) == 1:
         return inner.with_changes(func=cst.Attribute(cst.Name("jnp"), cst.Name(OVERWRITTEN[name])))

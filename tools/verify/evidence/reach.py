@@ -161,6 +161,7 @@ class Reaching:
             (*missed, *map(str, (*self._unseen(), *self._left_out(), *self._narrower(), *self._one_sided(), *self._sides_left()))),
             ran,
             judged,
+            tuple(map(str, self._on_accelerators())),
         )
 
     def _unseen(self) -> Iterator[Missed]:
@@ -193,6 +194,20 @@ class Reaching:
 
     def _missed_of_original(self) -> Iterator[Missed]:
         """What did not run of the functions of the original that ran, and of the unit's own methods."""
+        for row, tree in self._idle_of_original():
+            moves = all(moves_device(node, tree) for node in row.nodes)
+            if not (moves or asks_processes(tree, row.nodes) or runs_on_cuda(tree, row.nodes[0]) or only_logs(tree, row.nodes)):
+                yield row
+
+    def _on_accelerators(self) -> Iterator[Missed]:
+        """What an accelerator of torch's alone runs of these: it may be another computation, which no machine without one compares."""
+        for row, tree in self._idle_of_original():
+            computes = not all(moves_device(node, tree) for node in row.nodes) and not only_logs(tree, row.nodes)
+            if computes and runs_on_cuda(tree, row.nodes[0]):
+                yield row
+
+    def _idle_of_original(self) -> Iterator[tuple[Missed, ast.Module]]:
+        """What did not run of these functions, whatever it does, and the tree of its file."""
         names, sources = self.original
         own = self.results.unit
         for path, inside in names.items():
@@ -200,14 +215,9 @@ class Reaching:
             done = self._ran[0].get(path, frozenset()) | self._refused.get(path, frozenset())
             ran = {file.places[number].owner for number in done}
             for row in file.missed(inside, done):
-                moves = all(moves_device(node, file.tree) for node in row.nodes)
-                if moves or asks_processes(file.tree, row.nodes) or runs_on_cuda(file.tree, row.nodes[0]):
-                    continue
-                if only_logs(file.tree, row.nodes):
-                    continue
                 of_unit = path == own.source and row.owner.startswith(f"{own.name}.")
                 if row.owner not in file.compiled and (of_unit or row.owner in ran or self._is_inherited(path, row.owner)):
-                    yield row._replace(path=path)
+                    yield row._replace(path=path), file.tree
 
     def _is_inherited(self, path: str, owner: str) -> bool:
         """Whether the unit has this method of a class that was not judged, as far as the method goes, where another unit was verified."""

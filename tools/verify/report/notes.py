@@ -28,6 +28,7 @@ def notes(results: Results, *, unrun: bool = False) -> tuple[str, ...]:
     texts += [original.unrun] if unrun and original.unrun else []
     texts += through_torchax(results)
     texts += spent(results)
+    texts += on_accelerators(results)
     # Without an exact run there is no candidate to speak of.
     return (*texts, *([*constructed(results), *trained(results), *elsewhere(results), *absent(results)] if "exact" in results.runs else ()))
 
@@ -51,6 +52,15 @@ def spent(results: Results) -> list[str]:
     kinds = {"exact": "in float64", "native": "natively"}
     omitted = {word: sorted(results.left_out(kind)) for kind, word in kinds.items() if kind in results.runs}
     return [f"not compared {word}, since {LATE}: {', '.join(names)}" for word, names in omitted.items() if names]
+
+
+def on_accelerators(results: Results) -> list[str]:
+    """What the original computes on an accelerator of torch's alone, and the port does as the original does on the CPU."""
+    rows = results.reach.excused if results.reach is not None else ()
+    return [
+        f"compared with nothing, since torch runs it on an accelerator alone (the port does what torch does on the CPU): {row}"
+        for row in rows
+    ]
 
 
 def constructed(results: Results) -> list[str]:

@@ -21,6 +21,7 @@ CALLS = [
     ("jnp.ones_like(jnp.empty((2, n)))", "jnp.ones((2, n))"),
     ("jnp.full_like(jnp.empty((2, n)), -np.inf)", "jnp.full((2, n), -np.inf, dtype=float)"),
     ("jnp.full_like(jnp.empty((2, n), dtype=int), 3)", "jnp.full((2, n), 3, dtype=int)"),
+    ("jnp.full_like(jnp.zeros(n), 3.0)", "jnp.full(n, 3.0, dtype=float)"),
     ("jnp.full_like(jnp.empty(n), 3, dtype=bool)", None),
     ("jnp.zeros_like(jnp.empty(*sizes), dtype=int)", None),
     ("jnp.zeros_like(jnp.sin(x))", None),
