@@ -10,6 +10,7 @@ from typing import Any
 
 from migrate_agent.sandbox.base import Sandbox
 from migrate_agent.tools.record.at_once import in_order
+from migrate_agent.tools.record.guessing.distinctions import distinctions
 from migrate_agent.tools.record.session import plan
 from migrate_agent.tools.types import Example, Inventory, Job, Limits, Recording, Unit
 
@@ -54,15 +55,17 @@ def _of_unit(inventory: Inventory, unit: Unit, examples: Sequence[Example], sand
 
 
 def _may_reach_more(inventory: Inventory, unit: Unit, recording: Recording) -> bool:
-    """Whether the unit's call has optional arguments or its constructor has any, and lines of it left no observation."""
+    """Whether the unit's call has optional arguments, or such as the code compares, or its constructor has any, and lines of it left no observation."""
     node = _definition(inventory.root / unit.source, unit.name)
     if node is None:
         return False
     methods = [item for item in node.body if isinstance(item, ast.FunctionDef)] if isinstance(node, ast.ClassDef) else [node]
     by_name = {item.name: item for item in methods}
     call, constructor = by_name.get("forward" if unit.kind == "module" else node.name), by_name.get("__init__")
-    optional = call is not None and (call.args.defaults or any(call.args.kw_defaults))
-    if call is None or not (optional or (constructor is not None and len(constructor.args.args) + len(constructor.args.kwonlyargs) > 1)):
+    if call is None:
+        return False
+    optional = call.args.defaults or any(call.args.kw_defaults) or {argument.arg for argument in call.args.args} & distinctions(node).keys()
+    if not optional and (constructor is None or len(constructor.args.args) + len(constructor.args.kwonlyargs) < 2):
         return False
     lines = {span.line for span in recording.observations.get(unit.source, ())}
     return any(not _ran(statement, lines) for method in methods for statement in _leaves(method.body))

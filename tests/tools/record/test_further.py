@@ -165,6 +165,47 @@ def test_calls_of_functions_that_reach_more_are_found(tmp_path: Path) -> None:
     ]
 
 
+NUMBERS = """
+import torch
+def moved(x: torch.Tensor, amount, share):
+    if share == 1:
+        return x
+    if share == 0.0:
+        return torch.zeros_like(x)
+    if amount < 0:
+        return x[..., :amount] * share
+    return x[..., amount:] * share
+def test_moved():
+    moved(torch.ones(2, 3), 1, 0.5)
+"""
+
+
+def test_numbers_that_code_compares_with_are_tried_where_every_argument_is_needed(tmp_path: Path) -> None:
+    (tmp_path / "moves.py").write_text(NUMBERS)
+    inventory = scan(tmp_path)
+    unit = inventory.unit("moves.py:moved")
+    examples = [Example(unit.id, "", "torch.randn(2, 3), 1, 0.75")]
+    with ProcessSandbox() as sandbox:
+        found = further_examples(inventory, [(unit, examples)], Recording(), sandbox, Limits())
+    assert [example.call for example in found] == ["torch.randn(2, 3), -1, 0.75", "torch.randn(2, 3), 1, 1.0", "torch.randn(2, 3), 1, 0.0"]
+
+
+COMPARED = [
+    ("x == 3", ("3",)),
+    ("x != -1", ("-1",)),
+    ("x == 0.5", ("0.5",)),
+    ("x < 0", ("0", "-1", "1")),
+    ("1 <= x", ("1", "0", "2")),
+    ("x in (1, 'a', None)", ("1", "'a'", "None")),
+    ("x is None", ("None",)),
+]
+
+
+@pytest.mark.parametrize(("test", "texts"), COMPARED)
+def test_what_a_comparison_tells_apart(test: str, texts: tuple[str, ...]) -> None:
+    assert distinctions(ast.parse(f"y = {test}"))["x"] == texts
+
+
 STATES = """
 import torch
 from torch import nn

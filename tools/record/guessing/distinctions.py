@@ -37,8 +37,9 @@ def last(node: ast.AST) -> str:
 
 def _of(node: ast.AST, tables: Mapping[str, ast.expr]) -> Iterator[tuple[str, list[str]]]:
     match node:
-        case ast.Compare(left=left, comparators=others):
+        case ast.Compare(left=left, ops=ops, comparators=others):
             texts = [text for other in (left, *others) for text in _constants(other)]
+            texts += _beyond(texts) if any(isinstance(op, (ast.Lt, ast.LtE, ast.Gt, ast.GtE)) for op in ops) else []
             yield from ((last(other), texts) for other in (left, *others) if last(other) and texts)
         case ast.Subscript(value=table, slice=key) if last(key):
             keys = tables.get(last(table), table)
@@ -65,7 +66,18 @@ def _constants(node: ast.expr) -> list[str]:
     """Texts of the constants that this is, or holds."""
     if isinstance(node, (ast.Tuple, ast.List, ast.Set)):
         return [text for element in node.elts for text in _constants(element)]
-    return [repr(node.value)] if isinstance(node, ast.Constant) and isinstance(node.value, (str, int, type(None))) else []
+    match node:
+        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float())):
+            return [ast.unparse(node)]
+        case ast.Constant(value=str() | int() | float() | None):
+            return [repr(node.value)]
+    return []
+
+
+def _beyond(texts: Sequence[str]) -> list[str]:
+    """Of numbers that something is less or greater than: one below and one above each."""
+    numbers = [value for text in texts if isinstance(value := ast.literal_eval(text), (int, float)) and not isinstance(value, bool)]
+    return [repr(other) for number in numbers for other in (number - 1, number + 1)]
 
 
 def other_constructions(
@@ -99,8 +111,11 @@ def _other_settings(text: str, options: Mapping[str, Sequence[str]], evaluate: C
 
 
 def _fitting(texts: Sequence[str], usual: str) -> list[str]:
-    """Those of the texts that say another value than the usual one, and of its kind: both values of a switch fit a boolean alone, or None."""
+    """Those of the texts that say another value than the usual one, and of its kind: both values of a switch fit a boolean alone, or None, and a
+    whole number fits a float.
+    """
     kind = _kind(usual)
+    texts = [f"{text}.0" if kind == "float" and _kind(text) == "int" else text for text in texts]
     # A string that none of them is takes what is left over.
     texts = [*texts, OTHER] if texts and kind == "str" else texts
     return [text for text in dict.fromkeys(texts) if text != usual and (_kind(text) == kind or "NoneType" in (kind, _kind(text)))]
