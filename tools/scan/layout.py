@@ -3,7 +3,8 @@
 A file with a chain of `__init__.py` above it is imported from the folder that holds the topmost package; any other file is a script,
 imported from its own folder. Where the repository's own import statements say otherwise (namespace packages: `from lib.models import net`
 in a folder without `__init__.py`; relative imports), the majority of them decides, for all files of that folder together. What a library imports
-must resolve for all who use it, so that statements of files that others import go before those of scripts.
+must resolve for all who use it, so that statements of files that others import go before those of scripts. A folder of scripts stays one in spite of
+its `__init__.py` where those that run (`if __name__ == "__main__"`) import others of it by their own names, and nothing imports it as a package.
 
 Mirror: `pkg/a/b.py` → `pkg_jax/a/b.py`, `src/pkg` → `src/pkg_jax`, `model.py` → `model_jax.py`,
 `scripts/model.py` → `scripts/model_jax.py`.
@@ -12,6 +13,7 @@ Mirror: `pkg/a/b.py` → `pkg_jax/a/b.py`, `src/pkg` → `src/pkg_jax`, `model.p
 from __future__ import annotations
 
 import re
+import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
@@ -24,6 +26,7 @@ _IMPORT = re.compile(
     r"|import[ \t]+(?P<plain>[^\n#]*))",
     re.M,
 )
+_MAIN = re.compile(r"^if[ \t(]+__name__[ \t]*==", re.M)
 _TORCH = re.compile(r"^[ \t]*(?:from|import)[ \t]+torch\b", re.M)
 
 
@@ -40,21 +43,22 @@ def layout(paths: Iterable[str], sources: Mapping[str, str]) -> tuple[SourceFile
     `sources` maps paths to text; a file whose look-up raises `SourceError` is laid out all the same.
     """
     listed = tuple(paths)
-    folders = _Folders(listed)
-    rows: list[Evidence] = []
-    torch = set()
-    for path in listed:
-        try:
-            text = sources[path]
-        except SourceError:
-            continue
-        if _TORCH.search(text):
-            torch.add(path)
-        rows += folders.evidence(path, text)
+    texts = dict(_readable(listed, sources))
+    folders = _Folders(listed, texts)
+    rows = [row for path, text in texts.items() for row in folders.evidence(path, text)]
+    torch = {path for path, text in texts.items() if _TORCH.search(text)}
     imported = {row.imported for row in rows}
     votes = {**_votes(rows), **_votes(row for row in rows if row.importer in imported)}
     roots = {package: _majority_root(package, counts) for package, counts in votes.items()}
     return tuple(_source_file(path, _voted_root(folders.root(path), roots), path in torch) for path in listed)
+
+
+def _readable(paths: Iterable[str], sources: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    for path in paths:
+        try:
+            yield path, sources[path]
+        except SourceError:
+            continue
 
 
 def _votes(rows: Iterable[Evidence]) -> dict[str, Counter[str]]:
@@ -105,10 +109,31 @@ class Evidence(NamedTuple):
 class _Folders:
     """The folders of a repository, and the import roots that its import statements imply."""
 
-    def __init__(self, paths: Iterable[str]) -> None:
+    def __init__(self, paths: Iterable[str], texts: Mapping[str, str]) -> None:
         self.paths = frozenset(paths)
         self.packages = frozenset(_parent(path) for path in self.paths if path.endswith("/__init__.py"))
         self.names = frozenset(name for path in self.paths for name in path.removesuffix(".py").split("/"))
+        uses = {use for path, text in texts.items() for use in self._uses(path, text)}
+        self.packages -= {folder for folder, as_package in uses if not as_package and (folder, True) not in uses}
+
+    def _uses(self, path: str, text: str) -> Iterator[tuple[str, bool]]:
+        """The folders with an `__init__.py` that import statements of a file go through as packages (True), or start from as scripts in them do."""
+        for statement in statements(text):
+            if statement.level:
+                folders = [folder for folder, _ in zip(_ancestors(path), range(statement.level), strict=False)]
+                yield from ((folder, True) for folder in folders if folder in self.packages)
+            elif (top := statement.dotted[0].split(".")[0]) in self.names and top not in sys.stdlib_module_names:
+                yield from self._starts(path, text, statement.dotted)
+
+    def _starts(self, path: str, text: str, dotted: tuple[str, ...]) -> Iterator[tuple[str, bool]]:
+        for root in _ancestors(path):
+            file_path = self._file(root, dotted)
+            if file_path is not None:
+                between = [folder for folder in _ancestors(file_path) if folder.startswith(f"{root}/" if root else "") and folder != root]
+                yield from ((folder, True) for folder in between if folder in self.packages)
+                if root == _parent(path) and root in self.packages and file_path != path and _MAIN.search(text):
+                    yield root, False
+                return
 
     def root(self, path: str) -> str:
         """The folder from which a file is imported, as its `__init__.py` chain has it. The repository's own root is never a package."""

@@ -8,6 +8,7 @@ import pytest
 
 from migrate_agent.tools.scan.layout import layout
 
+MAIN = 'if __name__ == "__main__":\n    main()\n'
 INIT = "__init__.py"
 
 
@@ -41,6 +42,28 @@ def test_by_init_files(files: Mapping[str, str], path: str, root: str, module: s
         ({"lib/models/net.py": "", "lib/main.py": "import models.net"}, "lib/models/net.py", "models.net", "lib/models_jax/net.py"),
         ({"lib/net.py": "from .parts import x", "lib/parts.py": ""}, "lib/parts.py", "lib.parts", "lib_jax/parts.py"),
         ({"src/models/net.py": "", "tests/test_net.py": "import models.net"}, "src/models/net.py", "models.net", "src/models_jax/net.py"),
+        # a folder of scripts with a needless `__init__.py`, and one that something imports as a package
+        (
+            {f"run/{INIT}": "", "run/data.py": "", "run/train.py": f"from data import x\n{MAIN}"},
+            "run/train.py",
+            "train",
+            "run/train_jax.py",
+        ),
+        (
+            {f"run/{INIT}": "", f"run/nets/{INIT}": "", "run/nets/a.py": "", "run/train.py": f"from nets.a import A\n{MAIN}"},
+            "run/nets/a.py",
+            "nets.a",
+            "run/nets_jax/a.py",
+        ),
+        (
+            {f"run/{INIT}": "", "run/a.py": "", "run/b.py": f"import a\n{MAIN}", "main.py": "import run.b"},
+            "run/b.py",
+            "run.b",
+            "run_jax/b.py",
+        ),
+        ({f"run/{INIT}": "", "run/a.py": "from . import b", "run/b.py": f"import a\n{MAIN}"}, "run/b.py", "run.b", "run_jax/b.py"),
+        ({f"run/{INIT}": "", "run/a.py": "", "run/b.py": "import a"}, "run/b.py", "run.b", "run_jax/b.py"),
+        ({f"run/{INIT}": "", "run/types.py": "", "run/b.py": f"import types\n{MAIN}"}, "run/b.py", "run.b", "run_jax/b.py"),
         # not evidence: neighbours that import each other, packages from elsewhere with the name of a folder here, wholly other names
         ({"scripts/model.py": "", "scripts/train.py": "from model import Net"}, "scripts/model.py", "model", "scripts/model_jax.py"),
         ({"datasets/net.py": "", "train.py": "from datasets import load_dataset"}, "datasets/net.py", "net", "datasets/net_jax.py"),
