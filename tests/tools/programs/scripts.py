@@ -56,25 +56,27 @@ for step in range(6):
 )
 
 
-def rewritten(text: str, folder: Path) -> Draft:
-    """The draft of a script, which runs in this process to be observed."""
+def rewritten(text: str, folder: Path, path: str = "train.py") -> Draft:
+    """The draft of a script, which runs in this process to be observed. A folder that `path` names is a package."""
     root = folder / "repository"
-    root.mkdir()
-    (root / "train.py").write_text(text)
-    recorder = Recorder(Kinds(lambda module: "train" if module == "__main__" else ""))
+    (root / path).parent.mkdir(parents=True)
+    if "/" in path:
+        (root / path).with_name("__init__.py").touch()
+    (root / path).write_text(text)
+    recorder = Recorder(Kinds(lambda module: path.removesuffix(".py").replace("/", ".") if module == "__main__" else ""))
     for name, function in (
         (OBSERVE, recorder.observe),
         (OBSERVE_CALL, recorder.observe_call),
         (OBSERVE_ATTRIBUTE, recorder.observe_attribute),
     ):
         setattr(builtins, name, function)
-    compiled = compile_instrumented(text, str(root / "train.py"), "train.py", recorder, script=True)
-    arguments, sys.argv = sys.argv, ["train.py"]
+    compiled = compile_instrumented(text, str(root / path), path, recorder, script=True)
+    arguments, sys.argv = sys.argv, [path]
     try:
         exec(compiled, {"__name__": "__main__"})
     finally:
         sys.argv = arguments
-    return rewrite_program(scan(root), recorder.table(), Program(("train.py",)), folder)
+    return rewrite_program(scan(root), recorder.table(), Program((path,)), folder)
 
 
 def body_of(draft: Draft) -> str:

@@ -42,6 +42,13 @@ def test_the_step_is_taken_out_of_the_loop(tmp_path: Path) -> None:
     assert "optimizer = nnx.Optimizer(model, optax.adam(1e-2, b1=0.9, b2=0.999, eps=1e-8), wrt=nnx.Param)" in body_of(draft)
 
 
+def test_a_script_in_a_package_names_it(tmp_path: Path) -> None:
+    """It is run by its path, where relative imports fail."""
+    text = rewritten(TRAIN, tmp_path, "run/train.py").files["run_jax/train.py"]
+    assert "from run_jax.nnx_layers import" in text
+    assert "from ." not in text
+
+
 @pytest.mark.parametrize(
     ("change", "reason"),
     [

@@ -23,6 +23,7 @@ from migrate_agent.tools.programs.rewrite.shared_generator import with_one_gener
 from migrate_agent.tools.programs.rewrite.spans import positions_of, span_of
 from migrate_agent.tools.programs.rewrite.unreached import Region, block_around, with_errors
 from migrate_agent.tools.rewrite.analysis.exercised import exercised
+from migrate_agent.tools.rewrite.analysis.repo import FileModel
 from migrate_agent.tools.rewrite.assemble.class_stubs import stub_reasons
 from migrate_agent.tools.rewrite.assemble.compose import _Composer, _joined
 from migrate_agent.tools.rewrite.assemble.workspace import Statement, Workspace
@@ -190,6 +191,11 @@ class _ProgramComposer(_Composer):
             # A loop's name that the rewrite has and the original has not.
             return
         super().need(path, name, statement)
+
+    def _helpers_of(self, file: FileModel) -> tuple[str, str]:
+        """A script is run by its path, where no relative import leads anywhere: it names the package of its mirror."""
+        package, module = super()._helpers_of(file)
+        return (file.file.target_module.partition(".")[0] if package and file.file.path == self._path else package), module
 
 
 def _binds(text: str) -> set[str]:

@@ -561,13 +561,18 @@ class _Composer:
     def _vendored_imports(self, file: FileModel, selection: _Selection) -> list[str]:
         if not selection.vendored and not selection.qualified:
             return []
-        package, module = helpers.module_of(file.file)
+        package, module = self._helpers_of(file)
         lines = []
         if selection.vendored:
-            lines.append(f"from {package or ''}{module} import {', '.join(sorted(selection.vendored))}")
+            within = f"{package}." if package.strip(".") else package
+            lines.append(f"from {within}{module} import {', '.join(sorted(selection.vendored))}")
         if selection.qualified:
             lines.append(f"from {package} import {module}" if package else f"import {module} as nnx_layers")
         return lines
+
+    def _helpers_of(self, file: FileModel) -> tuple[str, str]:
+        """Package and module of the helpers, as a file's mirror imports them."""
+        return helpers.module_of(file.file)
 
     def vendored(self) -> dict[str, set[str]]:
         """Target file of helpers → their names."""
