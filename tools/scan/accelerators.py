@@ -10,7 +10,12 @@ _CUDA = re.compile(
     r"torch\.((cuda|xpu|mtia|accelerator|backends\.mps)\.(is_available|is_initialized|device_count)\(\)|cuda\._initialized)|[\w.]+\.is_(cuda|xpu|mps)"
 )
 LEAVES = (ast.Return, ast.Raise, ast.Continue, ast.Break)
-_OF_TYPE = re.compile(r"([\w.]+\.)?device\.type == '(cuda|mps|xpu)'|([\w.]+\.)?device\.type != 'cpu'")
+_DEVICE = r"([\w.]+[._])?device(_type)?(\.type)?"
+_OF_TYPE = re.compile(
+    rf"{_DEVICE} == '(cuda|mps|xpu)(:\d+)?'|{_DEVICE} != 'cpu'"
+    rf"|'(cuda|mps|xpu)' in (str\()?{_DEVICE}\)?|(str\()?{_DEVICE}\)?\.startswith\('(cuda|mps|xpu)'\)"
+)
+"""What asks for a device by its name."""
 Holds = Callable[[ast.expr], bool]
 
 

@@ -203,7 +203,7 @@ def _binds(text: str) -> set[str]:
 
 
 def without_idle_names(text: str) -> str:
-    """The text without what is left of devices: assignments of `None` to names that nothing reads, and of names to themselves."""
+    """The text without what is left of devices: assignments of `None` or "cpu" to names that nothing reads, and of names to themselves."""
     tree = ast.parse(text)
     loads = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
     lines = text.splitlines(keepends=True)
@@ -230,7 +230,7 @@ def _is_idle_branch(node: ast.If, loads: set[str]) -> bool:
 
 
 def _is_idle(node: ast.Assign, loads: set[str]) -> bool:
-    if isinstance(node.value, ast.Constant) and node.value.value is None:
+    if isinstance(node.value, ast.Constant) and node.value.value in (None, "cpu"):
         return all(isinstance(target, ast.Name) and target.id not in loads for target in node.targets)
     itself = isinstance(node.value, (ast.Name, ast.Tuple, ast.Attribute)) and len(node.targets) == 1
     return itself and ast.unparse(node.targets[0]) == ast.unparse(node.value)

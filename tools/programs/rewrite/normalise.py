@@ -9,6 +9,8 @@ scaler.step(optimizer)
 
 from __future__ import annotations
 
+import ast
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -44,6 +46,9 @@ class Normalise(cst.CSTTransformer):
         self.origin: dict[cst.CSTNode, cst.CSTNode] = {}
         self.notes: list[str] = []
         assigned = dict(_assigned(module))
+        self._reads_underscore = any(
+            isinstance(node, ast.Name) and node.id == "_" and isinstance(node.ctx, ast.Load) for node in ast.walk(ast.parse(module.code))
+        )
         self.scalers = {name for name, value in assigned.items() if self._last(value) == SCALERS}
         self.contexts = {name for name, value in assigned.items() if self._is_context(value)}
         self.floats = {name for name, value in assigned.items() if self._is_float_tensor(value)}
@@ -176,7 +181,30 @@ class Normalise(cst.CSTTransformer):
             line = updated_node.with_changes(leading_lines=())
             self.origin.setdefault(line, original_node)
             return cst.FlattenSentinel([*guards, line])
-        return cst.RemoveFromParent() if self._goes(original_node) else updated_node
+        return cst.RemoveFromParent() if self._goes(original_node) else self._places(updated_node)
+
+    def _places(self, line: cst.SimpleStatementLine) -> cst.SimpleStatementLine:
+        """`_, predicted = outputs.max(1)` → `predicted = outputs.argmax(1)`, where nothing reads the largest values."""
+        small = line.body[0]
+        target = small.targets[0].target if isinstance(small, cst.Assign) and len(small.targets) == 1 else None
+        if (
+            not isinstance(target, cst.Tuple)
+            or len(target.elements) != 2
+            or code(target.elements[0].value) != "_"
+            or self._reads_underscore
+        ):
+            return line
+        assert isinstance(small, cst.Assign)
+        function = small.value.func if isinstance(small.value, cst.Call) else None
+        if not isinstance(function, cst.Attribute) or function.attr.value not in ("max", "min") or not isinstance(small.value, cst.Call):
+            return line
+        of_torch = self.imports.of(function) in ("torch.max", "torch.min")
+        options = small.value.args[of_torch:]
+        if not options or not re.fullmatch(r"(dim ?= ?)?-?\d+(, keepdim ?= ?\w+)?", ", ".join(code(one).rstrip(", ") for one in options)):
+            return line
+        value = small.value.with_changes(func=function.with_changes(attr=cst.Name(f"arg{function.attr.value}")))
+        targets = [cst.AssignTarget(target.elements[1].value)]
+        return line.with_changes(body=[small.with_changes(targets=targets, value=value)])
 
     def _goes(self, line: cst.SimpleStatementLine) -> bool:
         call, names = call_of(line), bound(line)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import libcst as cst
 
 from migrate_agent.tools.programs.hand_updates import hand_updates
+from migrate_agent.tools.programs.rewrite.accelerator_branches import AcceleratorBranches
 from migrate_agent.tools.programs.rewrite.configured import Construction
 from migrate_agent.tools.programs.rewrite.drawn_arguments import DrawnArguments
 from migrate_agent.tools.programs.rewrite.method_optimizers import Inlined
@@ -43,7 +44,11 @@ def plain_form(
     """The plain form of a script. `construction` gives what stands for the call of a method which constructs an optimizer, and
     `constructions` are the calls that constructed optimizers and schedulers.
     """
-    module, observed = _with_taken_branches(cst.parse_module(text), observed)
+    module = cst.parse_module(text)
+    positions = positions_of(module)
+    accelerators = AcceleratorBranches(module, positions, observed)
+    module, observed = _after(module, accelerators, positions, observed)
+    module, observed = _with_taken_branches(module, observed)
     module, observed = _with_named_optimizers(module, observed)
     module, observed = _with_phases(module, observed)
     text = module.code
@@ -65,7 +70,9 @@ def plain_form(
     drawn = DrawnArguments(plain, Imports(plain.code))
     last = plain.visit(drawn)
     assert isinstance(last, cst.Module)
-    return PlainForm(cst.parse_module(last.code), moved(last, drawn.origin, spans, facts), tuple(dict.fromkeys(normalise.notes)))
+    return PlainForm(
+        cst.parse_module(last.code), moved(last, drawn.origin, spans, facts), tuple(dict.fromkeys([*accelerators.notes, *normalise.notes]))
+    )
 
 
 Script = tuple[cst.Module, Mapping[Span, Observed]]
@@ -90,7 +97,10 @@ def _with_phases(module: cst.Module, observed: Mapping[Span, Observed]) -> Scrip
 
 
 def _after(
-    module: cst.Module, change: TakenBranches | Phases | NamedOptimizers, positions: Positions, observed: Mapping[Span, Observed]
+    module: cst.Module,
+    change: AcceleratorBranches | TakenBranches | Phases | NamedOptimizers,
+    positions: Positions,
+    observed: Mapping[Span, Observed],
 ) -> Script:
     new = module.visit(change)
     assert isinstance(new, cst.Module)

@@ -172,6 +172,9 @@ class ReplaceTorchCalls(Rule):
         # `**kwargs` already brings the caller's `rngs`: a second one would be an error.
         if (context.file.file.path, context.span(original.func)) in context.randomness.passing:
             return None
+        if dotted.partition(".")[0] in TORCH and not dotted.startswith("torch."):
+            # Also where its package is installed, and its source can be read: nothing of it is mirrored.
+            raise Refuse(f"no rule for {dotted}", "unknown-op")
         if self._is_own_class(original.func):
             return self._construct(original, updated, "the class itself")
         if constructs_module(context.repo, dotted, context.observed(original.func)):
