@@ -49,6 +49,26 @@ def test_a_script_in_a_package_names_it(tmp_path: Path) -> None:
     assert "from ." not in text
 
 
+def test_losses_in_a_list_are_part_of_the_loss(tmp_path: Path) -> None:
+    """The list begins anew in each step."""
+    text = TRAIN.replace("    # the usual four lines\n", "    losses = []\n").replace(
+        "    loss = F.cross_entropy(logits, y)\n",
+        "    for part, label in zip(logits.chunk(2), y.chunk(2)):\n        losses.append(F.cross_entropy(part, label))\n"
+        "    loss = torch.stack(losses).mean()\n",
+    )
+    draft = rewritten(text, tmp_path)
+    assert draft.holes == ()
+    assert "def loss_fn(model, x, y):\n    losses = []\n    logits = model(x)\n    for part, label in zip(" in draft.files["train_jax.py"]
+    assert "    loss, logits = train_step(model, optimizer, x, y)\n" in draft.files["train_jax.py"]
+
+
+def test_a_device_is_shown_where_it_becomes_text(tmp_path: Path) -> None:
+    """A function that is handed it takes none."""
+    text = TRAIN.replace("model = Net()\n", "device = torch.device('cpu')\nmodel = Net().to(device)\n")
+    text += "\n\ndef count(device):\n    return len(inputs)\n\n\nprint(device, count(device))\n"
+    assert "print(jax.default_backend(), count(None))" in rewritten(text, tmp_path).files["train_jax.py"]
+
+
 @pytest.mark.parametrize(
     ("change", "reason"),
     [

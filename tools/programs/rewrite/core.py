@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import libcst as cst
 
-from migrate_agent.tools.programs.rewrite.names import Imports, bound, code, name_of, parse, read
+from migrate_agent.tools.programs.rewrite.names import Imports, bound, code, gives, name_of, parse, read
 
 CLIPS = ("torch.nn.utils.clip_grad_norm_", "torch.nn.utils.clip_grad_value_")
 
@@ -311,7 +311,7 @@ def _tainted(statements: Sequence[cst.CSTNode], modules: frozenset[str]) -> list
     for statement in statements:
         if (modules & set(called(statement))) or tainted & set(read(statement)):
             result.append(statement)
-            tainted |= set(bound(statement))
+            tainted |= set(gives(statement))
         elif binds_alone(statement):
             tainted -= set(bound(statement))
     return result
@@ -327,21 +327,22 @@ def _needed(before: Sequence[cst.CSTNode], core: Core, choose: Callable[[cst.CST
         if statement in losses:
             needed |= set(read(losses[statement]))
             continue
-        names = set(bound(statement))
+        names = set(gives(statement))
         if not needed & names:
             continue
         if binds_alone(statement):
             needed -= names
-        if choose(statement) or (_is_constant(statement) and names & {name for one in chosen for name in bound(one)}):
+        if choose(statement) or (_is_constant(statement) and names & {name for one in chosen for name in gives(one)}):
             chosen.insert(0, statement)
             needed |= set(read(statement))
     return chosen
 
 
 def _is_constant(statement: cst.CSTNode) -> bool:
-    """Whether a statement is `x = 0`: what a loss that adds up begins with."""
+    """Whether a statement is `x = 0` or `x = []`: what a loss that adds up begins with."""
     small = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) and len(statement.body) == 1 else None
-    return isinstance(small, cst.Assign) and len(small.targets) == 1 and isinstance(small.value, (cst.Integer, cst.Float))
+    value = small.value if isinstance(small, cst.Assign) and len(small.targets) == 1 else None
+    return isinstance(value, (cst.Integer, cst.Float)) or (isinstance(value, cst.List) and not value.elements)
 
 
 def binds_alone(statement: cst.CSTNode) -> bool:
@@ -372,7 +373,7 @@ def _add_changes(core: Core) -> None:
         statement = lines[position]
         if statement in (*core.slice, *core.backwards) or _fetch(statement):
             continue
-        names = _read_before(core, lines, position) & {*changed(statement), *bound(statement)}
+        names = _read_before(core, lines, position) & {*changed(statement), *gives(statement)}
         later = {name for s in [*lines[position:last], *core.losses] if s in (*core.slice, *core.losses) for name in read(s)}
         if names & later:
             if draws(statement):
@@ -409,7 +410,7 @@ def _refuse_changed_inputs(core: Core, earlier: Sequence[cst.CSTNode]) -> None:
         later = earlier[list(earlier).index(shared) + 1 :]
         names = {*read(shared)}
         for statement in later:
-            if statement not in core.slice and names & {*bound(statement), *changed(statement)}:
+            if statement not in core.slice and names & {*gives(statement), *changed(statement)}:
                 raise NotUnderstoodError("what an earlier step was computed from has changed before this one", core.backwards[0])
 
 
@@ -428,7 +429,7 @@ def _sort(core: Core, imports: Imports, region: tuple[int, int]) -> None:
     """Say of each statement of the region what becomes of it."""
     statements = list(body(core.block))
     start = next((i for i in range(region[0], region[1]) if statements[i] in core.slice), statements.index(core.backwards[0]))
-    computed = {name for s in core.slice for name in bound(s)}
+    computed = {name for s in core.slice for name in gives(s)}
     for position, statement in enumerate(statements):
         method = method_of(statement)[1]
         if statement in (*core.slice, *core.backwards, *core.steps) or method == "zero_grad" or not start <= position <= region[1]:

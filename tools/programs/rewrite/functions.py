@@ -20,7 +20,7 @@ from migrate_agent.tools.programs.rewrite.core import (
     changed,
     method_of,
 )
-from migrate_agent.tools.programs.rewrite.names import SELF, FreeNames, Rename, bound, chains, code, exposed, name_of, parse, read
+from migrate_agent.tools.programs.rewrite.names import SELF, FreeNames, Rename, bound, chains, code, exposed, gives, name_of, parse, read
 
 
 @dataclass(frozen=True)
@@ -190,7 +190,7 @@ def plan_step(
     of its function. Where it is not `alone` in the program, its functions are named after its modules.
     """
     fetched = [name for statement in core.fetched for name in bound(statement)]
-    made = dict.fromkeys([*(name for statement in core.slice for name in (*bound(statement), *changed(statement))), *fetched])
+    made = dict.fromkeys([*(name for statement in core.slice for name in (*gives(statement), *changed(statement))), *fetched])
     used = {name for statement in outside for name in _value_read(statement)} | {*fetched, *_carried(core, made)}
     conditions = [clip.test for clip in core.clips if isinstance(clip, cst.If)]
     if changing := [name for test in conditions for name in read(test) if name in scope.varying and not _all(kinds.get(name), STATIC)]:
@@ -311,7 +311,7 @@ def _inputs(core: Core) -> list[str]:
         node = losses.get(statement, statement)
         names = read(node) if isinstance(node, cst.BaseExpression) else exposed(node)
         needed |= dict.fromkeys(name for name in names if name not in known)
-        known |= set(bound(statement)) if statement not in losses else set()
+        known |= set(gives(statement)) if statement not in losses else set()
     for clip in core.clips:
         needed |= dict.fromkeys(name for name in read(clip) if name not in known)
     return list(needed)

@@ -112,6 +112,8 @@ class RewriteHost(cst.CSTTransformer):
         self.forwards, self.devices, self.holders, self.optimizers = forwards, devices, holders, _common(trainings)
         self._device_names, self._tensors = {code(node) for node in devices}, tensors
         self._prints = 0
+        self._shown: set[cst.Arg] = set()
+        """Arguments that become text."""
         schedulers = [one for training in trainings for one in training.optimizers.schedulers.values()]
         inner = [one for one in schedulers if one.inner is not None]
         parts = [part for one in schedulers for part in one.parts]
@@ -579,10 +581,12 @@ class RewriteHost(cst.CSTTransformer):
     def visit_Call(self, node: cst.Call) -> None:
         """Count how deep the walk is in what is printed."""
         self._prints += isinstance(node.func, cst.Name) and node.func.value == "print"
+        speaks = code(node.func) in ("print", "str") or (isinstance(node.func, cst.Attribute) and node.func.attr.value == "format")
+        self._shown |= {argument for argument in node.args if speaks}
 
     def leave_Arg(self, original_node: cst.Arg, updated_node: cst.Arg) -> cst.Arg:
         """A device that is printed is the platform's name."""
-        shown = self._prints and original_node.value in self.devices
+        shown = self._prints and original_node in self._shown and original_node.value in self.devices
         return updated_node.with_changes(value=cst.parse_expression(BACKEND)) if shown else updated_node
 
     def leave_FormattedStringExpression(

@@ -127,6 +127,22 @@ def _bound(node: ast.AST) -> Iterator[str]:
         yield from _bound(child)
 
 
+def gives(node: cst.CSTNode) -> list[str]:
+    """Names that a statement binds, and those of lists that it adds to: `losses.append(loss)`."""
+    tree = parse(node)
+    return list(dict.fromkeys([*_bound(tree), *_filled(tree)]))
+
+
+def _filled(node: ast.AST) -> Iterator[str]:
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
+        return
+    call = node.value if isinstance(node, ast.Expr) else None
+    if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr in ("append", "extend"):
+        yield from [call.func.value.id] if isinstance(call.func.value, ast.Name) else []
+    for child in ast.iter_child_nodes(node):
+        yield from _filled(child)
+
+
 def read(node: cst.CSTNode) -> list[str]:
     """Names that a statement or an expression reads, in order; those of comprehensions and lambdas only where they come from outside."""
     return list(dict.fromkeys(_read(parse(node), frozenset())))
