@@ -13,6 +13,7 @@ import libcst as cst
 from migrate_agent.tools.programs.program import Program
 from migrate_agent.tools.programs.rewrite.configured import Construction
 from migrate_agent.tools.programs.rewrite.core import NotUnderstoodError
+from migrate_agent.tools.programs.rewrite.function_groups import grouped
 from migrate_agent.tools.programs.rewrite.initial_streams import repeats_streams
 from migrate_agent.tools.programs.rewrite.method_optimizers import Inlined, RecordedOptimizer, inlined
 from migrate_agent.tools.programs.rewrite.names import code, read
@@ -96,9 +97,11 @@ def _plain(
     """The plain form of a file of the program."""
 
     def construction(call: cst.Call, torch: str) -> Inlined | None:
+        sources = [(inventory.root / file.path).read_text() for file in inventory.files if not file.error and not file.adopted]
+        if call.args and isinstance(call.args[0].value, cst.Call):
+            return grouped(code(call), sources, recorded, torch)
         if not isinstance(call.func, cst.Attribute):
             return None
-        sources = [(inventory.root / file.path).read_text() for file in inventory.files if not file.error and not file.adopted]
         return inlined(code(call), code(call.func.value), call.func.attr.value, sources, recorded, torch)
 
     return plain_form((inventory.root / path).read_text(), observations.get(path, {}), construction, constructions)

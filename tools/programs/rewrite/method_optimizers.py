@@ -58,22 +58,27 @@ def inlined(
     if len(constructions) != 1 or len(matching) != 1 or len(constructions[0].groups) != 2:
         return None
     construction = constructions[0]
-    values = _arguments(ast.parse(call, mode="eval").body, construction.parameters)
-    rule = _rule(matching[0], 1) if values is not None else ""
+    values = arguments_of(ast.parse(call, mode="eval").body, construction.parameters)
+    rule = parameter_rule(matching[0], 1) if values is not None else ""
     if values is None or not rule:
         return None
-    groups = [
-        f'{{"params": [p for n, p in {receiver}.named_parameters() if {condition}], "weight_decay": {_text(group["weight_decay"], values)}}}'
-        for condition, group in zip((f"not ({rule})", rule), construction.groups, strict=True)
-    ]
+    groups = group_texts(receiver, rule, [group["weight_decay"] for group in construction.groups], values)
     named = [f"{k.arg}={_text(k.value, values)}" for k in construction.call.keywords if k.arg is not None and k.arg != "params"]
     text = f"{torch}.optim.{construction.dotted}([{', '.join(groups)}], {', '.join(named)})"
     # What the method computes by itself is not known at the call.
-    visible = {receiver.partition(".")[0], torch, "p", "n", "set", *(name for value in values.values() for name in _names(value))}
-    if not set(_names(ast.parse(text, mode="eval"))) <= visible:
+    visible = {receiver.partition(".")[0], torch, "p", "n", "set", *(name for value in values.values() for name in names_in(value))}
+    if not set(names_in(ast.parse(text, mode="eval"))) <= visible:
         return None
     whole = frozenset().union(*matching[0].groups) == matching[0].axes.keys()
     return Inlined(text, tuple(printed_lines(construction.method, values, receiver, whole)))
+
+
+def group_texts(receiver: str, rule: str, decays: Sequence[ast.expr], values: Mapping[str, ast.expr]) -> list[str]:
+    """The texts of two groups of a module's parameters, with these weight decays: the second are those for which `rule` holds."""
+    return [
+        f'{{"params": [p for n, p in {receiver}.named_parameters() if {condition}], "weight_decay": {_text(decay, values)}}}'
+        for condition, decay in zip((f"not ({rule})", rule), decays, strict=True)
+    ]
 
 
 def _constructions(text: str, method: str) -> Iterator[_Construction]:
@@ -84,7 +89,7 @@ def _constructions(text: str, method: str) -> Iterator[_Construction]:
         calls = [one for one in ast.walk(node) if isinstance(one, ast.Call) and _dotted(one.func, imports).startswith("torch.optim.")]
         if len(calls) == 1 and (calls[0].args or any(k.arg == "params" for k in calls[0].keywords)):
             first = calls[0].args[0] if calls[0].args else next(k.value for k in calls[0].keywords if k.arg == "params")
-            groups = tuple(_entries(element) for element in _listed(node, first))
+            groups = tuple(entries_of(element) for element in listed(node, first))
             if all(set(group) == {"params", "weight_decay"} for group in groups):
                 names = tuple(argument.arg for argument in node.args.args[1:])
                 yield _Construction(node, _dotted(calls[0].func, imports).rpartition(".")[2], calls[0], groups, names)
@@ -95,7 +100,7 @@ def _dotted(node: ast.expr, imports: Imports) -> str:
     return ".".join(filter(None, (imports.dotted.get(root, ""), rest))) if root in imports.dotted else ""
 
 
-def _listed(function: ast.FunctionDef, node: ast.expr) -> list[ast.expr]:
+def listed(function: ast.FunctionDef, node: ast.expr) -> list[ast.expr]:
     """The elements of a list that stands here or that the function gives a name once."""
     if isinstance(node, ast.Name):
         values = [s.value for s in ast.walk(function) if isinstance(s, ast.Assign) and ast.unparse(s.targets[0]) == node.id]
@@ -103,14 +108,16 @@ def _listed(function: ast.FunctionDef, node: ast.expr) -> list[ast.expr]:
     return node.elts if isinstance(node, ast.List) else []
 
 
-def _entries(node: ast.expr) -> Mapping[str, ast.expr]:
+def entries_of(node: ast.expr) -> Mapping[str, ast.expr]:
+    """The entries of a dictionary that is written out."""
     if not isinstance(node, ast.Dict):
         return {}
     rows = zip(node.keys, node.values, strict=True)
     return {key.value: value for key, value in rows if isinstance(key, ast.Constant) and isinstance(key.value, str)}
 
 
-def _arguments(call: ast.expr, parameters: Sequence[str]) -> dict[str, ast.expr] | None:
+def arguments_of(call: ast.expr, parameters: Sequence[str]) -> dict[str, ast.expr] | None:
+    """What a call gives each of these parameters; `None` where it unpacks something."""
     if not isinstance(call, ast.Call) or any(isinstance(a, ast.Starred) for a in call.args) or any(k.arg is None for k in call.keywords):
         return None
     return dict(zip(parameters, call.args, strict=False)) | {k.arg: k.value for k in call.keywords if k.arg is not None}
@@ -124,11 +131,12 @@ def _text(node: ast.expr, values: Mapping[str, ast.expr]) -> str:
     return ast.unparse(Put().visit(ast.parse(ast.unparse(node), mode="eval")))
 
 
-def _names(node: ast.AST) -> list[str]:
+def names_in(node: ast.AST) -> list[str]:
+    """All names in a piece of code."""
     return [one.id for one in ast.walk(node) if isinstance(one, ast.Name)]
 
 
-def _rule(row: RecordedOptimizer, number: int) -> str:
+def parameter_rule(row: RecordedOptimizer, number: int) -> str:
     """A condition on `n` and `p` that holds for the parameters of one group and for no others, or "": by rank, or by parts of names."""
     chosen, others = row.groups[number], frozenset(row.axes) - row.groups[number]
     for bound in sorted(set(row.axes.values())):

@@ -18,9 +18,9 @@ import libcst as cst
 from libcst import matchers as m
 
 from migrate_agent.tools.programs.rewrite.configured import Construction, configured
-from migrate_agent.tools.programs.rewrite.core import blocks, body, call_of, method_of
+from migrate_agent.tools.programs.rewrite.core import blocks, body, call_of, is_optimizer, method_of
 from migrate_agent.tools.programs.rewrite.method_optimizers import Inlined
-from migrate_agent.tools.programs.rewrite.names import Imports, bound, code
+from migrate_agent.tools.programs.rewrite.names import Imports, bound, code, read
 from migrate_agent.tools.programs.rewrite.opened_checkpoints import CALLS, opened_path, without_open
 
 CONTEXTS = ("autocast", "nullcontext")
@@ -45,6 +45,8 @@ class Normalise(cst.CSTTransformer):
         self._guards: list[cst.BaseStatement] = []
         self.origin: dict[cst.CSTNode, cst.CSTNode] = {}
         self.notes: list[str] = []
+        self._inlined: set[str] = set()
+        """Functions whose groups of parameters are written out."""
         assigned = dict(_assigned(module))
         self._reads_underscore = any(
             isinstance(node, ast.Name) and node.id == "_" and isinstance(node.ctx, ast.Load) for node in ast.walk(ast.parse(module.code))
@@ -72,6 +74,13 @@ class Normalise(cst.CSTTransformer):
         if isinstance(result, cst.CSTNode):
             self.origin.setdefault(result, original_node)
         return result
+
+    def leave_Module(self, original_node: cst.Module, updated_node: cst.Module) -> cst.Module:
+        """A function whose groups are written out goes where nothing else calls it."""
+        kept = [s for s in updated_node.body if not (isinstance(s, cst.FunctionDef) and s.name.value in self._inlined)]
+        used = {name for statement in kept for name in read(statement)}
+        lines = [s for s in updated_node.body if s in kept or (isinstance(s, cst.FunctionDef) and s.name.value in used)]
+        return updated_node.with_changes(body=lines) if len(lines) < len(updated_node.body) else updated_node
 
     def leave_With(self, original_node: cst.With, updated_node: cst.With) -> Any:
         """`with autocast(): …` → its statements."""
@@ -116,14 +125,20 @@ class Normalise(cst.CSTTransformer):
         if self.imports.of(original_node.func) == "torch.compile" and updated_node.args and updated_node.args[0].keyword is None:
             # The step is compiled.
             return updated_node.args[0].value
-        if kinds and all(kind.startswith("object:torch.optim.") for kind in kinds) and not self.imports.of(original_node.func):
+        by_function = is_optimizer(self.imports.of(original_node.func)) and self._is_own_call(original_node)
+        if (
+            kinds
+            and all(kind.startswith("object:torch.optim.") for kind in kinds)
+            and (by_function or not self.imports.of(original_node.func))
+        ):
             torch = next((name for name, dotted in self.imports.dotted.items() if dotted == "torch"), "")
             inlined = self._construction(original_node, torch) if torch else None
             if inlined is not None:
-                self._guards += [
-                    self._about(cst.ensure_type(function, cst.Attribute).value, original_node, line) for line in inlined.printed
-                ]
-                self.notes.append(f"the groups of {code(original_node.func)} are told apart as the recorded run had them")
+                maker = cst.ensure_type(original_node.args[0].value, cst.Call).func if by_function else original_node.func
+                lines = map(cst.parse_statement, inlined.printed) if by_function else self._lines_about(original_node, inlined.printed)
+                self._guards += lines
+                self._inlined |= {code(maker)} if by_function else set()
+                self.notes.append(f"the groups of {code(maker)} are told apart as the recorded run had them")
                 return cst.parse_expression(inlined.text)
         if isinstance(function, cst.Attribute) and isinstance(function.value, cst.Name) and function.value.value in self.scalers:
             if function.attr.value == "scale":
@@ -139,6 +154,14 @@ class Normalise(cst.CSTTransformer):
             return function.value
         float_tensor = self.imports.of(original_node.func) in FLOATS or code(original_node.func) in self.floats
         return self._float_tensor(original_node, updated_node) if float_tensor else updated_node
+
+    def _is_own_call(self, call: cst.Call) -> bool:
+        """Whether the first argument is what a function of the repository gives."""
+        made = call.args[0].value if call.args else None
+        return isinstance(made, cst.Call) and isinstance(made.func, cst.Name) and not self.imports.of(made.func).startswith("torch")
+
+    def _lines_about(self, call: cst.Call, printed: Sequence[str]) -> list[cst.BaseStatement]:
+        return [self._about(cst.ensure_type(call.func, cst.Attribute).value, call, line) for line in printed]
 
     def _about(self, receiver: cst.BaseExpression, call: cst.Call, line: str) -> cst.BaseStatement:
         """A line about the object of a method's call, which is what it was seen to be there."""
@@ -203,7 +226,8 @@ class Normalise(cst.CSTTransformer):
         if not options or not re.fullmatch(r"(dim ?= ?)?-?\d+(, keepdim ?= ?\w+)?", ", ".join(code(one).rstrip(", ") for one in options)):
             return line
         value = small.value.with_changes(func=function.with_changes(attr=cst.Name(f"arg{function.attr.value}")))
-        targets = [cst.AssignTarget(target.elements[1].value)]
+        places: Any = target.elements[1].value
+        targets = [cst.AssignTarget(places)]
         return line.with_changes(body=[small.with_changes(targets=targets, value=value)])
 
     def _goes(self, line: cst.SimpleStatementLine) -> bool:
