@@ -62,6 +62,15 @@ def test_losses_in_a_list_are_part_of_the_loss(tmp_path: Path) -> None:
     assert "    loss, logits = train_step(model, optimizer, x, y)\n" in draft.files["train_jax.py"]
 
 
+def test_a_scheduler_is_the_helper_of_its_name(tmp_path: Path) -> None:
+    """Also where the script imports it by that name."""
+    text = TRAIN.replace("\nfor step", "scheduler = ReduceLROnPlateau(optimizer, patience=1)\n\nfor step")
+    text = text.replace("import torch\n", "import torch\nfrom torch.optim.lr_scheduler import ReduceLROnPlateau\n", 1)
+    draft = rewritten(text.replace("    optimizer.step()\n", "    optimizer.step()\n    scheduler.step(loss.item())\n"), tmp_path)
+    assert draft.holes == ()
+    assert "scheduler = ReduceLROnPlateau(optimizer, patience=1)" in draft.files["train_jax.py"]
+
+
 def test_a_device_is_shown_where_it_becomes_text(tmp_path: Path) -> None:
     """A function that is handed it takes none."""
     text = TRAIN.replace("model = Net()\n", "device = torch.device('cpu')\nmodel = Net().to(device)\n")

@@ -438,8 +438,12 @@ class RewriteHost(cst.CSTTransformer):
         return line.with_changes(leading_lines=updated.leading_lines)
 
     def _import(self, statement: cst.ImportFrom, updated: cst.SimpleStatementLine) -> Any:
-        """An import of `torch.utils.data` or torchvision goes, as far as helpers stand for its names."""
-        if statement.module is None or not f"{code(statement.module)}.".startswith(HELPED) or isinstance(statement.names, cst.ImportStar):
+        """An import of `torch.utils.data`, of schedulers or of torchvision goes, as far as helpers stand for its names."""
+        if (
+            statement.module is None
+            or not f"{code(statement.module)}.".startswith((*HELPED, "torch.optim.lr_scheduler."))
+            or isinstance(statement.names, cst.ImportStar)
+        ):
             return updated
         left = [alias for alias in statement.names if code(alias.name) not in symbols()]
         if not left:
