@@ -15,6 +15,7 @@ import torch
 from safetensors.numpy import save_file
 
 from migrate_agent.tools.programs.judge.compare import Pair, Ran, contents
+from migrate_agent.tools.programs.judge.fingerprints import fingerprint, is_among
 from migrate_agent.tools.programs.judge.jax_files import jax_files
 from migrate_agent.tools.programs.judge.torch_files import torch_files
 from migrate_agent.tools.programs.vendored.checkpoints import write_checkpoint
@@ -82,3 +83,10 @@ def test_a_file_that_cannot_be_read_is_not_compared() -> None:
         theirs = Ran({"contents": files}, {})
         verdict = contents(Pair(theirs, theirs, Ran({"contents": []}, {})))
         assert (verdict.status, verdict.detail) == ("unverified", f"{count} files compared; not compared: model.pt")
+
+
+@pytest.mark.parametrize(("other", "same"), [(np.array, True), (np.transpose, True), (np.zeros_like, False), (np.negative, False)])
+def test_masks_that_are_not_finite(other: Callable[[Any], Any], same: bool) -> None:
+    """A mask of attention is the same as itself, with its axes moved too, and as no other."""
+    mask = np.triu(np.full((3, 3), -np.inf), 1)
+    assert is_among(fingerprint(mask), [fingerprint(other(mask))]) == same

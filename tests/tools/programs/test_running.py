@@ -6,7 +6,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import jax
 import pytest
+
+from migrate_agent.tools.programs.judge.candidate import _wait
+from migrate_agent.tools.programs.judge.contract import Trace
 
 PROGRAM = """
 import os, sys
@@ -60,3 +64,20 @@ def test_inside(statement: str, tmp_path: Path) -> None:
 )
 def test_outside(statement: str, path: str, tmp_path: Path) -> None:
     assert run(statement, tmp_path).endswith(f"OutsideError: the program writes outside of its repository: {path}")
+
+
+@pytest.mark.parametrize("ended", [True, False])
+def test_what_ends_a_program_may_arrive_late(monkeypatch: pytest.MonkeyPatch, ended: bool) -> None:
+    """A step that a callback ends raises when its effects are waited for; any other error there is the program's."""
+
+    def barrier() -> None:
+        raise RuntimeError("of a callback")
+
+    monkeypatch.setattr(jax, "effects_barrier", barrier)
+    trace = Trace(6, ())
+    trace.done = ended
+    if ended:
+        _wait(trace)
+        return
+    with pytest.raises(RuntimeError):
+        _wait(trace)

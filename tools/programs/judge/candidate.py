@@ -36,7 +36,6 @@ def run_candidate(arguments: Mapping[str, Any], inputs: Mapping[str, Path], outp
     `scale`, `lines`, `steps` and `keep` are as for the original. `restored` are the numbers of the optimizers whose modules have their weights from a
     file by then. `schedules` are the schedulers of the original whose course goes on after the run: count, number of rates, and metric.
     """
-    import jax
     from safetensors.numpy import load_file
 
     from migrate_agent.tools.harness.jax_side.precision import counting_compilations, lift_to_float64
@@ -66,8 +65,7 @@ def run_candidate(arguments: Mapping[str, Any], inputs: Mapping[str, Path], outp
         watched_files = {str(work / path): ran for path, ran in others.items()}
         lines = stack.enter_context(reached(script, plain.look, watched_files)) if arguments["lines"] else set()
         run_script(script, trace)
-        barrier: Any = jax.effects_barrier
-        barrier()
+        _wait(trace)
         watch.keep_last()
         schedules = later_rates(functions, watch.schedulers, arguments["schedules"], trace.steps)
         unrun = unreached(script.read_text(), lines) if arguments["lines"] else []
@@ -89,6 +87,18 @@ def run_candidate(arguments: Mapping[str, Any], inputs: Mapping[str, Path], outp
         schedules=schedules,
     )
     return {"steps": trace.steps}
+
+
+def _wait(trace: Trace) -> None:
+    """Wait for what compiled code tells. A step that ended the program, which it was too early to see, may arrive as an error of the runtime here."""
+    import jax
+
+    barrier: Any = jax.effects_barrier
+    try:
+        barrier()
+    except Exception:
+        if not trace.done:
+            raise
 
 
 def _seed_what_is_unseeded() -> None:

@@ -1,4 +1,5 @@
-"""Arrays by what does not change when axes are moved: their lengths of axes, their sum, and the sum of their squares."""
+"""Arrays by what does not change when axes are moved: their lengths of axes, their sum, the sum of their squares, and how many numbers of them are
+not finite, as in a mask of `-inf`."""
 
 from __future__ import annotations
 
@@ -12,9 +13,11 @@ NEAR = 1e-7
 
 
 def fingerprint(array: Any) -> list[Any]:
-    """Sorted lengths of axes, sum and sum of squares, as plain data."""
+    """Sorted lengths of axes, sum and sum of squares of what is finite, and the counts of NaN, inf and -inf, as plain data."""
     values = np.asarray(array, np.float64)
-    return [sorted(int(n) for n in values.shape), float(values.sum()), float((values**2).sum())]
+    finite = np.where(np.isfinite(values), values, 0.0)
+    others = [int(np.isnan(values).sum()), int(np.isposinf(values).sum()), int(np.isneginf(values).sum())]
+    return [sorted(int(n) for n in values.shape), float(finite.sum()), float((finite**2).sum()), others]
 
 
 def is_among(one: Sequence[Any], others: Iterable[Sequence[Any]]) -> bool:
@@ -24,6 +27,8 @@ def is_among(one: Sequence[Any], others: Iterable[Sequence[Any]]) -> bool:
 
     def same(other: Sequence[Any]) -> bool:
         near = abs(one[1] - other[1]) <= NEAR * scale * float(np.sqrt(size)) + 1e-300
-        return list(one[0]) == list(other[0]) and near and abs(one[2] - other[2]) <= NEAR * one[2] + 1e-300
+        return (
+            list(one[0]) == list(other[0]) and list(one[3]) == list(other[3]) and near and abs(one[2] - other[2]) <= NEAR * one[2] + 1e-300
+        )
 
     return any(map(same, others))

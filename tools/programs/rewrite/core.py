@@ -78,16 +78,16 @@ def body(block: cst.CSTNode) -> Sequence[cst.CSTNode]:
 
 
 def _inner_blocks(statement: cst.CSTNode) -> list[cst.CSTNode]:
-    found: list[cst.CSTNode] = []
+    inner: list[cst.CSTNode] = []
     part: cst.CSTNode | None = statement
     while part is not None:
         block = getattr(part, "body", None)
-        found += [block] if isinstance(block, cst.IndentedBlock) else []
-        found += [handler.body for handler in getattr(part, "handlers", ())]
+        inner += [block] if isinstance(block, cst.IndentedBlock) else []
+        inner += [handler.body for handler in getattr(part, "handlers", ())]
         final = getattr(part, "finalbody", None)
-        found += [final.body] if final is not None else []
+        inner += [final.body] if final is not None else []
         part = getattr(part, "orelse", None)
-    return found
+    return inner
 
 
 def call_of(statement: cst.CSTNode) -> cst.Call | None:

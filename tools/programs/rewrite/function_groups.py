@@ -33,18 +33,18 @@ def grouped(call: str, sources: Sequence[str], recorded: Sequence[RecordedOptimi
     `sources` are texts of the repository's files, `torch` the script's own name of it.
     """
     tree = ast.parse(call, mode="eval").body
-    made = tree.args[0] if isinstance(tree, ast.Call) and tree.args else None
-    if not isinstance(tree, ast.Call) or not isinstance(made, ast.Call) or not isinstance(made.func, ast.Name):
+    maker = tree.args[0] if isinstance(tree, ast.Call) and tree.args else None
+    if not isinstance(tree, ast.Call) or not isinstance(maker, ast.Call) or not isinstance(maker.func, ast.Name):
         return None
     functions = [node for text in sources for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef)]
-    functions = [node for node in functions if node.name == made.func.id]
+    functions = [node for node in functions if node.name == maker.func.id]
     matching = [row for row in recorded if len(row.groups) == 2 and frozenset().union(*row.groups) == row.axes.keys()]
     if len(functions) != 1 or len(matching) != 1:
         return None
     (function,) = functions
     groups = _groups(function)
     names = [argument.arg for argument in function.args.args]
-    values = arguments_of(made, names)
+    values = arguments_of(maker, names)
     if values is None or len(groups) != 2 or not all(set(group) == {"params", "weight_decay"} for group in groups):
         return None
     values = {**dict(zip(names[::-1], function.args.defaults[::-1], strict=False)), **values}

@@ -311,12 +311,12 @@ class RewriteHost(cst.CSTTransformer):
 
     def _with_zeros(self, core: Core, step: Step, lines: list[Any]) -> list[Any]:
         """Gradients begin as zeros before the loop, where no statement there says so."""
-        place = next((i for i, line in enumerate(lines) if self.origin.get(line) is step.loop), None)
+        index = next((i for i, line in enumerate(lines) if self.origin.get(line) is step.loop), None)
         zero = accumulated_calls(step)[2]
-        if place is None or any(code(line).strip() == zero for line in lines[:place]) or self._begins_with_zeros(core, step.loop):
+        if index is None or any(code(line).strip() == zero for line in lines[:index]) or self._begins_with_zeros(core, step.loop):
             return lines
         self.helpers.add("zero_gradients")
-        return [*lines[:place], cst.parse_statement(zero), *lines[place:]]
+        return [*lines[:index], cst.parse_statement(zero), *lines[index:]]
 
     def _begins_with_zeros(self, core: Core, loop: cst.CSTNode | None) -> bool:
         """Whether the outermost loop sets gradients to zero before the first `backward()`."""
@@ -445,11 +445,11 @@ class RewriteHost(cst.CSTTransformer):
             or isinstance(statement.names, cst.ImportStar)
         ):
             return updated
-        left = [alias for alias in statement.names if code(alias.name) not in symbols()]
-        if not left:
+        remaining = [alias for alias in statement.names if code(alias.name) not in symbols()]
+        if not remaining:
             return cst.RemoveFromParent()
-        left[-1] = left[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
-        return updated.with_changes(body=[statement.with_changes(names=left)])
+        remaining[-1] = remaining[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
+        return updated.with_changes(body=[statement.with_changes(names=remaining)])
 
     def _call_line(self, call: cst.Call, updated: cst.SimpleStatementLine) -> Any:
         dotted = self.imports.of(call.func)
@@ -706,9 +706,9 @@ def _is_import(line: Any) -> bool:
 
 def _with_double(module: cst.Module) -> cst.Module:
     """The file with JAX's float64 switched on, after its imports and before anything else."""
-    place = next((i for i, line in enumerate(module.body) if i and not _is_import(line)), len(module.body))
+    index = next((i for i, line in enumerate(module.body) if i and not _is_import(line)), len(module.body))
     lines: Any = [cst.parse_statement(one) for one in ("import jax", 'jax.config.update("jax_enable_x64", True)')]
-    return module.with_changes(body=[*module.body[:place], *lines, *module.body[place:]])
+    return module.with_changes(body=[*module.body[:index], *lines, *module.body[index:]])
 
 
 class _CallCopies(cst.CSTTransformer):

@@ -71,20 +71,20 @@ def _has_word(node: cst.CSTNode) -> bool:
 
 def chains(node: cst.CSTNode, name: str) -> list[str]:
     """The longest chains of attributes and words that begin with a name, in order; the name itself where it stands alone."""
-    found: list[str] = []
+    texts: list[str] = []
 
     def walk(part: ast.AST) -> None:
         word = isinstance(part, ast.Subscript) and isinstance(part.slice, ast.Constant) and isinstance(part.slice.value, str)
         text = ast.unparse(part) if word or isinstance(part, (ast.Attribute, ast.Name)) else ""
         if text == name or text.startswith((f"{name}.", f"{name}['")):
             # A method that is called is no attribute that holds a value.
-            found.append(text)
+            texts.append(text)
             return
         for child in ast.iter_child_nodes(part):
             walk(child)
 
     walk(parse(node))
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(texts))
 
 
 class Rename(cst.CSTTransformer):

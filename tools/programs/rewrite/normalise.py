@@ -77,9 +77,9 @@ class Normalise(cst.CSTTransformer):
 
     def leave_Module(self, original_node: cst.Module, updated_node: cst.Module) -> cst.Module:
         """A function whose groups are written out goes where nothing else calls it."""
-        kept = [s for s in updated_node.body if not (isinstance(s, cst.FunctionDef) and s.name.value in self._inlined)]
-        used = {name for statement in kept for name in read(statement)}
-        lines = [s for s in updated_node.body if s in kept or (isinstance(s, cst.FunctionDef) and s.name.value in used)]
+        others = [s for s in updated_node.body if not (isinstance(s, cst.FunctionDef) and s.name.value in self._inlined)]
+        used = {name for statement in others for name in read(statement)}
+        lines = [s for s in updated_node.body if s in others or (isinstance(s, cst.FunctionDef) and s.name.value in used)]
         return updated_node.with_changes(body=lines) if len(lines) < len(updated_node.body) else updated_node
 
     def leave_With(self, original_node: cst.With, updated_node: cst.With) -> Any:
@@ -157,8 +157,12 @@ class Normalise(cst.CSTTransformer):
 
     def _is_own_call(self, call: cst.Call) -> bool:
         """Whether the first argument is what a function of the repository gives."""
-        made = call.args[0].value if call.args else None
-        return isinstance(made, cst.Call) and isinstance(made.func, cst.Name) and not self.imports.of(made.func).startswith("torch")
+        argument = call.args[0].value if call.args else None
+        return (
+            isinstance(argument, cst.Call)
+            and isinstance(argument.func, cst.Name)
+            and not self.imports.of(argument.func).startswith("torch")
+        )
 
     def _lines_about(self, call: cst.Call, printed: Sequence[str]) -> list[cst.BaseStatement]:
         return [self._about(cst.ensure_type(call.func, cst.Attribute).value, call, line) for line in printed]
@@ -226,8 +230,8 @@ class Normalise(cst.CSTTransformer):
         if not options or not re.fullmatch(r"(dim ?= ?)?-?\d+(, keepdim ?= ?\w+)?", ", ".join(code(one).rstrip(", ") for one in options)):
             return line
         value = small.value.with_changes(func=function.with_changes(attr=cst.Name(f"arg{function.attr.value}")))
-        places: Any = target.elements[1].value
-        targets = [cst.AssignTarget(places)]
+        indices: Any = target.elements[1].value
+        targets = [cst.AssignTarget(indices)]
         return line.with_changes(body=[small.with_changes(targets=targets, value=value)])
 
     def _goes(self, line: cst.SimpleStatementLine) -> bool:
