@@ -2,7 +2,7 @@
 
 As in PyTorch, a parametrised module changes to a subclass of its own class. There a property stands in the place of the parameter, and the
 parameters that it is computed from are attributes with PyTorch's names. Reading (`module.kernel[...]`, `module.weight`) computes the
-array; writing into it has no effect, as PyTorch computes it anew.
+array; writing into it has no effect, as PyTorch computes it anew, but for `spectral_norm`, whose original an initialiser fills.
 """
 
 import functools
@@ -31,7 +31,10 @@ class ParameterSlot(NamedTuple):
 
 
 class ComputedParameter:
-    """Stands for a variable: `[...]` computes its array in the layout of its slot. Writing into it is ignored."""
+    """Stands for a variable: `[...]` computes its array in the layout of its slot.
+
+    Writing into it is ignored, but where the rule has an `original`: that is written to.
+    """
 
     def __init__(self, slot: ParameterSlot, rule: ParameterRule, module: Any) -> None:
         self.slot, self.rule, self.module = slot, rule, module
@@ -46,7 +49,16 @@ class ComputedParameter:
         return self.get_value()[index]
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        pass
+        original = getattr(self.rule, "original", None)
+        variable = None if original is None else original(self.module)
+        if variable is not None and self.features_last:
+            variable[...] = channels_first(channels_last(variable[...]).at[index].set(value))
+        elif variable is not None:
+            variable[index] = value
+
+    def set_value(self, value: jax.Array) -> None:
+        """Give the whole array new values."""
+        self[...] = value
 
     @property
     def abstract(self) -> jax.ShapeDtypeStruct:
@@ -198,8 +210,13 @@ class SpectralNorm:
     eps: float
     dim: int
 
+    def original(self, module: Any) -> nnx.Variable[Any]:
+        """What an initialiser of `<name>` fills: before the first call PyTorch's `<name>` shares its memory with `<name>_orig`."""
+        variable: nnx.Variable[Any] = getattr(module, f"{self.name}_orig")
+        return variable
+
     def __call__(self, module: Any) -> jax.Array:
-        weight: jax.Array = getattr(module, f"{self.name}_orig")[...]
+        weight: jax.Array = self.original(module)[...]
         matrix = spectral_matrix(weight, self.dim)
         fixed = lax.stop_gradient(matrix)
         u, v = (lax.stop_gradient(getattr(module, f"{self.name}_{letter}")[...]) for letter in "uv")
