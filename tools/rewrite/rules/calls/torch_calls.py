@@ -38,6 +38,8 @@ AT_ONCE = {
 HOOKS = frozenset(f"register_{kind}_hook" for kind in ("forward", "forward_pre", "backward", "full_backward", "full_backward_pre"))
 """What only modules of torch have, whatever the receiver is."""
 
+CONVERSIONS = frozenset("to float double half bfloat16 type cuda cpu contiguous".split())
+"""Methods that give the tensor itself where there is nothing to convert."""
 SAME_METHODS = frozenset({"item", "tolist"})
 """Methods of tensors that arrays have too, with the same results on the host."""
 
@@ -281,6 +283,8 @@ class ReplaceTorchCalls(Rule):
                 return with_rngs(context, updated, name)
         if name in HOOKS and context.observed(func.value) is None and context.file.names_torch:
             raise Refuse(f"{name} has no counterpart in NNX", "module-method")
+        if self._gives_itself(original, new):
+            return new.value
         row = methods().get(name) or (methods().get(name[:-1]) if name.endswith("_") and not name.endswith("__") else None)
         fact = context.observed(func.value)
         if name == "numel" and fact is not None and fact.kinds == ("size",):
@@ -302,6 +306,12 @@ class ReplaceTorchCalls(Rule):
         if row and fact is None and name not in PLAIN_METHODS and not context.dotted(func.value) and not self._is_super(func.value):
             raise Refuse(f"what {name} is called on was neither observed nor inferred", "unknown-receiver")
         return None
+
+    def _gives_itself(self, original: cst.Call, new: cst.Attribute) -> bool:
+        """Whether a new parameter is converted to what it is: `nn.Parameter(x).to(dtype)`, which then is the parameter, and no other tensor."""
+        constructed = isinstance(new.value, cst.Call) and cst.Module([]).code_for_node(new.value.func) == "nnx.Param"
+        fact = self.context.observed(original)
+        return constructed and new.attr.value in CONVERSIONS and fact is not None and set(fact.kinds) == {"parameter"}
 
     def _is_own_class(self, node: cst.BaseExpression) -> bool:
         """Whether this is the module class inside one of its class methods."""

@@ -59,3 +59,24 @@ def test_a_copy_of_what_has_the_same_shape(tmp_path: Path, shape: tuple[int, ...
     }
     space = snippet_workspace(tmp_path, "import torch\n\ndef f(x, y):\n    x.copy_(y)\n    return x\n", seen)
     assert expected in "".join(statement.text for statement in space.statements("snippet.py"))
+
+
+CONVERTED = (
+    "import torch\nfrom torch import nn\n\nclass M(nn.Module):\n    def __init__(self, w):\n        super().__init__()\n"
+    "        self.a = nn.Parameter(w).to(torch.float32)\n\n    def forward(self, x):\n        return x + self.a\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"), [("parameter", "self.a = nnx.Param(w)\n"), ("tensor", "self.a = nnx.Param(w).astype(jnp.float32)\n")]
+)
+def test_a_parameter_that_is_converted_to_what_it_is(tmp_path: Path, kind: str, expected: str) -> None:
+    seen = {
+        "snippet.py": {
+            Span(7, 17, 7, 50): Observed((kind,), ((3,),), ("float32",)),
+            Span(5, 23, 5, 24): Observed(("tensor",), ((3,),), ("float32",)),
+        }
+    }
+    space = snippet_workspace(tmp_path, CONVERTED, seen)
+    text = "".join(statement.text for statement in space.statements("snippet.py"))
+    assert expected in text and ("x + self.a[...]" in text) == (kind == "parameter")
