@@ -550,7 +550,8 @@ class _Composer:
     def _note_holes(self, path: str, statement: Statement) -> None:
         if self._is_stub(path, statement):
             name = statement.defines[0]
-            note = f"{path}:{statement.first_line}: {name} is not migrated, an error once one is made: {self.postponed[f'{path}:{name}']}"
+            once = "it is called" if name in self.repo.files[path].functions else "one is made"
+            note = f"{path}:{statement.first_line}: {name} is not migrated, an error once {once}: {self.postponed[f'{path}:{name}']}"
             self.notes[note] = None
         # Holes belong to the text of the rules; an override or a stub has taken its place.
         if self._text(path, statement) is not statement.text:
