@@ -27,6 +27,8 @@ MOST_FILES = 300
 NEVER = frozenset({"torch", "torchgen", "functorch", "triton", "jax", "flax", "optax", "numpy", "scipy", "migrate_agent"})
 _TORCH = re.compile(r"^[ \t]*(?:from|import)[ \t]+torch\b", re.M)
 _JAX = re.compile(r"^[ \t]*(?:from|import)[ \t]+(?:jax|flax)\b", re.M)
+_NEEDS_TORCH = re.compile(r"^(?:from|import)[ \t]+torch\b", re.M)
+_NEEDS_JAX = re.compile(r"^(?:from|import)[ \t]+(?:jax|flax)\b", re.M)
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,11 @@ def adopt_packages(files: Sequence[SourceFile], sources: Mapping[str, str]) -> A
     return Adoption(tuple(sorted(rows, key=lambda row: row.module)), tuple(sorted((bound - set(adopted)) | reached.compiled)))
 
 
+def _serves_jax(text: str) -> bool:
+    """Whether a module works with JAX too: one that needs torch, and imports jax in a function to read its checkpoints, does not."""
+    return bool(_NEEDS_JAX.search(text) or (_JAX.search(text) and not _NEEDS_TORCH.search(text)))
+
+
 class _Reached:
     """The modules of installed packages that import statements lead to, read once each."""
 
@@ -104,7 +111,7 @@ class _Reached:
             text = read_source(path)
         except SourceError:
             return module
-        module.torch, module.jax = bool(_TORCH.search(text)), bool(_JAX.search(text))
+        module.torch, module.jax = bool(_TORCH.search(text)), _serves_jax(text)
         for statement in statements(text):
             dotted = statement.dotted if not statement.level else self._relative(module, statement)
             if (other := self._module(dotted)) and other != name:

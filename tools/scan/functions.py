@@ -30,6 +30,10 @@ STATELESS = re.compile(
     r"|Upsample|Flatten|\w*Pad\dd|Unfold|Fold|Identity|PixelShuffle)"
 )
 """Classes of torch's modules without parameters: a function that calls one makes maths, and builds no module."""
+NUMPY = re.compile(
+    r"numpy\.(?!(pi|e|inf|nan|newaxis|sqrt|log\d*|exp|prod|ceil|floor|abs|max|min|random(\..*)?|ndarray|integer|floating|bool_|u?int\d*|float\d*)$).+"
+)
+"""Names of NumPy that make or take arrays, where others give one number: what uses them, and nothing of torch, works on NumPy's arrays."""
 
 
 def function_reasons(graph: Graph) -> dict[Key, str]:
@@ -71,6 +75,8 @@ def _is_maths(graph: Graph, key: Key, shape: FunctionShape) -> bool:
     # `return nn.ReLU()` gives a layer, and computes nothing.
     if any(MATHS.fullmatch(name) or (STATELESS.fullmatch(name) and shape.applies) for name in outside):
         return True
+    if any(NUMPY.fullmatch(name) for name in outside):
+        return False
     imported = graph.readings[key.path].facts.imported
     return shape.tensors and any(name.partition(".")[0] in ("torch", "einops") for name in imported)
 

@@ -61,6 +61,8 @@ SITE = {
     "layerlib/never_reached.py": "import torch\n",
     "bothlib.py": "import sys\nif 'jax' in sys.modules:\n    import jax\nelse:\n    import torch\nshared = 1\n",
     "plainlib.py": "answer = 42\n",
+    "weightlib.py": "import torch\n\ndef load(path):\n    import jax.numpy as jnp\n    return jnp.load(path)\n\ndef double(x):\n    return x + x\n",
+    "backendlib.py": "def double(x):\n    if 'Tensor' in str(type(x)):\n        import torch\n    else:\n        import jax\n    return x + x\n",
 }
 
 
@@ -77,6 +79,16 @@ def test_adopts_what_is_reached_of_packages_that_need_torch(inventory: Inventory
     assert adopted["layerlib.deep"].target == "layerlib_jax/deep.py"
     assert Path(adopted["layerlib.deep"].path).is_file()
     assert inventory.bound == ()
+
+
+@pytest.mark.parametrize(("package", "is_adopted"), [("weightlib", True), ("backendlib", False), ("bothlib", False)])
+def test_a_package_that_serves_jax_as_well_is_left_alone(
+    write: Write, monkeypatch: pytest.MonkeyPatch, package: str, is_adopted: bool
+) -> None:
+    text = f"import torch\nfrom torch import nn\nfrom {package} import double\n\nclass Net(nn.Module):\n    def forward(self, x):\n        return double(x)\n"
+    root = write({"repo/model.py": text, **{f"site/{name}": content for name, content in SITE.items()}})
+    monkeypatch.syspath_prepend(root / "site")
+    assert any(file.module == package for file in scan(root / "repo").files if file.adopted) == is_adopted
 
 
 def test_classes_of_adopted_packages_are_no_units(inventory: Inventory) -> None:

@@ -16,11 +16,14 @@ UNITS = (
     "def f(x):\n    act = nn.ReLU()\n    return act(x)",
     "def f(x: torch.Tensor): return x + 1",
     "@torch.no_grad()\ndef f(x): return x.argmax(-1)",
+    "import numpy as np\ndef f(x): return x.view(-1).unsqueeze(0) * np.sqrt(2)",
+    "import numpy as np\ndef f(x): return torch.from_numpy(np.arange(3)) + torch.relu(x)",
     "def f(d: nn.Module, x):\n    return torch.autograd.grad(d(x).sum(), x)[0]",
 )
 NO_UNITS = (
     "def f(n): return n + 1",
     "import math\nimport numpy as np\ndef f(n): return math.cos(n) + np.linalg.norm(n)",
+    "import numpy as np\ndef f(d, pos): return np.einsum('m,d->md', pos.reshape(-1), np.arange(d))",
     "def f(x): x.zero_()",
     "def f(x):\n    yield torch.relu(x)",
     "def f(x):\n    torch.relu(x).backward()\n    return x",
