@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 
 _CUDA = re.compile(
     r"torch\.((cuda|xpu|mtia|accelerator|backends\.mps)\.(is_available|is_initialized|device_count)\(\)|cuda\._initialized)|[\w.]+\.is_(cuda|xpu|mps)"
@@ -25,12 +26,18 @@ def runs_on_cuda(tree: ast.AST, node: ast.AST) -> bool:
 
     The port is one for all devices: it does what the other branch does, which was compared.
     """
-    return any(id(node) in inside for inside in _sides(tree, _holds_on_cuda(tree)))
+    return id(node) in _nodes_on_cuda(tree)
+
+
+@lru_cache(maxsize=64)
+def _nodes_on_cuda(tree: ast.AST) -> frozenset[int]:
+    """The ids of all nodes in such branches; the cache holds the tree, so that its ids stay its own."""
+    return frozenset[int]().union(*_sides(tree, _holds_on_cuda(tree)))
 
 
 def lines_on_cuda(tree: ast.AST) -> set[int]:
     """The first lines of the statements that an accelerator of torch's alone runs, as `runs_on_cuda` finds them."""
-    inside = set[int]().union(*_sides(tree, _holds_on_cuda(tree)))
+    inside = _nodes_on_cuda(tree)
     return {node.lineno for node in ast.walk(tree) if isinstance(node, ast.stmt) and id(node) in inside}
 
 
@@ -44,6 +51,7 @@ def _holds_on_cuda(tree: ast.AST) -> Holds:
     return lambda test: _asks_cuda(test) or ast.unparse(test) in flags
 
 
+@lru_cache(maxsize=64)
 def _flags(tree: ast.AST) -> set[str]:
     """Names that say whether there is an accelerator of torch's: given its answer alone, or None and False but where only one sets them."""
     on_cuda = {node for inside in _sides(tree, _asks_cuda) for node in inside}
