@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatch
 
@@ -9,7 +10,7 @@ from migrate_agent.agent.config.errors import UsageError
 from migrate_agent.agent.runs.state import Plan
 from migrate_agent.tools.scan.plan import UnknownUnit
 from migrate_agent.tools.scan.plan import plan as select
-from migrate_agent.tools.types import Inventory, Unit
+from migrate_agent.tools.types import Example, Inventory, Unit
 
 
 def require_units(inventory: Inventory, root: str, programs: Sequence[str] = ()) -> None:
@@ -41,6 +42,33 @@ def in_scope(inventory: Inventory, modules: Sequence[str]) -> tuple[Unit, ...]:
         return select(inventory, modules)
     except UnknownUnit as error:
         raise UsageError(str(error)) from None
+
+
+def with_named(inventory: Inventory, examples: Iterable[Example], modules: Sequence[str]) -> tuple[str, ...]:
+    """`modules`, and the units that the examples of these and of what they need name: `ResNet(BasicBlock, [1, 1])` is built of a `BasicBlock`.
+
+    Raises `UsageError` on a module that is not there.
+    """
+    wanted, rows = tuple(modules), list(examples)
+    while wanted:
+        inside = {unit.id for unit in in_scope(inventory, wanted)}
+        further = sorted({name for row in rows if row.unit in inside for name in named_units(inventory, row)} - inside)
+        if not further:
+            break
+        wanted = (*wanted, *further)
+    return wanted
+
+
+def named_units(inventory: Inventory, example: Example) -> list[str]:
+    """The ids of other units that the text of an example names: of several of one name those beside its own unit, or none."""
+    words = set(re.findall(r"[A-Za-z_]\w*", f"{example.setup} {example.init}"))
+    source = example.unit.partition(":")[0]
+    by_name: dict[str, list[Unit]] = {}
+    for unit in inventory.units:
+        if unit.id != example.unit and unit.name.rpartition(".")[2] in words:
+            by_name.setdefault(unit.name.rpartition(".")[2], []).append(unit)
+    rows = [[unit for unit in units if unit.source == source] or units for units in by_name.values()]
+    return [units[0].id for units in rows if len(units) == 1]
 
 
 def find_unit(inventory: Inventory, text: str) -> Unit:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from migrate_agent.agent.config.json_files import write
 from migrate_agent.agent.loop.context import Context
 from migrate_agent.agent.loop.programs import configured_programs
-from migrate_agent.agent.loop.scope import find_unit, plan_scope
+from migrate_agent.agent.loop.scope import find_unit, plan_scope, with_named
 from migrate_agent.agent.runs.state import RunState
 
 
@@ -14,7 +14,10 @@ def plan(context: Context, state: RunState) -> RunState:
     for table in context.config.unit:
         find_unit(context.inventory, table.module)
     programs = [program.source for program in configured_programs(context.config, context.original)]
-    decided = plan_scope(context.inventory, context.settings.modules, context.config.run.exclude, programs)
+    modules = [module for module in context.settings.modules if module not in programs]
+    examples = context.services.examples(context.inventory, context.config) if modules else ()
+    named = with_named(context.inventory, examples, modules)[len(modules) :]
+    decided = plan_scope(context.inventory, (*context.settings.modules, *named), context.config.run.exclude, programs)
     write(context.folder / "scope.json", decided)
     context.progress.total = len(decided.order)
     context.progress.note(f"{len(decided.order)} units to migrate, {len(decided.skipped)} to leave, on branch {context.settings.branch}")
