@@ -6,13 +6,13 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Iterator, Set
+from collections.abc import Collection, Iterator, Set
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 
 from migrate_agent.tools.rewrite.analysis.facts import Result
 from migrate_agent.tools.rewrite.analysis.mixins import inline_mixin_bases
-from migrate_agent.tools.rewrite.analysis.plain_layers.reached import without_unreached
+from migrate_agent.tools.rewrite.analysis.packages.reached import reached_files, without_unreached
 from migrate_agent.tools.rewrite.analysis.plain_layers.uses import PlainLayers, plain_layers
 from migrate_agent.tools.rewrite.tables.canonical_names import TORCH
 from migrate_agent.tools.rewrite.tables.layers.lazy import LAZY
@@ -119,9 +119,12 @@ class FileModel:
 
 
 class Repo:
-    """All parsed files of an inventory, by path; resolution of dotted names to their definitions."""
+    """All parsed files of an inventory, by path; resolution of dotted names to their definitions.
 
-    def __init__(self, inventory: Inventory) -> None:
+    Of installed packages it has the files that the repository's own lead to, and those that were `observed` to run.
+    """
+
+    def __init__(self, inventory: Inventory, observed: Collection[str] = ()) -> None:
         self.inventory = inventory
         self.files: dict[str, FileModel] = {}
         self.modules: dict[str, FileModel] = {}
@@ -141,6 +144,10 @@ class Repo:
         for model in self.files.values():
             model.bindings = {name: self._handed_on(dotted) for name, dotted in model.bindings.items()}
         self._bind_copies()
+        reached = reached_files(self.files.values(), self.modules, observed)
+        self.files = {path: model for path, model in self.files.items() if path in reached}
+        self.modules = {name: model for name, model in self.modules.items() if model.file.path in reached}
+        self._resolved.clear()
         self.units = {unit.id: unit for unit in inventory.units}
         self.adopted = frozenset(file.module.partition(".")[0] for file in inventory.files if file.adopted)
 

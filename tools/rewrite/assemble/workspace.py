@@ -62,7 +62,7 @@ class Workspace:
         # Raised and never lowered: another thread may be in the middle of a deep tree.
         sys.setrecursionlimit(max(sys.getrecursionlimit(), DEEP))
         self.inventory, self.observations = inventory, observations
-        self.repo = Repo(inventory)
+        self.repo = Repo(inventory, observations.keys())
         find_imports(self.repo, observations)
         self.hosts: dict[str, Host] = {}
         """Scripts whose statements are rewritten as such, by path."""

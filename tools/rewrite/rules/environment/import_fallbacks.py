@@ -5,7 +5,7 @@ from __future__ import annotations
 import libcst as cst
 import libcst.matchers as m
 
-from migrate_agent.tools.rewrite.analysis.absent_packages import absent_package
+from migrate_agent.tools.rewrite.analysis.packages.absent import absent_package
 from migrate_agent.tools.rewrite.analysis.repo import known_to_torch
 from migrate_agent.tools.rewrite.rules.rule import Rule
 
