@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from migrate_agent.tools.harness.common.choices import choices
@@ -252,6 +253,13 @@ class Reaching:
         if sum(max(count, 0) for count in places.values()) < sum(branches(row.nodes) for row in elsewhere):
             yield from elsewhere
 
+    @cached_property
+    def _conditions_of_packages(self) -> Mapping[str, Collection[str]]:
+        """File of the port that mirrors one of an installed package → the conditions that stand in that. What ran of packages is not counted."""
+        files = [file for file in self.results.inventory.files if file.adopted and file.target in self.texts]
+        trees = {file.target: counted_file(Path(file.path).read_text(encoding="utf-8")).tree for file in files}
+        return {path: {ast.unparse(node.test) for node in ast.walk(tree) if isinstance(node, ast.If)} for path, tree in trees.items()}
+
     def _narrower(self) -> Iterator[Missed]:
         """Conditions before what did not run, with more parts that no call looked at than those of the original have: what is refused may be less
         than what was not tried."""
@@ -264,7 +272,8 @@ class Reaching:
             file = counted_file(self.texts[path])
             for owner, node in file.narrowed(file.numbers_of(self.ran, path), refused=is_stub):
                 usual[path, owner] -= 1
-                if usual[path, owner] < 0 and _head(owner) in inside:
+                is_theirs = ast.unparse(node.test) in self._conditions_of_packages.get(path, ())
+                if usual[path, owner] < 0 and _head(owner) in inside and not is_theirs:
                     yield Missed(path, owner, (node,), "", f"if {ast.unparse(node.test)}, whose parts no call looked at")
 
     def _one_sided(self) -> Iterator[Missed]:

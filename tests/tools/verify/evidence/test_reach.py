@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Literal, cast
 
@@ -61,7 +62,7 @@ def test_conditions_are_compared_with_those_of_the_same_function(base: str, meth
         file = counted_file(text)
         looked_at = [number for number, place in enumerate(file.places) if isinstance(place.node, (ast.If, ast.Return))]
         ran[path] = frozenset(looked_at)
-    inventory = SimpleNamespace(files=[SimpleNamespace(path="net.py", target="net_jax.py")])
+    inventory = SimpleNamespace(files=[SimpleNamespace(path="net.py", target="net_jax.py", adopted="")])
     reaching = Reaching(cast(Any, SimpleNamespace(inventory=inventory, port=None)))
     digests = {f"net_jax.py:{key}": row for key, row in counted_file(port).digests_of(ran["net_jax.py"]).items()}
     vars(reaching).update(
@@ -72,3 +73,26 @@ def test_conditions_are_compared_with_those_of_the_same_function(base: str, meth
         _ran=({"net.py": ran["net.py"]}, {}),
     )
     assert len(list(reaching._narrower())) == narrower
+
+
+@pytest.mark.parametrize(
+    ("condition", "narrower"), [("is_pair(x) and not is_text(x)", False), ("is_pair(x) and not is_text(x) and is_long(x)", True)]
+)
+def test_conditions_of_packages_are_those_of_their_source(tmp_path: Path, condition: str, narrower: bool) -> None:
+    """What ran of an installed package is not counted: a part that no call looked at is that of the source, or the port's own."""
+    text = "def parse(x):\n    if {0}:\n        return tuple(x)\n    return x, x\n"
+    site = tmp_path / "helpers.py"
+    site.write_text(text.format("is_pair(x) and not is_text(x)"))
+    port = text.format(condition).replace("return tuple(x)", 'raise NotImplementedError("no example")')
+    file = counted_file(port)
+    looked_at = [number for number, place in enumerate(file.places) if isinstance(place.node, (ast.If, ast.Return))]
+    inventory = SimpleNamespace(files=[SimpleNamespace(path=str(site), target="lib_jax/helpers.py", adopted="lib 1.0")])
+    reaching = Reaching(cast(Any, SimpleNamespace(inventory=inventory, port=None)))
+    vars(reaching).update(
+        texts={"lib_jax/helpers.py": port},
+        ran={f"lib_jax/helpers.py:{key}": row for key, row in file.digests_of(looked_at).items()},
+        port={"lib_jax/helpers.py": {"parse"}},
+        original=({}, {}),
+        _ran=({}, {}),
+    )
+    assert bool(list(reaching._narrower())) == narrower
