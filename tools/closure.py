@@ -21,9 +21,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from migrate_agent.tools.rewrite.tables.symbols import defined_names, global_names, registered_with, registrars
 from migrate_agent.tools.scan.exports import dotted_text, parse
 from migrate_agent.tools.scan.names import Imports, Resolver
+from migrate_agent.tools.scan.symbols import defined_names, global_names, registered_with, registrars
 from migrate_agent.tools.scan.walk import SourceError
 from migrate_agent.tools.types import SourceFile
 

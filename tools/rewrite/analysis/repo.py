@@ -17,10 +17,10 @@ from migrate_agent.tools.rewrite.analysis.plain_layers.uses import PlainLayers, 
 from migrate_agent.tools.rewrite.tables.canonical_names import TORCH
 from migrate_agent.tools.rewrite.tables.layers.lazy import LAZY
 from migrate_agent.tools.rewrite.tables.registry import layers, ops, public_name
-from migrate_agent.tools.rewrite.tables.symbols import global_names
 from migrate_agent.tools.rewrite.tables.torch_copies import torch_copies
 from migrate_agent.tools.scan.names import Imports, Resolver
 from migrate_agent.tools.scan.nodes import walk
+from migrate_agent.tools.scan.symbols import global_names
 from migrate_agent.tools.types import Inventory, Observed, SourceFile
 
 MODULE_BASES = frozenset({"torch.nn.Module", "torch.nn.modules.module.Module", "torch.nn.modules.Module"})

@@ -18,8 +18,8 @@ from migrate_agent.tools.rewrite.assemble.workspace import Statement, Workspace,
 from migrate_agent.tools.rewrite.specialise import render_specialised
 from migrate_agent.tools.rewrite.tables import helpers
 from migrate_agent.tools.rewrite.tables.canonical_names import CANONICAL, KNOWN, TORCH
-from migrate_agent.tools.rewrite.tables.symbols import attribute_chains, global_names, import_lines, import_of, names_in_bodies
 from migrate_agent.tools.scan.scripts import is_script
+from migrate_agent.tools.scan.symbols import attribute_chains, global_names, import_lines, import_of, names_in_bodies
 from migrate_agent.tools.types import Draft, Example, Hole, Inventory, Observations, Span, Unit
 
 

@@ -17,8 +17,8 @@ from migrate_agent.tools.rewrite.rules.context import Host
 from migrate_agent.tools.rewrite.rules.engine import Rewritten, rewrite_file
 from migrate_agent.tools.rewrite.tables import helpers
 from migrate_agent.tools.rewrite.tables.canonical_names import CANONICAL
-from migrate_agent.tools.rewrite.tables.symbols import attribute_chains, global_names
 from migrate_agent.tools.scan.names import Imports
+from migrate_agent.tools.scan.symbols import attribute_chains, global_names
 from migrate_agent.tools.types import Example, Hole, Inventory, Observations
 
 _UNIT = "_unit"

@@ -26,7 +26,7 @@ from migrate_agent.tools.rewrite.assemble.import_errors import aliased_name, nam
 from migrate_agent.tools.rewrite.rules.cleanup.unexercised import with_docstring
 from migrate_agent.tools.rewrite.rules.context import Host
 from migrate_agent.tools.rewrite.rules.engine import Rewritten, rewrite_file
-from migrate_agent.tools.rewrite.tables.symbols import defined_names, global_names, registered_with, registrars
+from migrate_agent.tools.scan.symbols import defined_names, global_names, registered_with, registrars
 from migrate_agent.tools.scan.visible import visible_from
 from migrate_agent.tools.types import Hole, Inventory, Observations, Span
 

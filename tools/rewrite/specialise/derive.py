@@ -15,7 +15,7 @@ from migrate_agent.tools.rewrite.specialise.fold import Plan, folded, gives_back
 from migrate_agent.tools.rewrite.specialise.signatures import bases, constructor, definition, free_parameters, literal, provider, signature
 from migrate_agent.tools.rewrite.specialise.usage import READ, VARIES, Calls, Usage, calls_in, values_passed
 from migrate_agent.tools.rewrite.tables.helpers import symbols
-from migrate_agent.tools.rewrite.tables.symbols import global_names
+from migrate_agent.tools.scan.symbols import global_names
 
 KERNELS = "migrate_agent.tools.kernels"
 MODES = frozenset({"deterministic", "use_running_average", "training"})

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path, PurePosixPath
 
-from migrate_agent.tools.rewrite.tables.symbols import defined_names, global_names
+from migrate_agent.tools.scan.symbols import defined_names, global_names
 from migrate_agent.tools.scan.walk import HELPERS
 from migrate_agent.tools.types import SourceFile
 

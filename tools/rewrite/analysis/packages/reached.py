@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Protocol, TypeVar
 
 from migrate_agent.tools.closure import Closures, Name
-from migrate_agent.tools.rewrite.tables.symbols import defined_names
+from migrate_agent.tools.scan.symbols import defined_names
 from migrate_agent.tools.types import SourceFile
 
 FEW = 20

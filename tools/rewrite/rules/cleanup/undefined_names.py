@@ -9,7 +9,7 @@ from functools import cached_property
 import libcst as cst
 
 from migrate_agent.tools.rewrite.rules.rule import Rule
-from migrate_agent.tools.rewrite.tables.symbols import global_names
+from migrate_agent.tools.scan.symbols import global_names
 
 
 class RefuseUndefinedNames(Rule):

@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from migrate_agent.tools.rewrite.tables.symbols import (
+from migrate_agent.tools.scan.symbols import (
     attribute_chains,
     defined_names,
     global_names,
