@@ -321,5 +321,10 @@ def alias_written(context: Context, alias: cst.BaseExpression, value: cst.BaseEx
     memory; None for any other expression. Raises `Refuse`.
     """
     writes = _Writes(context)
-    shares = isinstance(alias, cst.Name) and not context.is_handle(alias) and bool(writes._aliases(alias))
-    return writes._assign(alias, alias, value) if shares or isinstance(alias, cst.Call) else None
+    if isinstance(alias, cst.Name):
+        function = writes._function_with_copies()
+        # What a loop over parameters gives is the variable itself.
+        is_element = function is not None and binding_loop(function, alias.value, context.span(alias).line) is not None
+        shares = not is_element and not context.is_handle(alias) and bool(writes._aliases(alias))
+        return writes._assign(alias, alias, value) if shares else None
+    return writes._assign(alias, alias, value) if isinstance(alias, cst.Call) else None
