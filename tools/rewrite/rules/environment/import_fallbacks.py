@@ -47,7 +47,8 @@ class TakeImportFallbacks(Rule):
         handler = next((h for h in updated.handlers if catches_import(h)), None)
         if handler is None or original.finalbody or original.orelse or not isinstance(handler.body, cst.IndentedBlock):
             return None
-        names = _imported(original.body) | self._failing(original.body)
+        failing = self._failing(original.body)
+        names = _imported(original.body) | failing
         # Every import had a counterpart and is gone: nothing is left that may fail.
         if names and not updated.body.body and all(known_to_torch(self.context.file.bindings.get(name, "")) for name in names):
             return cst.RemoveFromParent()
@@ -55,11 +56,7 @@ class TakeImportFallbacks(Rule):
         inside = [hole for hole in self.context.holes if first <= hole.span.line < last]
         only_imports = bool(names) and not updated.body.body
         # A hole that none of the imported names made is no sign that the import fails.
-        if (
-            not only_imports
-            and not self._failing(original.body)
-            and not any(hole.text.partition("(")[0].partition(".")[0] in names for hole in inside)
-        ):
+        if not only_imports and not failing and not any(hole.text.partition("(")[0].partition(".")[0] in names for hole in inside):
             return None
         end = self.context.span(original).end_line
         handled = next(h for h, new in zip(original.handlers, updated.handlers, strict=True) if new is handler)
