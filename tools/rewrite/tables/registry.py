@@ -171,6 +171,8 @@ class Layer:
     """The template of a construction of Flax's own layer, where a repository asks no more of it than Flax's has; "" for what it cannot be."""
     plain_class: str = ""
     """Flax's own layer, which the vendored class derives from."""
+    tested_as: str = ""
+    """Flax's own layer where the classes of no other layer derive from it: `isinstance` then holds for this layer, whichever package's helper it is."""
     plain_reads: Mapping[str, str] = field(default_factory=dict)
     """How attributes of that are spelled, in torch's layout (`weight` → `{self}.kernel[...].T`)."""
     not_plain: tuple[str, ...] = ()

@@ -107,7 +107,7 @@ class ReplaceTorchReferences(Rule):
         ),
         (
             "from torch import nn\n\ndef f(x):\n    return isinstance(x, (nn.Dropout, nn.ModuleList, nn.Linear)), nn.Dropout\n",
-            "def f(x):\n    return isinstance(x, (nnx.Dropout, nnx.List, Linear)), Dropout\n",
+            "def f(x):\n    return isinstance(x, (nnx.Dropout, nnx.List, nnx.Linear)), Dropout\n",
         ),
         ("import torch\n\ndef f(fused: torch.jit.Final[bool]):\n    return fused\n", "def f(fused: bool):\n    return fused\n"),
     )
@@ -176,6 +176,8 @@ class ReplaceTorchReferences(Rule):
             return context.use(cst.parse_expression(layers()[dotted].plain_class))
         if dotted in layers():
             row = layers()[dotted]
+            if row.tested_as and self._is_test_of_instance():
+                return cst.parse_expression(row.tested_as)
             if self._is_tested() and (made := _class_made(row)):
                 return cst.parse_expression(made)
             return context.helper(row.short if row.short and dotted in context.repo.plain.kinds else row.vendored)
@@ -193,13 +195,21 @@ class ReplaceTorchReferences(Rule):
         return self._is_tested() or any(isinstance(node, cst.Annotation) for node in self.context.stack)
 
     def _is_tested(self) -> bool:
-        tests = [node for node in self.context.stack if isinstance(node, (cst.Call, cst.Comparison))]
-        match tests[-1] if tests else None:
-            case cst.Call(func=cst.Name("isinstance" | "issubclass")):
-                return True
+        match self._test():
             case cst.Comparison(left=left, comparisons=comparisons):
                 return any(_is_type_of(side) for side in (left, *(one.comparator for one in comparisons)))
+        return self._is_test_of_instance()
+
+    def _is_test_of_instance(self) -> bool:
+        """Whether this stands in an `isinstance` test, which holds for derived classes too."""
+        match self._test():
+            case cst.Call(func=cst.Name("isinstance" | "issubclass")):
+                return True
         return False
+
+    def _test(self) -> cst.CSTNode | None:
+        tests = [node for node in self.context.stack if isinstance(node, (cst.Call, cst.Comparison))]
+        return tests[-1] if tests else None
 
     def _function_value(self, dotted: str) -> cst.BaseExpression:
         """A torch function as a value: the JAX function itself where the row only renames it, else a vendored one or a lambda."""

@@ -29,6 +29,7 @@ ROWS = (
         samples=("3, 5",),
         plain=plain_linear,
         plain_class="nnx.Linear",
+        tested_as="nnx.Linear",
         plain_reads={"weight": "{self}.kernel[...].T"},
         not_plain=("reset_parameters",),
     ),

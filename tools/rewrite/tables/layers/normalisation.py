@@ -51,6 +51,7 @@ ROWS = (
         samples=("6",),
         plain=plain_layer_norm,
         plain_class="nnx.LayerNorm",
+        tested_as="nnx.LayerNorm",
         plain_reads={"weight": "{self}.scale[...]", "eps": "{self}.epsilon"},
         not_plain=("normalized_shape", "elementwise_affine", "reset_parameters"),
         short="LastAxisLayerNorm",
@@ -62,6 +63,7 @@ ROWS = (
         "RMSNorm",
         params={"weight": "{self}.scale"},
         samples=("6",),
+        tested_as="nnx.RMSNorm",
     ),
     Layer(
         "torch.nn.GroupNorm",
@@ -71,6 +73,7 @@ ROWS = (
         samples=("2, 6",),
         plain=plain_group_norm,
         plain_class="nnx.GroupNorm",
+        tested_as="nnx.GroupNorm",
         plain_reads=READS,
         not_plain=UNREAD,
         short="ChannelsFirstGroupNorm",
