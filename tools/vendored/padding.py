@@ -12,7 +12,7 @@ from migrate_agent.tools.vendored.numeric import to_tuple
 
 
 def pad(input: jax.Array, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> jax.Array:
-    """Pads the last `len(pad) / 2` axes; negative amounts crop. Modes `constant` (`zeros`), `reflect`, `replicate`, `circular`.
+    """Pads the last `len(pad) / 2` axes; negative amounts crop. `mode` is `constant` (`zeros`), `reflect`, `replicate` or `circular`.
 
     https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.pad.html
     """

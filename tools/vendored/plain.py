@@ -1,6 +1,6 @@
 """Layers' functions in the few lines that common uses need."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import jax
 import jax.numpy as jnp
@@ -21,6 +21,12 @@ def normalise_last(x: jax.Array, scale: jax.Array | None, bias: jax.Array | None
     x = jax.nn.standardize(x, variance=x.var(-1, keepdims=True), epsilon=epsilon)
     x = x if scale is None else x * scale
     return x if bias is None else x + bias
+
+
+def euclidean_norm(x: jax.Array, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> jax.Array:
+    """The 2-norm of a real `x` over some axes, or over all elements; at 0 its gradient is 0, as in torch."""
+    squares = jnp.sum(x * x, axis, keepdims=keepdims)
+    return jnp.where(squares == 0, squares, jnp.sqrt(jnp.where(squares == 0, 1, squares)))
 
 
 def channels_first_pool(

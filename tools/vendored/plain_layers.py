@@ -13,6 +13,14 @@ class ChannelsFirstConv(nnx.Conv):
         return jnp.moveaxis(super().__call__(jnp.moveaxis(inputs, channels, -1)), -1, channels)
 
 
+class ChannelsFirstConvTranspose(nnx.ConvTranspose):
+    """Flax's transposed convolution, over (N, C, …) or (C, …)."""
+
+    def __call__(self, inputs: jax.Array) -> jax.Array:
+        channels = -1 - len(self.kernel_size)
+        return jnp.moveaxis(super().__call__(jnp.moveaxis(inputs, channels, -1)), -1, channels)
+
+
 class ChannelsFirstGroupNorm(nnx.GroupNorm):
     """Flax's group normalisation, over (N, C, …)."""
 

@@ -30,7 +30,7 @@ def vector_norm(
         return jnp.sum(size, axes, keepdims=keepdim)
     if ord == 2:
         total = jnp.sum(jnp.square(size), axes, keepdims=keepdim)
-        return jnp.where(total > 0, jnp.sqrt(jnp.where(total > 0, total, 1)), total)
+        return jnp.where(total == 0, total, jnp.sqrt(jnp.where(total == 0, 1, total)))
     at_zero, at_infinity = (0, math.inf) if ord > 0 else (math.inf, 0)
     powers = jnp.where(size == 0, at_zero, jnp.where(size == 0, 1, size) ** ord)
     total = jnp.sum(powers, axes, keepdims=keepdim)

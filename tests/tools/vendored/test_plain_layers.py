@@ -14,7 +14,13 @@ import torch
 from flax import nnx
 
 from migrate_agent.tools.vendored.plain import channels_first_pool
-from migrate_agent.tools.vendored.plain_layers import ChannelsFirstConv, ChannelsFirstGroupNorm, LastAxisLayerNorm, SampleBatchNorm
+from migrate_agent.tools.vendored.plain_layers import (
+    ChannelsFirstConv,
+    ChannelsFirstConvTranspose,
+    ChannelsFirstGroupNorm,
+    LastAxisLayerNorm,
+    SampleBatchNorm,
+)
 from migrate_agent.tools.weights import load_state_dict, state_dict
 
 pytestmark = pytest.mark.ci
@@ -32,6 +38,16 @@ CASES: list[tuple[torch.nn.Module, Callable[[nnx.Rngs], Any], tuple[int, ...]]] 
         (2, 4, 9),
     ),
     (torch.nn.Conv2d(4, 6, 1, stride=3), lambda r: ChannelsFirstConv(4, 6, (1, 1), strides=3, rngs=r), (2, 4, 8, 7)),
+    (
+        torch.nn.ConvTranspose2d(4, 6, (3, 4), 2, 1, (1, 0)),
+        lambda r: ChannelsFirstConvTranspose(4, 6, (3, 4), strides=2, padding=[(1, 2), (2, 2)], transpose_kernel=True, rngs=r),
+        (2, 4, 5, 6),
+    ),
+    (
+        torch.nn.ConvTranspose1d(4, 6, 2, 3, 2, bias=False),
+        lambda r: ChannelsFirstConvTranspose(4, 6, (2,), strides=3, padding=[(-1, -1)], transpose_kernel=True, use_bias=False, rngs=r),
+        (4, 7),
+    ),
     (torch.nn.BatchNorm2d(4), lambda r: SampleBatchNorm(4, rngs=r), (2, 4, 9, 8)),
     (torch.nn.BatchNorm1d(4, 1e-3, 0.01), lambda r: SampleBatchNorm(4, 1e-3, 0.01, rngs=r), (7, 4)),
     (torch.nn.GroupNorm(2, 4), lambda r: ChannelsFirstGroupNorm(2, 4, rngs=r), (2, 4, 5)),

@@ -229,6 +229,8 @@ def _compare(operator: cst.BaseCompOp, left: Any, right: Any) -> bool | None:
         return identical if identical is None else identical == isinstance(operator, cst.Is)
     if isinstance(operator, (cst.Equal, cst.NotEqual)):
         return bool(left == right) == isinstance(operator, cst.Equal)
+    if isinstance(operator, (cst.In, cst.NotIn)) and isinstance(right, tuple):
+        return (left in right) == isinstance(operator, cst.In)
     return None
 
 

@@ -122,7 +122,7 @@ def _constructor_calls(owner: ast.ClassDef, calls: Calls) -> None:
 
 
 def _harmless(tree: ast.AST, user: bool) -> set[int]:
-    """Names that call a helper, ask for its kind, annotate, or stand for a base of another helper."""
+    """Names that call a helper, ask for its kind, annotate, stand for a base of another helper, or for a parameter that is called as a helper is."""
     names: set[int] = set()
 
     def add(node: ast.AST | None) -> None:
@@ -137,6 +137,8 @@ def _harmless(tree: ast.AST, user: bool) -> set[int]:
             add(node.annotation)
         elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             add(node.returns)
+            parameters = {argument.arg for argument in ast.walk(node.args) if isinstance(argument, ast.arg)}
+            names.update(id(part) for part in ast.walk(node) if isinstance(part, ast.Name) and part.id in parameters)
         elif isinstance(node, ast.ClassDef) and not user:
             for base in node.bases:
                 add(base)

@@ -50,6 +50,8 @@ TABLE = [
         ["scale = 1 / math"],
         ["attn_mask", "gqa", "scale is None", "scale:"],
     ),
+    ("pad(x, (1, 1))", "pad", ["lax.pad("], ["padded_index", "mode", "value"]),
+    ("pad(x, (1, 1), mode)", "pad", ["padded_index"], ["value"]),
     ("BatchNorm2d(4, rngs=rngs)", "BatchNorm2d", ["use_scale=True"], ["track_running_stats", "affine"]),
 ]
 """(What the tree says, helper, what its file then has, what it has not)."""

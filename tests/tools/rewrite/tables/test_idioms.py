@@ -23,6 +23,7 @@ VALUES = {
     "y": Y,
     "w": Y[0],
     "c": torch.tensor([1, 0, -100, 3]),
+    "b": torch.tensor([True, False, True]),
     "k": torch.tensor([1, 0, 3, 3]),
     "none": torch.full((4,), -100),
     "n": 2,
@@ -47,6 +48,22 @@ SAME = [
     ("y.split(3)", ("a", "b")),
     ("torch.topk(x, 2)", ("a", "_")),
     ("y.topk(3, 1)", ("a", "_")),
+    (f"{F}pad(x, (1, 0))", ()),
+    (f"{F}pad(x, (1, 2, 0, 3), value=2)", ()),
+    (f"{F}pad(c, (1, 0))", ()),
+    (f"{F}pad(b, (1, 0), value=True)", ()),
+    (f"{F}pad(b, (1, 0), value=False)", ()),
+    ("torch.clamp(c, 0, 2)", ()),
+    ("c.clamp(min=1)", ()),
+    ("torch.clamp(c, max=1)", ()),
+    ("torch.clamp(c, 2, 1)", ()),
+    ("torch.norm(x)", ()),
+    ("x.norm(dim=-1, keepdim=True)", ()),
+    ("z.norm(2, 0)", ()),
+    ("torch.norm(x, p=2, dim=(0, 1))", ()),
+    ("torch.linalg.norm(x, dim=1)", ()),
+    ("torch.linalg.norm(y)", ()),
+    ("torch.linalg.vector_norm(x, dim=(0, 1), keepdim=True)", ()),
 ]
 """(call, the names that its result is unpacked into)."""
 DECLINED = [
@@ -62,6 +79,17 @@ DECLINED = [
     ("torch.topk(x, 2, largest=False)", ("a", "_")),
     ("torch.topk(x, 2, 0)", ("a", "_")),
     ("torch.multinomial(y, 2)", ()),
+    (f"{F}pad(x, (1, -1))", ()),
+    (f"{F}pad(x, (1, n))", ()),
+    (f"{F}pad(x, (1, 1), mode='reflect')", ()),
+    (f"{F}pad(c, (1, 1), value=0.5)", ()),
+    ("y.clamp(min=0)", ()),
+    ("c.clamp(0.5, 1)", ()),
+    ("c.clamp(c, k)", ()),
+    ("torch.norm(y, p=1)", ()),
+    ("torch.linalg.norm(y, 2)", ()),
+    ("torch.linalg.norm(y, dim=(0, 1))", ()),
+    ("torch.norm(h)", ()),
 ]
 
 

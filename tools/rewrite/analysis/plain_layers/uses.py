@@ -52,6 +52,7 @@ HANDED_ON = (ast.arguments, ast.Call, ast.keyword, ast.IfExp, ast.BoolOp, ast.As
 FAMILIES = (
     ("nnx.Embed", ("torch.nn.Embedding",)),
     ("nnx.Conv", ("torch.nn.Conv1d", "torch.nn.Conv2d", "torch.nn.Conv3d", "torch.nn.modules.conv._ConvNd")),
+    ("nnx.ConvTranspose", ("torch.nn.ConvTranspose", "torch.nn.modules.conv._ConvTransposeNd")),
     ("nnx.BatchNorm", ("torch.nn.BatchNorm", "torch.nn.SyncBatchNorm", "torch.nn.InstanceNorm", "torch.nn.modules.batchnorm.")),
 )
 """Classes of Flax that stand for several of torch, or that vendored classes of other layers derive from, with the names that these begin with."""
@@ -60,6 +61,8 @@ SEQUENTIAL = "torch.nn.Sequential"
 GOES_THROUGH = frozenset("len list tuple enumerate reversed zip iter".split())
 """Functions of Python that go through what they are handed."""
 LIST_METHODS = frozenset("append extend insert pop".split())
+OUTPUT_SIZE = frozenset(f"torch.nn.ConvTranspose{n}d" for n in (1, 2, 3))
+"""Layers that may be called with the size of their result, which those of Flax do not take."""
 SEVERAL = frozenset(f"torch.nn.{name}" for name in "LSTM GRU RNN LSTMCell MultiheadAttention".split())
 """Layers that give tuples, which `nnx.Sequential` spreads over the arguments of the next."""
 LOOKUPS = frozenset({"getattr", "setattr", "hasattr", "delattr"})
@@ -257,6 +260,7 @@ class _Reader(ast.NodeVisitor):
         elif isinstance(node, ast.Call):
             self._options(node)
             self._elements(node)
+            self._output_size(node)
 
     def _compared(self, node: ast.Compare) -> None:
         """Classes that are compared: Flax's is another one than the vendored, so that both must be known, and each layer be one of them."""
@@ -355,6 +359,17 @@ class _Reader(ast.NodeVisitor):
         gives = dotted(self.file, node.func) in SEVERAL or last_name(node.func) in self.search.by_name.giving_several
         if gives and inside:
             self.search.refuse({SEQUENTIAL})
+
+    def _output_size(self, node: ast.Call) -> None:
+        """`self.up(x, output_size=size)`."""
+        name = dotted(self.file, node.func)
+        if name.startswith("torch."):
+            return
+        given = any(word.arg in ("output_size", None) for word in node.keywords) or len(node.args) > 1
+        kinds = self._kinds(node.func) if given else frozenset()
+        self.search.refuse(OUTPUT_SIZE & kinds)
+        if any(word.arg == "output_size" for word in node.keywords) and (not kinds or UNKNOWN in kinds):
+            self.search.refuse(OUTPUT_SIZE)
 
     def _is_asked_for(self, node: ast.AST) -> bool:
         """Whether a class stands in an `isinstance` test or an annotation."""

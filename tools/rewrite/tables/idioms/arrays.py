@@ -6,7 +6,7 @@ import ast
 import re
 from itertools import accumulate
 
-from migrate_agent.tools.rewrite.tables.ops.calls import is_name, ndim, written_elements
+from migrate_agent.tools.rewrite.tables.ops.calls import is_integral, is_name, ndim, written_elements
 from migrate_agent.tools.rewrite.tables.registry import UNKNOWN, Call, Idiom
 
 
@@ -70,7 +70,62 @@ def _expand(call: Call) -> str:
     return f"jnp.broadcast_to({{self}}, ({', '.join([*shape, *rest])}{',' if len(shape + rest) == 1 else ''}))"
 
 
+def _pad(call: Call) -> str:
+    """`F.pad(x, (1, 0))` → `jnp.pad(x, ((0, 0), (1, 0)))`, where nothing is cropped."""
+    widths, axes = call.literal("pad"), ndim(call, "input")
+    value = call.literal("value")
+    if call.literal("mode") != "constant" or not isinstance(widths, (list, tuple)) or axes is None or not _fits(call, value):
+        return ""
+    if len(widths) % 2 or len(widths) > 2 * axes or any(type(width) is not int or width < 0 for width in widths):
+        return ""
+    pairs = [(0, 0)] * (axes - len(widths) // 2) + list(zip(widths[-2::-2], widths[::-2], strict=True))
+    return f"jnp.pad({{input}}, {tuple(pairs)}{'' if not value else ', constant_values={value}'})"
+
+
+def _fits(call: Call, value: object) -> bool:
+    """Whether a number is one of the array's own kind, so that nothing is converted."""
+    fact = call.observed("input")
+    dtypes = set(fact.dtypes) if fact else set()
+    if value is None or (value == 0 and value is not False) or (dtypes == {"bool"} and isinstance(value, bool)):
+        return True
+    return bool(dtypes) and dtypes <= {"float32", "float64"} and type(value) in (int, float)
+
+
+def _clamp(call: Call) -> str:
+    """Of integers, which have no gradient: at a bound the one of `jnp.clip` is another than torch's."""
+    bounds = [call.literal(name) for name in ("min", "max")]
+    if (
+        not is_integral(call, "input")
+        or ndim(call, "input") is None
+        or any(bound is not None and type(bound) is not int for bound in bounds)
+    ):
+        return ""
+    if bounds[1] is None:
+        return "jnp.maximum({input}, {min})"
+    return "jnp.minimum({input}, {max})" if bounds[0] is None else "jnp.clip({input}, {min}, {max})"
+
+
+def _norm(name: str, tensor: str, order: str) -> Idiom:
+    """The 2-norm of a real array."""
+
+    def to(call: Call) -> str:
+        fact = call.observed(tensor)
+        is_real = fact is not None and bool(fact.dtypes) and set(fact.dtypes) <= {"float32", "float64"}
+        axis = call.literal("dim")
+        of_matrix = name == "torch.linalg.norm" and not (type(axis) is int or (call.literal(order) is None and axis is None))
+        if not is_real or of_matrix or call.literal(order) not in (None, "fro", 2) or call.given("dtype") or axis == ():
+            return ""
+        return f"vendored.euclidean_norm({{{tensor}}}, axis={{dim=None}}, keepdims={{keepdim=False}})"
+
+    return Idiom(name, to)
+
+
 ROWS = (
+    Idiom("torch.nn.functional.pad", _pad),
+    Idiom("torch.clamp", _clamp),
+    _norm("torch.norm", "input", "p"),
+    _norm("torch.linalg.norm", "A", "ord"),
+    _norm("torch.linalg.vector_norm", "A", "ord"),
     Idiom("torch.Tensor.expand", _expand),
     _split("torch.split", "tensor", "split_size_or_sections"),
     _split("torch.Tensor.split", "self", "split_size"),

@@ -175,6 +175,21 @@ SPELLED = [
         "ChannelsFirstConv(d, 4, (3,), strides=2, padding=1, feature_group_count=2, kernel_init=fan_in_kernel, "
         "bias_init=fan_in_bias(d * 3 // 2), rngs=rngs)",
     ),
+    (
+        "nn.Conv2d(d, d, (d, 1), padding=(d // 2, 0), groups=d)",
+        "ChannelsFirstConv(d, d, (d, 1), padding=(d // 2, 0), feature_group_count=d, kernel_init=fan_in_kernel, bias_init=fan_in_bias(d), rngs=rngs)",
+    ),
+    (
+        "nn.ConvTranspose2d(d, 4, 4, 2, 1)",
+        "ChannelsFirstConvTranspose(d, 4, (4, 4), strides=2, padding=[(2, 2), (2, 2)], transpose_kernel=True, kernel_init=fan_in_kernel, "
+        "bias_init=fan_in_bias(64), rngs=rngs)",
+    ),
+    (
+        "nn.ConvTranspose1d(3, 4, 3, stride=2, padding=0, output_padding=1, bias=False)",
+        "ChannelsFirstConvTranspose(3, 4, (3,), strides=2, padding=[(2, 3)], transpose_kernel=True, use_bias=False, "
+        "kernel_init=fan_in_kernel, rngs=rngs)",
+    ),
+    ("nn.ConvTranspose2d(3, 4, 4, groups=1, dilation=2)", "ConvTranspose2d(3, 4, 4, groups=1, dilation=2, rngs=rngs)"),
     ("nn.Conv2d(3, 4, 3, padding_mode='reflect')", "Conv2d(3, 4, 3, padding_mode='reflect', rngs=rngs)"),
     ("nn.BatchNorm2d(d, momentum=0.01)", "SampleBatchNorm(d, momentum=0.01, rngs=rngs)"),
     ("nn.BatchNorm2d(d, momentum=None)", "BatchNorm2d(d, momentum=None, rngs=rngs)"),
