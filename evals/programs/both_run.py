@@ -17,6 +17,17 @@ CONSTANT = 0.5
 """What modules draw where both sides must draw alike."""
 
 
+class EndedError(BaseException):
+    """Ends a script that has made all the steps that are compared. Not an `Exception`, so that no handler of the script takes it."""
+
+
+def note_step(stamps: list[float], steps: int) -> None:
+    """Note the time of a step. Raises `EndedError` after `steps` of them; 0: never."""
+    stamps.append(clock())
+    if steps and len(stamps) >= steps:
+        raise EndedError
+
+
 def begin() -> None:
     """Seed what a script might draw from, and let its looks at the time go on in equal ticks."""
     np.random.seed(0)
@@ -42,6 +53,8 @@ def run(arguments: list[str]) -> None:
     sys.path.append(str(Path.cwd()))
     try:
         runpy.run_path(str(Path(arguments[0]).resolve()), run_name="__main__")
+    except EndedError:
+        return
     except SystemExit as error:
         if error.code not in (None, 0):
             raise

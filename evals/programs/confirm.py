@@ -47,19 +47,19 @@ class RunError(Exception):
 
 
 def confirm(
-    original: Path, rewrite: Path, script: str, target: str, arguments: Sequence[str], folder: Path, start_folder: str = ""
+    original: Path, rewrite: Path, script: str, target: str, arguments: Sequence[str], folder: Path, start_folder: str = "", steps: int = 0
 ) -> Confirmed:
     """Compare the script below `original` with `target` below `rewrite`; copies and what they leave go below `folder`. Both run in the folder `start_folder`
-    of their repository.
+    of their repository, and end after `steps` optimizer steps (0: by themselves).
     """
     try:
-        return _compared(original, rewrite, (script, target), arguments, folder, start_folder)
+        return _compared(original, rewrite, (script, target), arguments, folder, start_folder, steps)
     except RunError as error:
         return Confirmed(str(error))
 
 
 def _compared(
-    original: Path, rewrite: Path, scripts: tuple[str, str], arguments: Sequence[str], folder: Path, start_folder: str
+    original: Path, rewrite: Path, scripts: tuple[str, str], arguments: Sequence[str], folder: Path, start_folder: str, steps: int
 ) -> Confirmed:
     script, target = (os.path.relpath(path, start_folder or ".") for path in scripts)
     lines, seconds = {}, {}
@@ -67,8 +67,12 @@ def _compared(
         start, out = folder / mode / "torch", folder / mode / "jax"
         for output in (start, out):
             output.mkdir(parents=True)
-        lines["torch", mode] = _run(original, ["torch_run.py", mode, start, script, *arguments], folder / mode / "torch-work", start_folder)
-        lines["jax", mode] = _run(rewrite, ["jax_run.py", mode, start, out, target, *arguments], folder / mode / "jax-work", start_folder)
+        lines["torch", mode] = _run(
+            original, ["torch_run.py", mode, steps, start, script, *arguments], folder / mode / "torch-work", start_folder
+        )
+        lines["jax", mode] = _run(
+            rewrite, ["jax_run.py", mode, steps, start, out, target, *arguments], folder / mode / "jax-work", start_folder
+        )
         seconds[mode] = [float((output / "seconds.txt").read_text()) for output in (start, out)]
     if not [*(folder / "exact" / "torch").glob("start-*.npz")]:
         return Confirmed("the original has no optimizer whose parameters belong to one module: no weights could be handed over", False)

@@ -1,6 +1,6 @@
-"""`python jax_run.py MODE START OUT FILE …`: run a migrated training script without torch, from what the original's optimizers began with.
+"""`python jax_run.py MODE STEPS START OUT FILE …`: run a migrated training script without torch, from what the original's optimizers began with.
 
-START is the folder that `torch_run.py` wrote; OUT gets `end-K.npz` of each optimizer K, and `seconds.txt`.
+MODE and STEPS are as there, START is the folder that `torch_run.py` wrote; OUT gets `end-K.npz` of each optimizer K, and `seconds.txt`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from flax import nnx
 
-from migrate_agent.evals.programs.both_run import CONSTANT, begin, clock, median_interval, run
+from migrate_agent.evals.programs.both_run import CONSTANT, begin, median_interval, note_step, run
 from migrate_agent.tools.weights import load_state_dict, state_dict
 
 
@@ -55,7 +55,12 @@ def _wide(own: Any) -> Any:
     return convert
 
 
-def watch(models: list[Any], stamps: list[float], start: Path) -> None:
+def likeliest(weights: Any, num_samples: int) -> Any:
+    """What `torch_run.py` has in the place of `multinomial`, for one number a row."""
+    return jnp.argsort(weights, axis=-1, descending=True, stable=True)[..., :num_samples]
+
+
+def watch(models: list[Any], stamps: list[float], start: Path, exact: bool, steps: int) -> None:
     """Put torch's weights and generator in at the construction of each optimizer, and note the time of each step."""
     optimizer: Any = nnx.Optimizer
     construct, jit = optimizer.__init__, nnx.jit
@@ -71,6 +76,8 @@ def watch(models: list[Any], stamps: list[float], start: Path) -> None:
             generator: Any = getattr(module, "__dict__", {}).get("default_generator")
             if hasattr(generator, "set_torch_state"):
                 generator.set_torch_state(np.load(start / f"generator-{number}.npy"))
+            if exact and hasattr(generator, "multinomial"):
+                generator.multinomial = likeliest
         construct(self, model, *args, **kwargs)
 
     def timed_jit(function: Any = None, **options: Any) -> Any:
@@ -82,7 +89,7 @@ def watch(models: list[Any], stamps: list[float], start: Path) -> None:
             result = compiled(*args, **kwargs)
             if any(isinstance(value, nnx.Optimizer) for value in (*args, *kwargs.values())):
                 wait(result)
-                stamps.append(clock())
+                note_step(stamps, steps)
             return result
 
         return call
@@ -106,7 +113,7 @@ def equal(one: dict[str, Any], other: dict[str, Any]) -> bool:
     return one.keys() == other.keys() and all(np.array_equal(one[name], other[name]) for name in one)
 
 
-def main(mode: str, start: Path, out: Path, arguments: list[str]) -> None:
+def main(mode: str, steps: int, start: Path, out: Path, arguments: list[str]) -> None:
     """As the module says."""
     # The scripts must run where there is no torch.
     sys.modules["torch"] = None  # type: ignore[assignment]
@@ -114,7 +121,7 @@ def main(mode: str, start: Path, out: Path, arguments: list[str]) -> None:
     stamps: list[float] = []
     if mode == "exact":
         widen(models)
-    watch(models, stamps, start)
+    watch(models, stamps, start, mode == "exact", steps)
     # A stream that the script does not seed is that of seed 0, as torch's is.
     namespace: Any = np.random
     own = namespace.SeedSequence
@@ -129,4 +136,4 @@ def main(mode: str, start: Path, out: Path, arguments: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3]), sys.argv[4:])
+    main(sys.argv[1], int(sys.argv[2]), Path(sys.argv[3]), Path(sys.argv[4]), sys.argv[5:])

@@ -37,6 +37,8 @@ class Listed:
     data: str = ""
     place: str = ""
     """Where ours lies in `examples`; `programs/NAME` unless it is said."""
+    steps: int = 0
+    """After how many optimizer steps it is ended, as `steps` in a user's `migrate.toml`; 0: it ends by itself."""
 
     @property
     def own(self) -> Path:
@@ -81,7 +83,8 @@ def lay_out_program(program: Listed, sources: str, folder: Path, seconds: float)
             stand_in(folder, program.data)
     else:
         shutil.copytree(program.own, folder)
-    text = f"[[program]]\nrun = {json.dumps(program.run)}\n\n[limits]\nseconds = {seconds}\n"
+    steps = f"steps = {program.steps}\n" if program.steps else ""
+    text = f"[[program]]\nrun = {json.dumps(program.run)}\n{steps}\n[limits]\nseconds = {seconds}\n"
     (folder / "migrate.toml").write_text(text, encoding="utf-8")
     commit_all(folder)
 

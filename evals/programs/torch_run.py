@@ -1,7 +1,7 @@
-"""`python torch_run.py MODE OUT FILE …`: run a training script in torch, and keep what its optimizers began and ended with.
+"""`python torch_run.py MODE STEPS OUT FILE …`: run a training script in torch, and keep what its optimizers began and ended with.
 
-MODE is `exact` (float64, dropout keeps all) or `native`. OUT gets `start-K.npz`, `generator-K.npy` and `end-K.npz` of each optimizer K, and
-`seconds.txt`.
+MODE is `exact` (float64, dropout keeps all) or `native`, STEPS where it ends (0: by itself). OUT gets `start-K.npz`,
+`generator-K.npy` and `end-K.npz` of each optimizer K, and `seconds.txt`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from migrate_agent.evals.programs.both_run import CONSTANT, begin, clock, median_interval, run
+from migrate_agent.evals.programs.both_run import CONSTANT, begin, clock, median_interval, note_step, run
 
 SINGLE = torch.float32
 
@@ -118,7 +118,7 @@ def widen() -> None:
     mode.__enter__()
 
 
-def watch(kept: list[tuple[Any, Any]], stamps: list[float], out: Path) -> None:
+def watch(kept: list[tuple[Any, Any]], stamps: list[float], out: Path, steps: int) -> None:
     """Note each optimizer at its construction, with the module whose parameters it has, and the time of each step."""
     optimizer: Any = torch.optim.Optimizer
     construct = optimizer.__init__
@@ -130,7 +130,7 @@ def watch(kept: list[tuple[Any, Any]], stamps: list[float], out: Path) -> None:
         if module is not None:
             save(out / f"start-{len(kept)}.npz", module)
         kept.append((self, module))
-        self.register_step_post_hook(lambda *rest: stamps.append(clock()))
+        self.register_step_post_hook(lambda *rest: note_step(stamps, steps))
 
     optimizer.__init__ = __init__
 
@@ -195,7 +195,7 @@ def _without_devices(own: Callable[..., Any]) -> Callable[..., Any]:
     return to
 
 
-def main(mode: str, out: Path, arguments: list[str]) -> None:
+def main(mode: str, steps: int, out: Path, arguments: list[str]) -> None:
     """As the module says."""
     torch.manual_seed(0)
     stay_on_cpu()
@@ -203,7 +203,7 @@ def main(mode: str, out: Path, arguments: list[str]) -> None:
     stamps: list[float] = []
     if mode == "exact":
         widen()
-    watch(kept, stamps, out)
+    watch(kept, stamps, out, steps)
     watch_without_optimizer(kept, stamps, out)
     begin()
     run(arguments)
@@ -214,4 +214,4 @@ def main(mode: str, out: Path, arguments: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2]), sys.argv[3:])
+    main(sys.argv[1], int(sys.argv[2]), Path(sys.argv[3]), sys.argv[4:])

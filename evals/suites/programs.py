@@ -67,7 +67,7 @@ def judged(program: Listed, folder: Path, options: Options) -> Outcome:
 def _confirmed(program: Listed, repository: Path, branch: str, target: str, folder: Path) -> Confirmed:
     rewrite = folder / "rewrite"
     subprocess.run(["git", "-C", str(repository), "worktree", "add", "--quiet", "--detach", str(rewrite), branch], check=True)
-    return confirm(repository, rewrite, program.script, target, program.arguments, folder / "compared", program.folder)
+    return confirm(repository, rewrite, program.script, target, program.arguments, folder / "compared", program.folder, program.steps)
 
 
 def passed(verdicts: Iterable[Mapping[str, Any]]) -> int:

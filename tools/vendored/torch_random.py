@@ -105,6 +105,20 @@ class TorchGenerator:
         """`torch.randn`."""
         return jnp.asarray(self._normal(math.prod(_shape(size))).reshape(_shape(size)), jnp.float32)
 
+    def multinomial(self, weights: Any, num_samples: int) -> jax.Array:
+        """`torch.multinomial` without replacement, or of one index a row: int64 (…, num_samples).
+
+        Torch takes the indices where weight over an exponential number is largest
+        (https://github.com/pytorch/pytorch/blob/v2.13.0/aten/src/ATen/native/Distributions.cpp).
+        """
+        weights = np.asarray(weights)
+        shares = weights / self._exponential(weights.size).astype(weights.dtype).reshape(weights.shape)
+        return jnp.asarray(np.argsort(-shares, axis=-1, kind="stable")[..., :num_samples])
+
+    def categorical(self, probs: Any) -> jax.Array:
+        """One sample of each row of probabilities, as `torch.distributions.Categorical(probs).sample()`: int64 (…)."""
+        return self.multinomial(probs, 1)[..., 0]
+
     def _words(self, count: int) -> np.ndarray[Any, Any]:
         return self._bits.random_raw(count).astype(np.uint64) & np.uint64(0xFFFFFFFF)
 
@@ -114,6 +128,9 @@ class TorchGenerator:
 
     def _uniform(self, count: int) -> np.ndarray[Any, Any]:
         return (self._words(count) & np.uint64(2**24 - 1)).astype(np.float32) * np.float32(2**-24)
+
+    def _exponential(self, count: int) -> np.ndarray[Any, Any]:
+        return -np.log1p(-(self._wide(count) & np.uint64(2**53 - 1)).astype(np.float64) * 2**-53)
 
     def _normal(self, count: int) -> np.ndarray[Any, Any]:
         if count < 16:

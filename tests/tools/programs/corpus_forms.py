@@ -275,6 +275,58 @@ CLOSURE: tuple[Case, ...] = (
 )
 """In the rewrite of `forms.CLOSURE`."""
 
+EPISODES = (
+    Case(
+        "a loop over the steps",
+        True,
+        (
+            (
+                "    policy_loss = jax.vmap(compute_loss)(values, returns)\n",
+                "    policy_loss = [compute_loss(value, R) for value, R in zip(values, returns)]\n",
+            ),
+        ),
+    ),
+    Case(
+        "one call of the policy for all states",
+        True,
+        (
+            (
+                "    values = replay(compute_log_prob, policy, episode)\n",
+                "    _, state, action = episode\n"
+                "    m = Categorical(probs=policy(state[:, 0]))\n"
+                "    values = m.log_prob(action[:, 0])[:, None]\n",
+            ),
+        ),
+    ),
+    Case("the reward's sign", False, (("return -log_prob * R", "return log_prob * R"),)),
+    Case("no discount", False, (("R = r + args.gamma * R", "R = r + R"),)),
+    Case("the last reward of the episode for all", False, (("returns.appendleft(R)", "returns.appendleft(rewards[-1])"),)),
+    Case("another action's probability", False, (("return m.log_prob(action)", "return m.log_prob(1 - action)"),)),
+    Case(
+        "returns not divided by their deviation",
+        False,
+        (("returns = (returns - jnp.mean(returns)) / ", "returns = (returns - jnp.mean(returns)) + 0 * "),),
+    ),
+    Case("deviation of a population", False, (("ddof=1", "ddof=0"),)),
+    Case("mean for sum", False, (("return jnp.sum(jnp.concatenate(policy_loss))", "return jnp.mean(jnp.concatenate(policy_loss))"),)),
+    Case("the likeliest action", False, (("default_generator.categorical(m.probs)", "jnp.argmax(m.probs, axis=-1)"),)),
+    Case("episodes are not forgotten", False, (("    del rewards[:]\n    del saved_log_probs[:]\n", ""),)),
+)
+"""In the rewrite of `examples/programs/reinforce`."""
+
+ACTOR_CRITIC = (
+    Case("no detach of the advantage", False, (("lax.stop_gradient(advantage)", "advantage"),)),
+    Case(
+        "no gradient of the value",
+        False,
+        (("value_loss = jnp.mean(advantage**2)", "value_loss = jnp.mean(lax.stop_gradient(advantage) ** 2)"),),
+    ),
+    Case("the entropy's sign", False, (("- 0.01 * jnp.mean", "+ 0.01 * jnp.mean"),)),
+    Case("states of the first step", False, (("values.append((draws, state))", "values.append((draws, env.seen() * 0))"),)),
+    Case("a step late", False, (("returns.insert(0, total)", "returns.insert(0, gamma * total)"),)),
+)
+"""In the rewrite of `forms.ACTOR_CRITIC`."""
+
 CASES = {
     "closure": CLOSURE,
     "resumed": RESUMED,
@@ -283,4 +335,6 @@ CASES = {
     "language_model": LANGUAGE_MODEL,
     "averaged": AVERAGED,
     "one_cycle": ONE_CYCLE,
+    "episodes": EPISODES,
+    "actor_critic": ACTOR_CRITIC,
 }

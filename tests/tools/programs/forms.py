@@ -793,6 +793,79 @@ main()
 """
 """An optimizer that asks for the loss as often as it needs, of the batch of a loop around its closure."""
 
+ACTOR_CRITIC = """\
+import numpy as np
+import torch
+import torch.nn as nn
+from torch.distributions import Categorical
+
+
+class Corridor:
+    def reset(self):
+        self.position, self.time = 2, 0
+        return self.seen()
+
+    def seen(self):
+        seen = np.zeros(6, dtype=np.float32)
+        seen[self.position] = 1.0
+        return seen
+
+    def step(self, action):
+        self.time += 1
+        self.position = max(0, self.position + (1 if action == 1 else -1))
+        done = self.position == 5 or self.time == 12
+        return self.seen(), (1.0 if self.position == 5 else -0.1), done
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Linear(6, 16)
+        self.actor = nn.Linear(16, 2)
+        self.critic = nn.Linear(16, 1)
+
+    def forward(self, x):
+        x = torch.tanh(self.body(x))
+        return self.actor(x), self.critic(x)
+
+
+def main():
+    torch.manual_seed(0)
+    env, gamma = Corridor(), 0.9
+    net = Net()
+    optimizer = torch.optim.RMSprop(net.parameters(), lr=1e-3)
+    for episode in range(6):
+        state, done = env.reset(), False
+        log_probs, values, entropies, rewards = [], [], [], []
+        while not done:
+            logits, value = net(torch.from_numpy(state))
+            dist = Categorical(logits=logits)
+            action = dist.sample()
+            log_probs.append(dist.log_prob(action))
+            values.append(value)
+            entropies.append(dist.entropy())
+            state, reward, done = env.step(action.item())
+            rewards.append(reward)
+        returns, total = [], 0.0
+        for reward in reversed(rewards):
+            total = reward + gamma * total
+            returns.insert(0, total)
+        returns = torch.tensor(returns)
+        values = torch.stack(values).squeeze(-1)
+        advantage = returns - values
+        policy_loss = -(torch.stack(log_probs) * advantage.detach()).mean()
+        value_loss = advantage.pow(2).mean()
+        loss = policy_loss + 0.5 * value_loss - 0.01 * torch.stack(entropies).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        print(f"episode {episode} length {len(rewards)} loss {loss.item():.4f} value {value_loss.item():.4f}")
+
+
+main()
+"""
+"""Episodes in the function that trains, whose lists hold values of three kinds."""
+
 FORMS = {
     "closure": CLOSURE,
     "resumed": RESUMED,
@@ -816,4 +889,6 @@ FORMS = {
     "two_optimizers_on_one_loss": example("seq2seq"),
     "two_views": example("simclr"),
     "two_training_functions": example("distill"),
+    "episodes": example("reinforce"),
+    "actor_critic": ACTOR_CRITIC,
 }

@@ -169,6 +169,20 @@ PARTS = {
         "def train_step(model, optimizer, x, y, criterion, clip):",
         "loss = train_step(self.model, self.optimizer, x, y, self.criterion, self.args.clip)",
     ),
+    "episodes": (
+        "def compute_log_prob(policy, state, action):",
+        "    action = default_generator.categorical(m.probs)",
+        "    saved_log_probs.append((draws, state, action))",
+        "    values = replay(compute_log_prob, policy, episode)",
+        "    policy_loss = jax.vmap(compute_loss)(values, returns)",
+        "    episode = stack_records(saved_log_probs)",
+        "    train_step(policy, optimizer, episode, returns)",
+    ),
+    "actor_critic": (
+        "            entropies.append((draws, state))",
+        "    values = squeeze(jnp.stack(replayed_values), -1)",
+        "def train_step(net, optimizer, value_records, returns, log_prob_records, entropy_records):",
+    ),
 }
 
 

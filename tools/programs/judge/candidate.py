@@ -497,7 +497,7 @@ def _by_number(tensors: Mapping[str, Any], kind: str) -> dict[int, dict[str, Any
     return dict(sorted(states.items()))
 
 
-DRAWS = ("rand", "randn", "randint", "randperm", "integer", "integers", "permutation", "normal", "uniform")
+DRAWS = ("rand", "randn", "randint", "randperm", "integer", "integers", "permutation", "normal", "uniform", "multinomial", "categorical")
 """Methods of the generator with torch's stream, of which each is one draw of torch."""
 
 

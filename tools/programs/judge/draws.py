@@ -43,6 +43,9 @@ class NativeDraws(OperatorMode):  # type: ignore[no-untyped-call]
             return _sampled(self.paired, args[0])
         if name in ("rand", "rand_like", "randn", "randn_like"):
             return _new(func, name, args, kwargs)
+        if name == "normal" and all(isinstance(one, torch.Tensor) and one.dtype == WIDE for one in args):
+            shape = np.broadcast_shapes(*(tuple(one.shape) for one in args))
+            return normal(int(np.prod(shape)), kwargs.get("generator")).reshape(shape) * args[1] + args[0]
         if name in ("uniform_", "normal_") and args[0].dtype == WIDE:
             low, high = (*args[1:], 0.0, 1.0)[:2] if len(args) > 2 else (args[1], 1.0) if len(args) > 1 else (0.0, 1.0)
             if name == "uniform_":

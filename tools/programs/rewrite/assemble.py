@@ -125,7 +125,7 @@ def _taken_out(files: ProgramFiles, plain: Mapping[str, PlainForm]) -> dict[str,
         traced = files.traced(started)
         result = {}
         for path, part in parts.items():
-            result[path] = part.taken_out(trainings[path], frozenset(name for file, name in traced if file == path))
+            result[path] = part.taken_out(trainings[path], frozenset(name for file, name in traced if file == path) - part.noting)
         return result
     except NotUnderstoodError as error:
         return _hole(plain[path].module, path, error)

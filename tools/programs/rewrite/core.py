@@ -10,6 +10,8 @@ import libcst as cst
 
 from migrate_agent.tools.programs.rewrite.names import Imports, bound, code, gives, name_of, parse, read
 
+STATE, RECORDS = "random_state", "stack_records"
+"""Helpers by which a script notes what its calls of a module were made with, and makes one of such notes."""
 CLIPS = ("torch.nn.utils.clip_grad_norm_", "torch.nn.utils.clip_grad_value_")
 
 
@@ -309,12 +311,20 @@ def _tainted(statements: Sequence[cst.CSTNode], modules: frozenset[str]) -> list
     tainted: set[str] = set()
     result = []
     for statement in statements:
-        if (modules & set(called(statement))) or tainted & set(read(statement)):
+        if notes_calls(statement):
+            tainted -= set(gives(statement))
+        elif (modules & set(called(statement))) or tainted & set(read(statement)):
             result.append(statement)
             tainted |= set(gives(statement))
         elif binds_alone(statement):
             tainted -= set(bound(statement))
     return result
+
+
+def notes_calls(statement: cst.CSTNode) -> bool:
+    """Whether a statement notes calls of a module, or makes one of such notes: nothing that it gives has gradients."""
+    calls = [node.func for node in ast.walk(parse(statement)) if isinstance(node, ast.Call)]
+    return any(isinstance(function, ast.Name) and function.id in (STATE, RECORDS) for function in calls)
 
 
 def _needed(before: Sequence[cst.CSTNode], core: Core, choose: Callable[[cst.CSTNode], bool]) -> list[cst.CSTNode]:

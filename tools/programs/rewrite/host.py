@@ -62,9 +62,14 @@ RANDOM_STATES = {
 CHECKPOINTS = {"torch.save": "write_checkpoint", "torch.load": "read_checkpoint"}
 HELPED = ("torch.utils.data.", "torch.optim.swa_utils.", "torchvision.transforms.", "torchvision.datasets.", "torchvision.utils.")
 """Names for which helpers stand that have the same name."""
-STATES = {"state_dict": "object_state", "load_state_dict": "load_object_state"}
-BACKEND = "jax.default_backend()"
 GENERATOR = "default_generator"
+STATES = {"state_dict": "object_state", "load_state_dict": "load_object_state"}
+SAMPLES = {
+    "Categorical": f"{GENERATOR}.categorical({{0}}.probs)",
+    "Normal": f"{{0}}.loc + {{0}}.scale * {GENERATOR}.randn(*{{0}}.loc.shape)",
+}
+"""Distribution → its sample by the generator with torch's stream."""
+BACKEND = "jax.default_backend()"
 DOUBLE = "to_double"
 
 
@@ -103,6 +108,7 @@ class RewriteHost(cst.CSTTransformer):
         devices: frozenset[cst.CSTNode],
         holders: frozenset[cst.CSTNode],
         tensors: frozenset[cst.CSTNode] = frozenset(),
+        distributions: Mapping[cst.CSTNode, str] | None = None,
     ) -> None:
         super().__init__()
         self.imports, self.trainings, self.traced, self.eval_name = imports, trainings, traced, eval_name
@@ -110,6 +116,7 @@ class RewriteHost(cst.CSTTransformer):
         self.steps = [step for one in trainings for step in one.steps]
         self.accumulating = [(core, step) for core, step in zip(self.cores, self.steps, strict=True) if core.accumulates]
         self.forwards, self.devices, self.holders, self.optimizers = forwards, devices, holders, _common(trainings)
+        self._distributions = distributions or {}
         self._device_names, self._tensors = {code(node) for node in devices}, tensors
         self._prints = 0
         self._shown: set[cst.Arg] = set()
@@ -612,6 +619,8 @@ class RewriteHost(cst.CSTTransformer):
             # Outside of the step no gradient is taken.
             return updated_node.func.value
         self._prints -= isinstance(original_node.func, cst.Name) and original_node.func.value == "print"
+        if isinstance(original_node.func, cst.Attribute) and original_node.func.value in self._distributions:
+            return self._drawn(original_node.func, self._distributions[original_node.func.value], updated_node)
         if original_node in self.forwards:
             self.evaluates.append(original_node)
             return cst.Call(cst.Name(self.eval_name), [cst.Arg(updated_node.func), *updated_node.args])
@@ -660,6 +669,18 @@ class RewriteHost(cst.CSTTransformer):
             raise NotUnderstoodError(f"{dotted} with options has no rule outside of the step", original_node)
         kept[-1] = kept[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
         return updated_node.with_changes(func=cst.Attribute(generator, cst.Name(dotted.rpartition(".")[2])), args=kept)
+
+    def _drawn(self, method: cst.Attribute, distribution: str, updated: cst.Call) -> cst.BaseExpression:
+        """A sample of a distribution, by torch's own stream."""
+        if method.attr.value not in ("sample", "rsample"):
+            return updated
+        text = SAMPLES.get(distribution)
+        if text is None or updated.args:
+            raise NotUnderstoodError(
+                f"a sample of {distribution} with a shape, or of this distribution, has no rule outside of the step", method
+            )
+        self.helpers.add(GENERATOR)
+        return cst.parse_expression(text.format(code(method.value)))
 
     def _average(self, dotted: str, original: cst.Call, updated: cst.Call) -> cst.BaseExpression:
         """`AveragedModel(model)` and its kin."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -11,9 +12,11 @@ from migrate_agent.tools.programs.hand_updates import hand_updates
 from migrate_agent.tools.programs.rewrite.accelerator_branches import AcceleratorBranches
 from migrate_agent.tools.programs.rewrite.configured import Construction
 from migrate_agent.tools.programs.rewrite.drawn_arguments import DrawnArguments
+from migrate_agent.tools.programs.rewrite.episodes.collected import CollectedValues
+from migrate_agent.tools.programs.rewrite.episodes.kept_lists import KeptLists
 from migrate_agent.tools.programs.rewrite.method_optimizers import Inlined
 from migrate_agent.tools.programs.rewrite.named_optimizers import NamedOptimizers
-from migrate_agent.tools.programs.rewrite.names import Imports
+from migrate_agent.tools.programs.rewrite.names import Imports, name_of
 from migrate_agent.tools.programs.rewrite.normalise import Normalise
 from migrate_agent.tools.programs.rewrite.phases import Phases
 from migrate_agent.tools.programs.rewrite.spans import Positions, moved, positions_of, span_of
@@ -68,11 +71,9 @@ def plain_form(
     facts, plain = moved(new, normalise.origin, positions, observed), cst.parse_module(new.code)
     spans = positions_of(plain)
     drawn = DrawnArguments(plain, Imports(plain.code))
-    last = plain.visit(drawn)
-    assert isinstance(last, cst.Module)
-    return PlainForm(
-        cst.parse_module(last.code), moved(last, drawn.origin, spans, facts), tuple(dict.fromkeys([*accelerators.notes, *normalise.notes]))
-    )
+    last, seen = _after(plain, drawn, spans, facts)
+    last, seen = _with_collected_values(last, seen)
+    return PlainForm(last, seen, tuple(dict.fromkeys([*accelerators.notes, *normalise.notes])))
 
 
 Script = tuple[cst.Module, Mapping[Span, Observed]]
@@ -96,9 +97,17 @@ def _with_phases(module: cst.Module, observed: Mapping[Span, Observed]) -> Scrip
     return _after(module, Phases(Imports(module.code), is_module), positions, observed)
 
 
+def _with_collected_values(module: cst.Module, observed: Mapping[Span, Observed]) -> Script:
+    """The script whose losses compute again what calls of a module gave that lie apart."""
+    positions = positions_of(module)
+    module, observed = _after(module, KeptLists(module, module_names(positions, observed)), positions, observed)
+    positions = positions_of(module)
+    return _after(module, CollectedValues(module, module_names(positions, observed)), positions, observed)
+
+
 def _after(
     module: cst.Module,
-    change: AcceleratorBranches | TakenBranches | Phases | NamedOptimizers,
+    change: AcceleratorBranches | TakenBranches | Phases | NamedOptimizers | DrawnArguments | KeptLists | CollectedValues,
     positions: Positions,
     observed: Mapping[Span, Observed],
 ) -> Script:
@@ -116,3 +125,19 @@ def _with_named_optimizers(module: cst.Module, observed: Mapping[Span, Observed]
         return module, observed
     positions = positions_of(module)
     return _after(module, NamedOptimizers(updates, torch, lambda node: span_of(positions[node]).line), positions, observed)
+
+
+def module_names(positions: Mapping[cst.CSTNode, object], observed: Mapping[Span, Observed]) -> frozenset[str]:
+    """Names that were seen to hold modules, other than losses of torch, which have no parameters."""
+    names = set()
+    for node, position in positions.items():
+        if not (name := name_of(node)):
+            continue
+        fact = observed.get(span_of(position))
+        if (
+            fact is not None
+            and fact.kinds
+            and all(k.startswith("module:") and not re.match(r"module:torch\..*Loss$", k) for k in fact.kinds)
+        ):
+            names.add(name)
+    return frozenset(names)

@@ -11,6 +11,8 @@ import libcst as cst
 from libcst import matchers as m
 
 from migrate_agent.tools.programs.rewrite.core import (
+    RECORDS,
+    STATE,
     Core,
     NotUnderstoodError,
     blocks,
@@ -18,13 +20,15 @@ from migrate_agent.tools.programs.rewrite.core import (
     call_of,
     find_cores,
     method_of,
+    notes_calls,
     optimizer_names,
 )
+from migrate_agent.tools.programs.rewrite.episodes.collected import REPLAY
 from migrate_agent.tools.programs.rewrite.functions import Step, closure_scope, plan_step, scope_of
 from migrate_agent.tools.programs.rewrite.groups import OptimizerCall, optimizers_of, parameter_owners, schedulers_of
 from migrate_agent.tools.programs.rewrite.host import SEEDS, Optimizers, RewriteHost, Training, traced_functions
 from migrate_agent.tools.programs.rewrite.names import FreeNames, Imports, chain_of, code, name_of
-from migrate_agent.tools.programs.rewrite.plain_form import PlainForm
+from migrate_agent.tools.programs.rewrite.plain_form import PlainForm, module_names
 from migrate_agent.tools.programs.rewrite.spans import moved, positions_of, span_of
 from migrate_agent.tools.programs.rewrite.views import View, views
 from migrate_agent.tools.rewrite.rules.context import Host
@@ -64,7 +68,7 @@ class ProgramFile:
         """Its training functions; without any, what it knows of optimizers. Raises `NotUnderstoodError` for a form that no rule covers."""
         if not self.trains:
             return [Training(None, [], [], self._optimizers(self.module, []))]
-        modules, parts = _modules(self.positions, self.observed), []
+        modules, parts = module_names(self.positions, self.observed), []
         for view in views(self.module):
             owners = {**dict.fromkeys(self.seen, ""), **parameter_owners(view.module, self.imports)}
             cores, inside = find_cores(view.module, self.imports, modules, owners)
@@ -99,6 +103,12 @@ class ProgramFile:
             calls = {name: call for name in self.seen for call in self.others.values()}
         return Optimizers(calls, schedulers, optimizer_names(module, self.imports))
 
+    @property
+    def noting(self) -> frozenset[str]:
+        """Its functions that note what they call a module with: they act on something outside, so that nothing traces them."""
+        functions = [node for node in self.module.body if isinstance(node, cst.FunctionDef)]
+        return frozenset(one.name.value for one in functions if notes_calls(one))
+
     def taken_out(self, trainings: Sequence[Training], traced: frozenset[str]) -> TakenOut:
         """The file without its training steps. `traced` are its functions and classes that other code which is traced uses."""
         traced |= traced_functions(self.module, [core for one in trainings for core in one.cores])
@@ -111,9 +121,11 @@ class ProgramFile:
             _devices(self.positions, self.observed),
             _holders(self.positions, self.observed),
             _tensors(self.positions, self.observed),
+            _distributions(self.positions, self.observed),
         )
         new = self.module.visit(host)
         assert isinstance(new, cst.Module)
+        host.helpers |= {name for name in (STATE, RECORDS, REPLAY) if f"{name}(" in new.code}
         if clash := sorted(host.helpers & _own_names(self.plain.text)):
             raise NotUnderstoodError(f"{clash[0]} is a name of the script, and of a helper that the rewrite needs: rename it")
         facts = moved(new, host.origin, self.positions, self.observed)
@@ -160,22 +172,6 @@ def _optimizers(kinds: Mapping[str, frozenset[str]]) -> list[str]:
     return [name for name, some in kinds.items() if some and all(of_torch.match(kind) for kind in some)]
 
 
-def _modules(positions: Mapping[cst.CSTNode, object], observed: Mapping[Span, Observed]) -> frozenset[str]:
-    """Names that were seen to hold modules, other than losses of torch, which have no parameters."""
-    names = set()
-    for node, position in positions.items():
-        if not (name := name_of(node)):
-            continue
-        fact = observed.get(span_of(position))
-        if (
-            fact is not None
-            and fact.kinds
-            and all(k.startswith("module:") and not re.match(r"module:torch\..*Loss$", k) for k in fact.kinds)
-        ):
-            names.add(name)
-    return frozenset(names)
-
-
 def _kinds(positions: Mapping[cst.CSTNode, object], observed: Mapping[Span, Observed]) -> dict[str, frozenset[str]]:
     """Name, with attributes or without → what it was seen to hold, anywhere in the file."""
     kinds: dict[str, frozenset[str]] = {}
@@ -205,6 +201,13 @@ def _tensors(positions: Mapping[cst.CSTNode, object], observed: Mapping[Span, Ob
     """Expressions that were seen to be tensors."""
     facts = {node: observed.get(span_of(position)) for node, position in positions.items() if isinstance(node, cst.BaseExpression)}
     return frozenset(node for node, fact in facts.items() if fact is not None and tuple(fact.kinds) == ("tensor",))
+
+
+def _distributions(positions: Mapping[cst.CSTNode, object], observed: Mapping[Span, Observed]) -> dict[cst.CSTNode, str]:
+    """Expressions that were seen to be distributions of torch of one class, and that class."""
+    facts = {node: observed.get(span_of(position)) for node, position in positions.items() if isinstance(node, cst.BaseExpression)}
+    kinds = {node: fact.kinds[0] for node, fact in facts.items() if fact is not None and len(fact.kinds) == 1}
+    return {node: kind.rpartition(".")[2] for node, kind in kinds.items() if kind.startswith("object:torch.distributions.")}
 
 
 def _called_modules(positions: Mapping[cst.CSTNode, object], observed: Mapping[Span, Observed]) -> frozenset[cst.CSTNode]:

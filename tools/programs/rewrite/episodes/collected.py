@@ -1,0 +1,436 @@
+"""Losses made of what a module gave in calls that lie apart, such as the steps of an episode: the calls note what they were made with, and the loss
+computes their values again as one batch.
+
+def select_action(state):                            def compute_log_prob(policy, state, action):
+    probs = policy(state)                                probs = policy(state)
+    m = Categorical(probs)                               m = Categorical(probs)
+    action = m.sample()                                  return m.log_prob(action)
+    log_probs.append(m.log_prob(action))
+    return action.item()                             def select_action(state):
+                                                         draws = random_state(policy)
+                                                         probs = policy(state)
+                                              →          m = Categorical(probs)
+                                                         action = m.sample()
+                                                         log_probs.append((draws, state, action))
+                                                         return action.item()
+
+losses = []                                          def compute_loss(log_prob, R):
+for log_prob, R in zip(log_probs, returns):              return -log_prob * R
+    losses.append(-log_prob * R)
+loss = torch.stack(losses).sum()                     episode = stack_records(log_probs)
+                                                     values = replay(compute_log_prob, policy, episode)
+                                                     losses = jax.vmap(compute_loss)(values, returns)
+                                                     loss = torch.stack(losses).sum()
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import libcst as cst
+
+from migrate_agent.tools.programs.rewrite.core import RECORDS, STATE, binds_alone, blocks, body, call_of, called, function_of, method_of
+from migrate_agent.tools.programs.rewrite.names import FreeNames, bound, code, exposed, name_of, parse, read
+
+REPLAY = "replay"
+WHOLE = ("cat", "stack", "sum")
+"""Functions that take a list of tensors as they take one tensor with a further first axis."""
+SAMPLES = ("sample",)
+"""Methods whose results no gradient reaches, and that an environment is told."""
+
+
+@dataclass
+class Site:
+    """A place that adds a value of a module to a list: the statement, the list, the value, and the statements that it is computed by."""
+
+    statement: cst.CSTNode
+    collected: str
+    value: cst.BaseExpression
+    model: str
+    slice: list[cst.CSTNode]
+    inputs: list[str]
+    function: str
+    draws: str
+    anchor: cst.CSTNode
+    """The statement of the file before which the function stands."""
+
+
+@dataclass
+class Use:
+    """A statement that computes with what is collected, and the name by which it has it."""
+
+    statement: cst.CSTNode
+    name: str
+
+
+@dataclass
+class Loop:
+    """A loop `for value, R in zip(values, returns)` of a training function that adds to lists what each pass gives."""
+
+    statement: cst.For
+    parts: list[cst.BaseExpression]
+    targets: list[cst.BaseAssignTargetExpression]
+    results: dict[str, cst.BaseExpression]
+    lines: list[cst.CSTNode]
+
+
+@dataclass
+class Plan:
+    """What is put in place of which statement of a script."""
+
+    replaced: dict[cst.CSTNode, list[cst.CSTNode]] = field(default_factory=dict)
+    before: dict[cst.CSTNode, list[cst.CSTNode]] = field(default_factory=dict)
+    origin: dict[cst.CSTNode, cst.CSTNode] = field(default_factory=dict)
+
+
+class CollectedValues(cst.CSTTransformer):
+    """One pass over a script. `origin` says of each new node which one it was, and `modules` are the names that were seen to hold modules."""
+
+    def __init__(self, module: cst.Module, modules: frozenset[str]) -> None:
+        super().__init__()
+        self._plan = _Planner(module, modules).plan()
+        self.origin: dict[cst.CSTNode, cst.CSTNode] = dict(self._plan.origin)
+
+    def on_leave(self, original_node: Any, updated_node: Any) -> Any:
+        """Put the planned statements in, and note which new node stands for which old one."""
+        result = super().on_leave(original_node, updated_node)
+        if isinstance(result, cst.CSTNode):
+            self.origin.setdefault(result, original_node)
+        lines = self._plan.replaced.get(original_node)
+        first = self._plan.before.get(original_node, [])
+        if lines is None and not first:
+            return result
+        return cst.FlattenSentinel([*first, *([result] if lines is None else lines)])
+
+
+class _Planner:
+    """Plans what becomes of the values that a script collects; of a form that is not understood nothing."""
+
+    def __init__(self, module: cst.Module, modules: frozenset[str]) -> None:
+        self._module, self._modules = module, modules
+        self._free = FreeNames(module.code)
+        self._plan = Plan()
+        self._several = False
+        self._outside = {name for line in module.body for name in bound(line)}
+        self._blocks = list(blocks(module))
+
+    def plan(self) -> Plan:
+        """As the class says."""
+        sites = [site for block, inside in self._blocks for site in self._sites(block, inside)]
+        uses = {site.collected: self._uses(site) for site in sites}
+        if len(uses) < len(sites):
+            return self._plan
+        if not sites or any(one is None for one in uses.values()):
+            return self._plan
+        self._several = len(sites) > 1
+        for site in sites:
+            self._record(site)
+            for use in uses[site.collected] or ():
+                self._use(site, use)
+        return self._plan
+
+    # -- where values are collected -----------------------------------------------------------------------------------
+    def _sites(self, block: cst.CSTNode, inside: Sequence[cst.CSTNode]) -> Iterator[Site]:
+        """The places of a block that collect values of a module which acts: what it samples is what the values are of."""
+        lines = list(body(block))
+        samples = [s for s in lines if method_of(s)[1] in SAMPLES and binds_alone(s)]
+        draws = ""
+        for statement in lines if samples and inside else ():
+            added, collected = _appended(statement), name_of(method_of(statement)[0])
+            if added is None or not collected:
+                continue
+            chosen = self._computed(lines[: lines.index(statement)], samples, added)
+            models = [n for s in [*chosen, added] for n in read(s) if n in self._modules]
+            if chosen and len(set(models)) == 1:
+                draws = draws or self._free.pick("draws", "random_streams")
+                yield self._sited(statement, collected, added, models[0], chosen, inside, draws)
+
+    def _computed(self, before: Sequence[cst.CSTNode], samples: Sequence[cst.CSTNode], value: cst.BaseExpression) -> list[cst.CSTNode]:
+        """The statements by which a value comes of modules, without what is sampled."""
+        tainted: set[str] = set()
+        differentiable = []
+        for statement in before:
+            if statement in samples:
+                tainted -= set(bound(statement))
+            elif self._modules & set(called(statement)) or tainted & set(read(statement)):
+                differentiable.append(statement)
+                tainted |= set(bound(statement))
+            else:
+                tainted -= set(bound(statement))
+        needed, chosen = set(read(value)), list[cst.CSTNode]()
+        for statement in reversed(differentiable):
+            if needed & set(bound(statement)):
+                chosen.insert(0, statement)
+                needed |= set(read(statement))
+        return chosen
+
+    def _sited(
+        self,
+        statement: cst.CSTNode,
+        collected: str,
+        value: cst.BaseExpression,
+        model: str,
+        chosen: list[cst.CSTNode],
+        inside: Sequence[cst.CSTNode],
+        draws: str,
+    ) -> Site:
+        made = {name for one in chosen for name in bound(one)}
+        names = dict.fromkeys(n for one in [*chosen, value] for n in read(one) if n not in made and n != model)
+        function = function_of(inside)
+        local = self._locals(function)
+        inputs = [name for name in names if name in local and name.isidentifier()]
+        many = collected.rpartition(".")[2].removeprefix(f"{model}_").removeprefix("saved_")
+        single = f"{many.removesuffix('ies')}y" if many.endswith("ies") else many.removesuffix("s") or "value"
+        return Site(statement, collected, value, model, chosen, inputs, self._free.pick(f"compute_{single}"), draws, inside[0])
+
+    def _locals(self, function: cst.CSTNode | None) -> set[str]:
+        """Names that a function gives values to; without one, those that loops of the file do."""
+        if not isinstance(function, cst.FunctionDef):
+            return {name for line in self._module.body if isinstance(line, (cst.For, cst.While)) for name in bound(line)}
+        return {param.name.value for param in function.params.params} | {name for line in body(function.body) for name in bound(line)}
+
+    # -- where they are used ------------------------------------------------------------------------------------------
+    def _uses(self, site: Site) -> list[Use] | None:
+        """The statements that compute with what is collected; `None` where the script does other things with it."""
+        every, uses, others = {site.collected}, list[Use](), list[cst.CSTNode]()
+        for block, _ in self._blocks:
+            names = set(every)
+            for statement in body(block):
+                here = statement.iter if isinstance(statement, cst.For) else statement
+                known = names & set(read(here)) if isinstance(statement, (cst.SimpleStatementLine, cst.For)) else set()
+                if not known or statement is site.statement or _empties(statement, known):
+                    continue
+                if (alias := _alias(statement, known)) is not None:
+                    every.add(alias)
+                    names.add(alias)
+                    others.append(statement)
+                    continue
+                use = Use(statement, min(known))
+                if len(known) > 1 or not self._is_simple(use, site):
+                    return None
+                uses.append(use)
+                # What the list is made into may have its name.
+                names -= set(bound(statement))
+        self._plan.replaced |= {statement: [] for statement in others} if uses else {}
+        return uses or None
+
+    def _is_simple(self, use: Use, site: Site) -> bool:
+        if isinstance(use.statement, cst.For):
+            return self._loop(use.statement) is not None
+        nodes = list(ast.walk(parse(use.statement)))
+        calls = [n for n in nodes if isinstance(n, ast.Call) and ast.unparse(n.func).rpartition(".")[2] in WHOLE]
+        handed = sum(isinstance(argument, ast.Name) and argument.id == use.name for call in calls for argument in call.args)
+        return not isinstance(site.value, cst.Tuple) and handed == 1 == sum(
+            isinstance(n, ast.Name) and n.id == use.name and isinstance(n.ctx, ast.Load) for n in nodes
+        )
+
+    def _loop(self, loop: cst.For) -> Loop | None:
+        """A loop over what is zipped, each of whose passes stands by itself."""
+        call = loop.iter if isinstance(loop.iter, cst.Call) and code(loop.iter.func) == "zip" else None
+        parts = [argument.value for argument in call.args] if call is not None else [loop.iter]
+        targets: list[Any] = [loop.target]
+        if call is not None and isinstance(loop.target, cst.Tuple):
+            targets = [element.value for element in loop.target.elements]
+        lines = list(body(loop.body))
+        appends = {name_of(method_of(s)[0]): _appended(s) for s in lines if method_of(s)[1] == "append"}
+        plain = [s for s in lines if method_of(s)[1] != "append"]
+        if loop.orelse is not None or len(parts) != len(targets) or not appends or "" in appends or not all(map(binds_alone, plain)):
+            return None
+        if not all(isinstance(one, cst.SimpleStatementLine) for one in lines) or len(appends) + len(plain) != len(lines):
+            return None
+        known = {*(name for target in targets for name in _bound_by(target)), *self._outside, *appends, *_BUILTINS}
+        if set(exposed(cst.Module(loop.body.body))) - known:  # type: ignore[arg-type]
+            return None
+        if set(appends) & {name for s in plain for name in read(s)}:
+            return None
+        return Loop(loop, parts, targets, {n: v for n, v in appends.items() if v is not None}, plain)
+
+    # -- what is written ----------------------------------------------------------------------------------------------
+    def _record(self, site: Site) -> None:
+        """The function of the value, and what is noted in the value's place."""
+        lines = [self._again(one) for one in site.slice]
+        lines[:1] = [one.with_changes(leading_lines=()) for one in lines[:1]]
+        parameters = [cst.Param(cst.Name(name)) for name in (site.model, *site.inputs)]
+        result = cst.SimpleStatementLine([cst.Return(self._again(site.value))])
+        function = cst.FunctionDef(
+            cst.Name(site.function), cst.Parameters(parameters), cst.IndentedBlock([*lines, result]), leading_lines=_BLANK
+        )
+        self._before(site.anchor, function)
+        note: Any = cst.parse_statement(f"{site.draws} = {STATE}({site.model})")
+        if not any(code(one) == code(note) for one in self._plan.before.get(site.slice[0], ())):
+            self._before(site.slice[0], note)
+        record = cst.parse_statement(f"{site.collected}.append(({', '.join((site.draws, *site.inputs))}))")
+        self._plan.replaced[site.statement] = [record.with_changes(leading_lines=site.statement.leading_lines)]  # type: ignore[attr-defined]
+
+    def _use(self, site: Site, use: Use) -> None:
+        single, many = site.function.removeprefix("compute_"), site.collected.rpartition(".")[2]
+        episode = self._free.pick(*(() if self._several else ("episode",)), f"{single}_records")
+        values = self._free.pick(*(() if self._several else ("values",)), f"replayed_{many}")
+        stacked: Any = cst.parse_statement(f"{episode} = {RECORDS}({site.collected})")
+        replayed: Any = cst.parse_statement(f"{values} = {REPLAY}({site.function}, {site.model}, {episode})")
+        self._keep_module(replayed, site)
+        statement: Any = use.statement
+        if isinstance(statement, cst.For):
+            lines = self._mapped(statement, use.name, values)
+        else:
+            lines = [self._noted(statement, statement.visit(_Put(use.name, values))).with_changes(leading_lines=())]
+        self._plan.replaced[statement] = [stacked.with_changes(leading_lines=statement.leading_lines), replayed, *lines]
+
+    def _keep_module(self, replayed: cst.CSTNode, site: Site) -> None:
+        """The module's name is seen to hold a module where it is handed over too."""
+        old = next(n for s in [*site.slice, site.value] for n in _names(s) if n.value == site.model)
+        for node in _names(replayed):
+            if node.value == site.model:
+                self._plan.origin[node] = old
+
+    def _mapped(self, use: cst.For, collected: str, values: str) -> list[cst.CSTNode]:
+        """The loop as a function that is mapped over what is zipped."""
+        loop = self._loop(use)
+        assert loop is not None
+        names = list(loop.results)
+        name = self._free.pick("compute_loss" if len(names) == 1 else "compute_losses", "loss_of_step")
+        parameters, lines = [], []
+        for target in loop.targets:
+            if isinstance(target, cst.Name):
+                parameters.append(cst.Param(self._again(target)))
+                continue
+            whole = self._free.pick("value_of_step", "part_of_step")
+            parameters.append(cst.Param(cst.Name(whole)))
+            bare = self._noted(target, target.with_deep_changes(target, lpar=[], rpar=[]).deep_clone())
+            lines.append(cst.SimpleStatementLine([cst.Assign([cst.AssignTarget(bare)], cst.Name(whole))]))
+        lines += [self._again(one).with_changes(leading_lines=()) for one in loop.lines]
+        results = [self._again(value) for value in loop.results.values()]
+        value = results[0] if len(results) == 1 else cst.Tuple([cst.Element(one) for one in results], lpar=[], rpar=[])
+        lines.append(cst.SimpleStatementLine([cst.Return(value)]))
+        lines = [self._fetched(line) for line in lines]
+        function = cst.FunctionDef(cst.Name(name), cst.Parameters(parameters), cst.IndentedBlock(lines), leading_lines=_BLANK)
+        self._before(self._top(use), function)
+        call: Any = cst.parse_expression(f"jax.vmap({name})()")
+        arguments = [cst.Arg(cst.Name(values) if name_of(part) == collected else self._again(part)) for part in loop.parts]
+        assign = cst.parse_statement(f"{', '.join(names)} = None")
+        assert isinstance(assign, cst.SimpleStatementLine)
+        small: Any = assign.body[0]
+        self._drop_empty(use, names)
+        return [assign.with_changes(body=[small.with_changes(value=call.with_changes(args=arguments))])]
+
+    def _drop_empty(self, use: cst.For, names: Sequence[str]) -> None:
+        """The empty lists that the loop filled go."""
+        block = next(block for block, _ in self._blocks if use in body(block))
+        for statement in body(block):
+            if isinstance(statement, cst.SimpleStatementLine) and any(
+                code(statement).strip().partition("#")[0].strip() == f"{name} = []" for name in names
+            ):
+                self._plan.replaced[statement] = []
+
+    def _fetched(self, line: cst.CSTNode) -> Any:
+        """`value.item()` of what is a number there: no gradient reaches what was fetched."""
+        return self._noted(line, line.visit(_Fetches(self._plan.origin)))
+
+    def _top(self, statement: cst.CSTNode) -> cst.CSTNode:
+        """The statement of the file that holds another one."""
+        inside = next(inside for block, inside in self._blocks if statement in body(block))
+        return inside[0] if inside else statement
+
+    def _before(self, statement: cst.CSTNode, new: Any) -> None:
+        self._plan.before.setdefault(statement, []).append(new)
+
+    def _again(self, node: Any) -> Any:
+        """A second node like one; its nodes stand for the same old ones."""
+        new = node.deep_clone()
+        self._note(node, new)
+        return new
+
+    def _note(self, node: cst.CSTNode, new: cst.CSTNode) -> None:
+        self._plan.origin.setdefault(new, self._plan.origin.get(node, node))
+        if type(node) is type(new) and len(node.children) == len(new.children):
+            for old, one in zip(node.children, new.children, strict=True):
+                self._note(old, one)
+
+    def _noted(self, node: cst.CSTNode, new: Any) -> Any:
+        self._note(node, new)
+        return new
+
+
+_BLANK = [cst.EmptyLine(indent=False)] * 2
+_BUILTINS = frozenset(dir(__builtins__) if not isinstance(__builtins__, dict) else __builtins__)
+
+
+class _Put(cst.CSTTransformer):
+    """Another name for what is read by a name."""
+
+    def __init__(self, old: str, new: str) -> None:
+        super().__init__()
+        self._old, self._new = old, new
+
+    def leave_Name(self, original_node: cst.Name, updated_node: cst.Name) -> cst.BaseExpression:
+        """The name."""
+        return cst.Name(self._new) if updated_node.value == self._old else updated_node
+
+    def leave_AssignTarget(self, original_node: cst.AssignTarget, updated_node: cst.AssignTarget) -> cst.AssignTarget:
+        """What is written keeps its name."""
+        return updated_node.with_changes(target=original_node.target)
+
+    def leave_Attribute(self, original_node: cst.Attribute, updated_node: cst.Attribute) -> cst.BaseExpression:
+        """`self.log_probs`."""
+        return cst.Name(self._new) if code(original_node) == self._old else updated_node.with_changes(attr=original_node.attr)
+
+
+class _Fetches(cst.CSTTransformer):
+    """`value.item()` → `value.detach().reshape(())`."""
+
+    def __init__(self, origin: dict[cst.CSTNode, cst.CSTNode]) -> None:
+        super().__init__()
+        self._origin = origin
+
+    def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.BaseExpression:
+        """As the class says."""
+        function = updated_node.func
+        if not isinstance(function, cst.Attribute) or function.attr.value != "item" or updated_node.args:
+            return updated_node
+        value: Any = original_node.func.value  # type: ignore[attr-defined]
+        detached = cst.Call(cst.Attribute(function.value, cst.Name("detach")))
+        new = cst.Call(cst.Attribute(detached, cst.Name("reshape")), [cst.Arg(cst.Tuple([]))])
+        for node in (detached, new):
+            self._origin[node] = self._origin.get(value, value)
+        return new
+
+
+def _bound_by(target: cst.CSTNode) -> list[str]:
+    """Names of a loop's target."""
+    return [node.value for node in _names(target)]
+
+
+def _appended(statement: cst.CSTNode) -> cst.BaseExpression | None:
+    """What a statement `xs.append(x)` adds."""
+    call = call_of(statement) if method_of(statement)[1] == "append" else None
+    return call.args[0].value if call is not None and len(call.args) == 1 and not bound(statement) else None
+
+
+def _alias(statement: cst.CSTNode, names: set[str]) -> str | None:
+    """The name that a statement gives to a list that has one."""
+    small = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) and len(statement.body) == 1 else None
+    plain = isinstance(small, cst.Assign) and len(small.targets) == 1 and name_of(small.value) in names
+    return (name_of(small.targets[0].target) or None) if plain and isinstance(small, cst.Assign) else None
+
+
+def _empties(statement: cst.CSTNode, names: set[str]) -> bool:
+    """Whether a statement empties a list: `del xs[:]`, `xs.clear()`, `xs = []`."""
+    small = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) and len(statement.body) == 1 else None
+    if isinstance(small, cst.Del):
+        return code(small.target) in {f"{name}[:]" for name in names}
+    receiver, method = method_of(statement)
+    return method == "clear" and name_of(receiver) in names
+
+
+def _names(node: cst.CSTNode) -> Iterator[cst.Name]:
+    names: list[cst.Name] = []
+
+    class Names(cst.CSTVisitor):
+        def visit_Name(self, node: cst.Name) -> None:
+            names.append(node)
+
+    node.visit(Names())
+    return iter(names)
