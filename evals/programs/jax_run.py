@@ -55,12 +55,7 @@ def _wide(own: Any) -> Any:
     return convert
 
 
-def likeliest(weights: Any, num_samples: int) -> Any:
-    """What `torch_run.py` has in the place of `multinomial`, for one number a row."""
-    return jnp.argsort(weights, axis=-1, descending=True, stable=True)[..., :num_samples]
-
-
-def watch(models: list[Any], stamps: list[float], start: Path, exact: bool, steps: int) -> None:
+def watch(models: list[Any], stamps: list[float], start: Path, steps: int) -> None:
     """Put torch's weights and generator in at the construction of each optimizer, and note the time of each step."""
     optimizer: Any = nnx.Optimizer
     construct, jit = optimizer.__init__, nnx.jit
@@ -76,8 +71,6 @@ def watch(models: list[Any], stamps: list[float], start: Path, exact: bool, step
             generator: Any = getattr(module, "__dict__", {}).get("default_generator")
             if hasattr(generator, "set_torch_state"):
                 generator.set_torch_state(np.load(start / f"generator-{number}.npy"))
-            if exact and hasattr(generator, "multinomial"):
-                generator.multinomial = likeliest
         construct(self, model, *args, **kwargs)
 
     def timed_jit(function: Any = None, **options: Any) -> Any:
@@ -121,7 +114,7 @@ def main(mode: str, steps: int, start: Path, out: Path, arguments: list[str]) ->
     stamps: list[float] = []
     if mode == "exact":
         widen(models)
-    watch(models, stamps, start, mode == "exact", steps)
+    watch(models, stamps, start, steps)
     # A stream that the script does not seed is that of seed 0, as torch's is.
     namespace: Any = np.random
     own = namespace.SeedSequence

@@ -46,9 +46,13 @@ def _without_advance(own: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _largest(own: Callable[..., Any]) -> Callable[..., Any]:
-    """`multinomial` of one number a row, which is the most likely one: JAX samples by keys of its own."""
+    """`multinomial` of one number a row, which is the most likely one: JAX samples by keys of its own. What a script samples of a distribution, and an
+    environment is told, comes of torch's stream on both sides.
+    """
 
     def draw(weights: Any, num_samples: int, *args: Any, **kwargs: Any) -> Any:
+        if not inside[0] and sys._getframe(1).f_globals["__name__"].startswith("torch.distributions."):
+            return own(weights, num_samples, *args, **kwargs)
         return weights.argmax(-1, keepdim=True) if num_samples == 1 else own(weights, num_samples, *args, **kwargs)
 
     return draw
