@@ -291,6 +291,10 @@ EPISODES = (
         True,
         (
             (
+                "def compute_log_prob(policy, state, action):\n    probs = policy(state)\n    m = Categorical(probs=probs)\n    return m.log_prob(action)\n\n\n",
+                "",
+            ),
+            (
                 "    values = replay(compute_log_prob, policy, episode)\n",
                 "    _, state, action = episode\n"
                 "    m = Categorical(probs=policy(state[:, 0]))\n"
