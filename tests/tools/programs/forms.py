@@ -866,6 +866,50 @@ main()
 """
 """Episodes in the function that trains, whose lists hold values of three kinds."""
 
+LOADED_ARRAYS = """\
+import numpy as np
+import torch
+import torch.nn as nn
+from torch.utils.data import DataLoader, Dataset
+
+
+class Waves(Dataset):
+    def __init__(self, n):
+        self.x = np.random.RandomState(0).randn(n, 6).astype(np.float32)
+        self.x /= np.abs(self.x).max(axis=1, keepdims=True)
+
+    def __len__(self):
+        return len(self.x)
+
+    def __getitem__(self, i):
+        return self.x[i], self.x[i].sum(keepdims=True)
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc1 = nn.Linear(6, 8)
+        self.fc2 = nn.Linear(8, 1)
+
+    def forward(self, x):
+        return self.fc2(torch.tanh(self.fc1(x)))
+
+
+torch.manual_seed(0)
+loader = DataLoader(Waves(24), batch_size=8, shuffle=True)
+model = Net()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for epoch in range(2):
+    for x, y in loader:
+        x = x / x.norm(dim=1, keepdim=True)
+        loss = ((model(x) - y.exp()) ** 2).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        print(f"{epoch} {loss.item():.4f} {x.mean().item():.6f}")
+"""
+"""A data set over arrays of NumPy in float32, of which tensors are made by its loader alone."""
+
 FORMS = {
     "closure": CLOSURE,
     "resumed": RESUMED,
@@ -891,4 +935,5 @@ FORMS = {
     "two_training_functions": example("distill"),
     "episodes": example("reinforce"),
     "actor_critic": ACTOR_CRITIC,
+    "loaded_arrays": LOADED_ARRAYS,
 }

@@ -183,6 +183,7 @@ PARTS = {
         "    values = squeeze(jnp.stack(replayed_values), -1)",
         "def train_step(net, optimizer, value_records, returns, log_prob_records, entropy_records):",
     ),
+    "loaded_arrays": ("    for x, y in loader:", "        loss = train_step(model, optimizer, x, y)"),
 }
 
 

@@ -38,8 +38,11 @@ def run_candidate(arguments: Mapping[str, Any], inputs: Mapping[str, Path], outp
     """
     from safetensors.numpy import load_file
 
+    from migrate_agent.tools.harness.jax_side.convolutions import quick_convolutions
     from migrate_agent.tools.harness.jax_side.precision import counting_compilations, lift_to_float64
 
+    quick_convolutions()
+    _hand_over_arrays()
     if arguments["exact"]:
         lift_to_float64()
         _widen_arrays()
@@ -101,6 +104,17 @@ def _wait(trace: Trace) -> None:
             raise
 
 
+def _hand_over_arrays() -> None:
+    """Let callbacks of compiled code get NumPy's arrays, as the runtime has them, which are there as long as the callback runs.
+
+    JAX copies them into arrays of its own first. Such a copy needs a thread of the pool that the program itself computes in, and where there are few
+    of those, each waits for the other for ever.
+    """
+    namespace: Any = importlib.import_module("jax._src.debugging")
+    if hasattr(getattr(namespace, "api", None), "device_put"):
+        namespace.api = SimpleNamespace(**{**vars(namespace.api), "device_put": lambda values, device: values})
+
+
 def _seed_what_is_unseeded() -> None:
     """Let a stream that a program does not seed be that of seed 0, as torch's is on the side of the original."""
     namespace: Any = np.random
@@ -128,6 +142,24 @@ def _widened(own: Callable[..., Any]) -> Callable[..., Any]:
         return own(value.astype(np.float64) if narrow else value, *args, **kwargs)
 
     return convert
+
+
+def _widen_batches() -> None:
+    """Let what loaders of the program give be float64 from here on: on the side of the original tensors are made of it there."""
+    import jax
+
+    def wide(leaf: Any) -> Any:
+        return leaf.astype(np.float64) if isinstance(leaf, np.ndarray) and leaf.dtype == np.float32 else leaf
+
+    def widened(own: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda loader: (jax.tree.map(wide, batch) for batch in own(loader))
+
+    for cls in {
+        id(one): one for module in list(sys.modules.values()) if (one := getattr(module, "__dict__", {}).get("DataLoader"))
+    }.values():
+        if isinstance(cls, type) and "__iter__" in vars(cls) and not hasattr(cls, "gives_wide_batches"):
+            loader: Any = cls
+            loader.__iter__, loader.gives_wide_batches = widened(loader.__iter__), True
 
 
 class _Watch:
@@ -426,6 +458,8 @@ class _Watch:
             if not self._initialised:
                 self._initialised = True
                 self._watch_draws()
+                if self.exact:
+                    _widen_batches()
             construct(parameter, *args, **kwargs)
 
         cls.__init__ = __init__
