@@ -316,13 +316,24 @@ class Weight:
 
 
 @dataclass(frozen=True)
+class Surface:
+    """Statements by function (`file:function`) and digest: those that ran in compared calls, and of the definitions `names` (`file:name`), which
+    belong to the unit, those that did not."""
+
+    ran: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    idle: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Reach:
     """How much of a port ran in calls that were compared.
 
-    `lines`: statements of its functions, without those of other units and of copied helpers; `reached`: those that ran; `stubs`: those that
-    refuse what was not tried; `missed`: what neither ran nor refuses, on either side (`file:lines (function): text`). `ran` says of all functions
-    of the port's files (`file:function`) which statements ran, by digest; `names` are the definitions (`file:name`) that were judged.
-    `excused` are places of the original that an accelerator of torch's alone runs, and that nothing was compared with.
+    `lines`: statements of its functions, without those of other units and of copied helpers, and without those that only refuse or tell; `reached`:
+    those that ran; `stubs`: those that refuse what was not tried; `missed`: what neither ran nor refuses, on either side
+    (`file:lines (function): text`). `ran` says of all functions of the port's files (`file:function`) which statements ran, by digest; `idle` which of
+    `lines` did not; `original` says the same of the original. `names` are the definitions (`file:name`) of the
+    port that were judged. `excused` are places of the original that an accelerator of torch's alone runs, and that nothing was compared with.
     """
 
     lines: int = 0
@@ -332,6 +343,8 @@ class Reach:
     ran: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     names: tuple[str, ...] = ()
     excused: tuple[str, ...] = ()
+    idle: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    original: Surface = Surface()
 
     def __str__(self) -> str:
         stubs = f"; {self.stubs} stub{'s' if self.stubs > 1 else ''}" if self.stubs else ""

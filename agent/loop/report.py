@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from migrate_agent.agent.config.json_files import plain, write_text
 from migrate_agent.agent.loop.context import Context
 from migrate_agent.agent.loop.programs import program_rows
+from migrate_agent.agent.loop.unreached import all_figures
 from migrate_agent.agent.runs.state import RunState
 from migrate_agent.tools.types import Cause, Inventory, UnitReport, Verdict
 
@@ -22,7 +24,8 @@ def report_rows(context: Context, position: int) -> list[UnitReport]:
     """One row for each unit in scope, in the inventory's order; those at or after `position` of the plan were not reached."""
     settled = context.settled(max(position, 0))
     waiting = {identifier: "not reached: the run was interrupted" for identifier in context.plan.order if identifier not in settled}
-    reports = dict(settled)
+    reached = all_figures(context, len(settled))
+    reports = {name: replace(report, reach=reached.get(name, report.reach)) for name, report in settled.items()}
     for identifier, reason in (*context.plan.skipped.items(), *waiting.items()):
         unit = context.inventory.unit(identifier)
         status = "skipped" if identifier in context.plan.skipped else "unverified"

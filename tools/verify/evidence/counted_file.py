@@ -83,6 +83,10 @@ class CountedFile:
         """The statements of these definitions that did not run, without those that only refuse or tell something."""
         return list(self._missed(self.tree.body, "", False, names, done, ""))
 
+    def within(self, rows: Collection[Missed]) -> set[int]:
+        """The statements of these rows that compute something, without those that only refuse or tell."""
+        return {self._numbers[id(node)] for row in rows for node in _computing(row.nodes) if id(node) in self._numbers}
+
     def narrowed(self, done: Collection[int], *, refused: Callable[[ast.AST], bool]) -> list[tuple[str, ast.If]]:
         """Function and `if`, once for each part of its condition that was never looked at, where a side of it did not run or is `refused`."""
         rows = []
@@ -139,6 +143,16 @@ class CountedFile:
                 row.append(statement)
         if row and not refuses(row):
             yield Missed("", owner, tuple(row), condition, self.text.splitlines()[row[0].lineno - 1].strip())
+
+
+def _computing(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
+    """The statements of a body and of those inside of it, without bodies that end in a `raise`."""
+    for statement in () if refuses(body) else body:
+        if not _says(statement):
+            yield statement
+        for inner in blocks(statement):
+            if inner:
+                yield from _computing(inner)
 
 
 def _within(node: ast.AST) -> Iterator[ast.AST]:

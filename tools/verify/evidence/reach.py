@@ -14,11 +14,11 @@ from migrate_agent.tools.harness.common.choices import choices
 from migrate_agent.tools.harness.common.reach import Reached, heard, union
 from migrate_agent.tools.leftovers import find
 from migrate_agent.tools.scan.accelerators import runs_on_cuda
-from migrate_agent.tools.types import Reach, Unit
+from migrate_agent.tools.types import Reach, Surface, Unit
 from migrate_agent.tools.verify.contract.scenario import CONFIGURATIONS
 from migrate_agent.tools.verify.evidence.candidate import Results
 from migrate_agent.tools.verify.evidence.copied_helpers import is_copied
-from migrate_agent.tools.verify.evidence.counted_file import Missed, branches, counted_file
+from migrate_agent.tools.verify.evidence.counted_file import CountedFile, Missed, branches, counted_file
 from migrate_agent.tools.verify.evidence.no_counterpart import asks_processes, moves_device, only_logs
 from migrate_agent.tools.verify.evidence.stubs import may_go, stubbed
 
@@ -144,15 +144,19 @@ class Reaching:
         """How much of the port ran, and what is missed of either side."""
         lines = reached = stubs = 0
         missed: list[str] = []
+        idle: dict[str, tuple[str, ...]] = {}
         for path, names in self.port.items():
             file = counted_file(self.texts[path])
             done = file.numbers_of(self.ran, path)
-            own = [number for number, place in enumerate(file.places) if place.kind == "statement" and _head(place.owner) in names]
+            own = _statements(file, names)
             rows = [row._replace(path=path) for row in file.missed(names, done)]
             left = [row for row in rows if not (self.results.unreached == "stub" and may_go(file, row) and self._stubs_hold)]
-            lines, reached = lines + len(own), reached + len(done.intersection(own))
-            stubs += sum(is_stub(file.places[number].node) for number in own) + len(rows) - len(left)
+            raising = {number for number in own if is_stub(file.places[number].node)}
+            waiting = (file.within(rows) | raising) - done
+            lines, reached = lines + len(own & done | waiting), reached + len(own & done)
+            stubs += len(raising) + len(rows) - len(left)
             missed += map(str, left)
+            idle |= _digests(file, path, waiting)
         judged = tuple(f"{path}:{name}" for path, names in self.port.items() for name in sorted(names))
         ran = {key: tuple(sorted(digests)) for key, digests in sorted(self.ran.items()) if digests}
         return Reach(
@@ -163,7 +167,29 @@ class Reaching:
             ran,
             judged,
             tuple(map(str, self._on_accelerators())),
+            idle,
+            self._surface_of_original(),
         )
+
+    def _surface_of_original(self) -> Surface:
+        """Of the original's files what ran, and what did not of the unit's functions: of those that nothing called too, without what has no
+        counterpart."""
+        names, sources = self.original
+        idle: dict[str, tuple[str, ...]] = {}
+        for path, inside in names.items():
+            file, done = counted_file(sources[path]), self._ran[0].get(path, frozenset())
+            rows = [row for row in file.missed(inside, done) if row.owner not in file.compiled and not _has_no_counterpart(row, file.tree)]
+            idle |= _digests(file, path, file.within(rows) - done)
+        return Surface(self._ran_of_original(), idle, tuple(f"{path}:{name}" for path, inside in names.items() for name in sorted(inside)))
+
+    def _ran_of_original(self) -> dict[str, tuple[str, ...]]:
+        """`file:function` of the original's own files → digests of the statements that ran, of other units too."""
+        sources, ran = self._sources[1], dict[str, tuple[str, ...]]()
+        for path, done in self._ran[0].items():
+            if path in sources:
+                file = counted_file(sources[path])
+                ran |= _digests(file, path, {number for number in done if file.places[number].kind == "statement"})
+        return ran
 
     def _unseen(self) -> Iterator[Missed]:
         """The beginning of what each compared call runs, the unit's constructor or its function, where it counts as not run.
@@ -195,10 +221,7 @@ class Reaching:
 
     def _missed_of_original(self) -> Iterator[Missed]:
         """What did not run of the functions of the original that ran, and of the unit's own methods."""
-        for row, tree in self._idle_of_original():
-            moves = all(moves_device(node, tree) for node in row.nodes)
-            if not (moves or asks_processes(tree, row.nodes) or runs_on_cuda(tree, row.nodes[0]) or only_logs(tree, row.nodes)):
-                yield row
+        return (row for row, tree in self._idle_of_original() if not _has_no_counterpart(row, tree))
 
     def _on_accelerators(self) -> Iterator[Missed]:
         """What an accelerator of torch's alone runs of these: it may be another computation, which no machine without one compares."""
@@ -351,6 +374,22 @@ def judged(results: Results) -> Reach:
     if results.reach is None:
         results.reach = Reaching(results).judged()
     return results.reach
+
+
+def _has_no_counterpart(row: Missed, tree: ast.Module) -> bool:
+    """Whether these statements of the original move tensors between devices, run on one alone, ask for processes, or tell something."""
+    moves = all(moves_device(node, tree) for node in row.nodes)
+    return moves or asks_processes(tree, row.nodes) or runs_on_cuda(tree, row.nodes[0]) or only_logs(tree, row.nodes)
+
+
+def _statements(file: CountedFile, names: Collection[str]) -> set[int]:
+    """The numbers of the statements of these definitions."""
+    return {number for number, place in enumerate(file.places) if place.kind == "statement" and _head(place.owner) in names}
+
+
+def _digests(file: CountedFile, path: str, numbers: Collection[int]) -> dict[str, tuple[str, ...]]:
+    """`path:function` → digests of these places."""
+    return {f"{path}:{owner}": tuple(sorted(digests)) for owner, digests in file.digests_of(numbers).items()}
 
 
 def _place(node: ast.expr) -> dict[str, int]:

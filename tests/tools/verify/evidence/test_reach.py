@@ -96,3 +96,25 @@ def test_conditions_of_packages_are_those_of_their_source(tmp_path: Path, condit
         _ran=({}, {}),
     )
     assert bool(list(reaching._narrower())) == narrower
+
+
+SURFACE = """def helper(x, strict):
+    if strict:
+        if x.ndim != 2:
+            raise ValueError("two axes")
+        print("strict")
+        x = x[0]
+    return x
+
+
+def unused(x):
+    y = x + 1
+    return y
+"""
+
+
+def test_lines_that_refuse_or_tell_are_no_lines_of_the_surface() -> None:
+    file = counted_file(SURFACE)
+    ran = {number for number, place in enumerate(file.places) if ast.unparse(place.node) == "return x" or place.line == 2}
+    rows = file.missed({"helper", "unused"}, ran)
+    assert sorted(file.places[number].line for number in file.within(rows)) == [3, 6, 11, 12]
