@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from textwrap import shorten
 
 from migrate_agent.agent.loop.context import Context
+from migrate_agent.agent.loop.scope import named_units
 from migrate_agent.agent.runs.class_text import class_names, function_names
+from migrate_agent.agent.runs.recordings import examples_of
 from migrate_agent.tools.types import Cause, Draft, Evidence, Unit, UnitReport
 
+LOOKUPS = frozenset({"ImportError", "NameError", "AttributeError"})
+"""Classes of errors by which a name is told to be missing."""
 LONGEST = 160
 """Characters of another unit's reason that are told."""
 
@@ -39,7 +43,34 @@ def blocking(context: Context, position: int, draft: Draft, evidence: Evidence |
         reason = _used(context, settled, other, draft, evidence) if other.id in draft.postponed else _held(context, settled, own, other)
         if reason:
             return f"needs {other.id}, which is {reason}"
+    return _absent(context, own, settled, defined, evidence) if evidence is not None else ""
+
+
+def _absent(context: Context, own: str, settled: Mapping[str, UnitReport], defined: Collection[tuple[str, str]], evidence: Evidence) -> str:
+    """Which unit that the examples name is not there, where an import or a name failed; "" where none is."""
+    raised = {verdict.raised.type for verdict in evidence.verdicts if verdict.status != "pass" and verdict.raised is not None}
+    if not raised & LOOKUPS:
+        return ""
+    for other in (
+        context.inventory.unit(name) for row in examples_of(context.recording, own) for name in named_units(context.inventory, row)
+    ):
+        if other.name.rpartition(".")[2] in _names_of(own, context) and (other.target, other.name) not in defined:
+            report = settled.get(other.id)
+            return f"needs {other.id}, which its example names and which is {_told(report) if report else _untried(context, other)}"
     return ""
+
+
+def _names_of(own: str, context: Context) -> set[str]:
+    """The names that the examples of a unit read or import, without those of arguments and within words."""
+    names = set[str]()
+    for example in examples_of(context.recording, own):
+        for node in ast.walk(ast.parse(f"{example.setup}\n_unit({example.init}\n)")):
+            match node:
+                case ast.Name(id=name) | ast.Attribute(attr=name):
+                    names.add(name)
+                case ast.alias(name=name):
+                    names.add(name.rpartition(".")[2])
+    return names
 
 
 def _held(context: Context, settled: Mapping[str, UnitReport], own: str, other: Unit) -> str:
