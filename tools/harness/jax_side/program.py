@@ -104,6 +104,22 @@ class Program:
         self._left: set[Any] = set()
         self.jitted = jax.jit(self.candidate_step)
 
+    @property
+    def restructured(self) -> bool:
+        """Whether the last run changed the module's structure: its attributes that are no arrays."""
+        try:
+            return bool(self.traced.graphdef != self.graphdef)
+        except Exception:  # safe: the code of the candidate compares its own values
+            return False
+
+    def of_structure(self, graphdef: Any) -> Program:
+        """The same call of a module of another structure."""
+        options: dict[str, Any] = {"gradient": self.gradient, "paired": self.paired, "drawing": self.drawing, "customs": self.customs}
+        options |= {"method": self.method, "second": self.second, "changes_objects": self.changes_objects}
+        again = Program(graphdef, self.tree, self.renamed, self.draws, **options)
+        again.listening = self.listening
+        return again
+
     def __call__(self, trainable: Any, rest: Any, leaves: Sequence[Any], targets: Mapping[str, Any], mask_ones: Any = None) -> Any:
         """Run the program; `self.traced` describes it then. `mask_ones`, bool [masks, 1 + AXES], says which masks of dropout are ones."""
         arguments = (trainable, rest, list(leaves), dict(targets), mask_ones)

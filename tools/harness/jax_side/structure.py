@@ -13,6 +13,12 @@ def changed(before: Any, after: Any) -> list[str]:
     return [path for path in paths if not any(path.startswith(other + ".") for other in paths)]
 
 
+def plain_values(graphdef: Any) -> dict[str, Any]:
+    """Path → value of the numbers, words and switches among the attributes."""
+    values = {path: attribute.value for path, attribute in _attributes(graphdef).items() if hasattr(attribute, "value")}
+    return {path: value for path, value in values.items() if value is None or isinstance(value, (bool, int, float, str))}
+
+
 def _attributes(graphdef: Any) -> dict[str, Any]:
     """Path → attribute of a graph definition, NNX's own book-keeping left out."""
     attributes_by_path: dict[str, Any] = {}

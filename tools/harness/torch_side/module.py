@@ -159,6 +159,8 @@ class Original:
         self.leaves_memory = True
         self.changes_objects = False
         """Whether a call so far changed a plain object that the module holds, such as its configuration."""
+        self.resolved: dict[str, Any] = {}
+        """Attributes, no arrays, that a first call changed and a second one left as they were: path in the module → value."""
         self.changes: Changes = texts.get("changes") or {}
         self.namespace = make_namespace(import_module(module), self.example)
         # After the setup, which may have the file imported again by its part.
@@ -352,8 +354,10 @@ class Original:
         if noise and not exact_inputs:
             state, values = jittered(state, noise, share), list(jittered(dict(enumerate(values)), noise, share).values())
         module = self.module(state, "train" if trained else mode, native=native, conditions=conditions)
+        made = _plain_attributes(module)
         if before is not None:
             self.call_once(module, before, drawing, native=native, noise=noise, share=share)
+        called_once = _plain_attributes(module)
         if trained:
             in_mode(module, training=mode == "train")
         leaves, args, kwargs, parts = self.arguments(values, native=native, layout=layout, dtypes=dtypes)
@@ -395,6 +399,8 @@ class Original:
             if name not in names or (name in state and not _same(after, state[name])):
                 result.arrays[f"state/{name}"] = after
         result.reached = reach.take()
+        if before is not None and not trained and _plain_attributes(module) == called_once:
+            self.resolved |= {name: value for name, value in called_once.items() if name not in made or value != made[name]}
         self.changes_objects |= any(put_back() for put_back in objects)
         return result
 
@@ -403,6 +409,16 @@ def _held(module: torch.nn.Module) -> list[Any]:
     """What a module and its parts hold beside their tensors and parts."""
     own = vars(torch.nn.Module())
     return [value for part in module.modules() for name, value in vars(part).items() if name not in own]
+
+
+def _plain_attributes(module: torch.nn.Module) -> dict[str, Any]:
+    """Path → value of the numbers, words and switches that a module and its parts hold."""
+    return {
+        f"{path}.{name}" if path else name: value
+        for path, part in module.named_modules()
+        for name, value in vars(part).items()
+        if value is None or isinstance(value, (bool, int, float, str))
+    }
 
 
 def _same(value: Array, expected: Array) -> bool:

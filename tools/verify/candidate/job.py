@@ -24,7 +24,7 @@ from migrate_agent.tools.harness.common.signatures import describe, describe_met
 from migrate_agent.tools.harness.common.sketches import sketched
 from migrate_agent.tools.harness.common.training_steps import OPTIMISERS, NumpyOptimiser
 from migrate_agent.tools.harness.jax_side.errors import telling_of_compiler
-from migrate_agent.tools.harness.jax_side.module import Candidate, modes
+from migrate_agent.tools.harness.jax_side.module import Candidate, modes, split
 from migrate_agent.tools.harness.jax_side.program import CHOSEN, Program, moved
 from migrate_agent.tools.verify.candidate.export import exported
 from migrate_agent.tools.verify.candidate.refusals import refused
@@ -226,6 +226,8 @@ def _run_loaded(session: Session, scenario: Request, candidate: Candidate, state
             _, trainable, rest = candidate.parts("train")
         _, _, rest, _, _, written = first(trainable, rest, before, targets)
         trainable = moved(trainable, written)
+        if first.restructured:
+            program, trainable, rest = _continued(first, program, trainable, rest)
     if (mask_ones := session.kept(scenario, ())) is not None:
         # A first run logs the candidate's masks: which of them are zero depends on their order,
         # shapes and rates.
@@ -249,6 +251,16 @@ def _run_loaded(session: Session, scenario: Request, candidate: Candidate, state
         facts["narrow"] = program.narrow(trainable, rest, leaves, targets, mask_ones)
         facts |= {"kinds": program.narrow_kinds(trainable, rest, leaves, targets, mask_ones)} if scenario.role == Role.NARROW else {}
     return {**facts, "slopes": slopes(session, candidate, scenario)} if program.again and scenario.role == Role.GRADIENT else facts
+
+
+def _continued(first: Program, program: Program, trainable: Any, rest: Any) -> tuple[Program, Any, Any]:
+    """The program for the module as a first call left it, and the parts of that; a first call in training mode is followed by one in evaluation mode."""
+    graphdef = first.traced.graphdef
+    if first is not program:
+        model = nnx.merge(graphdef, trainable, rest, copy=True)
+        model.eval()
+        graphdef, trainable, rest = split(model)
+    return program.of_structure(graphdef), trainable, rest
 
 
 def _chosen(program: Program, written: Mapping[str, Any]) -> dict[str, Any]:
@@ -314,6 +326,8 @@ def curve(session: Session, state: str, batches: Sequence[Request], optimiser: s
         leaves, targets = prepared[index % len(prepared)]
         loss, _, rest, gradients, _, written = program(jax.tree.unflatten(structure, values), rest, leaves, targets)
         losses.append(float(loss))
+        if not index and program.restructured:
+            program = program.of_structure(program.traced.graphdef)
         values = [written.get(str(number), value) for number, value in enumerate(values)]
         remaining = jax.tree.leaves(gradients)
         del gradients

@@ -23,7 +23,7 @@ from migrate_agent.tools.harness.jax_side.keys import keys, no_key
 from migrate_agent.tools.harness.jax_side.module import is_key, is_leaf, split_kept
 from migrate_agent.tools.harness.jax_side.precision import configure, counting_compilations, tracers_as_data
 from migrate_agent.tools.harness.jax_side.program import Program
-from migrate_agent.tools.harness.jax_side.structure import changed
+from migrate_agent.tools.harness.jax_side.structure import changed, plain_values
 from migrate_agent.tools.verify.candidate import pallas_kernels
 from migrate_agent.tools.verify.candidate.job import compile_ahead, curves, run_scenario
 from migrate_agent.tools.verify.candidate.session import Session, stored
@@ -153,6 +153,8 @@ def compile_contract(session: Session, scenario: Request) -> dict[str, Any]:
     if not facts["stable"]:
         facts["changed"] = changed(graphdef, program.traced.graphdef)
         facts["settles"] = _settles(program, trainable, rest, leaves)
+        values = plain_values(program.traced.graphdef)
+        facts["resolved"] = {path: values[path] for path in facts["changed"] if path in values}
     for platform in ("tpu", "cuda"):
         facts["lowering"][platform] = _lower(session, traced, platform)
     facts["kernels"] = (
@@ -166,8 +168,7 @@ def _settles(program: Program, trainable: Any, rest: Any, leaves: Sequence[Any])
     first = program.traced.graphdef
     try:
         after = jax.eval_shape(program.candidate_step, trainable, rest, leaves, {})[2]
-        options: dict[str, Any] = {"method": program.method, "changes_objects": program.changes_objects}
-        again = Program(first, program.tree, program.renamed, program.draws, gradient=False, paired=False, **options)
+        again = program.of_structure(first)
         jax.eval_shape(again.candidate_step, trainable, after, leaves, {})
     except Exception:  # what the call left behind is no state of a module
         return False

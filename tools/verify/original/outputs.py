@@ -58,17 +58,31 @@ def noise_runs(result: Result, runs: int) -> int:
     return max(runs, math.ceil(budgets.NOISE_FEW / min(sizes))) if sizes else runs
 
 
+def moved_elements(result: Result, noisy: Sequence[Result]) -> float:
+    """How many elements carry the noise of these runs, of the output and run where that is least (infinity where noise moves nothing): what a few of
+    many elements come to hangs on chance."""
+    outputs = {key: value for key, value in result.arrays.items() if key.startswith("out/") and value.dtype.kind in "fc"}
+    powers = [_changes(value, other.arrays.get(key)) ** 2 for key, value in outputs.items() for other in noisy]
+    return min((float(power.sum() ** 2 / (power**2).sum()) for power in powers if (power**2).any()), default=math.inf)
+
+
+def _changes(value: Array, other: Array | None) -> Array:
+    """The finite ones of the changes' sizes [n]; none where the other run gave no such array."""
+    if other is None or other.shape != value.shape:
+        return np.zeros(0)
+    with np.errstate(invalid="ignore", over="ignore"):
+        change = np.abs(other - value)
+    finite: Array = change[np.isfinite(change)]
+    return finite
+
+
 def noise_of(result: Result, noisy: Sequence[Result]) -> dict[str, list[float]]:
     """Key → [RMS, largest] of the absolute changes by rounding noise, the worst of the noisy runs."""
     noise = {}
     for key, value in result.arrays.items():
         if value.dtype.kind not in "fc" or not value.size:
             continue
-        with np.errstate(invalid="ignore", over="ignore"):
-            changes = [
-                np.abs(other.arrays[key] - value) for other in noisy if key in other.arrays and other.arrays[key].shape == value.shape
-            ]
-        finite = [change[np.isfinite(change)] for change in changes]
+        finite = [_changes(value, other.arrays.get(key)) for other in noisy]
         rms = max((float(np.sqrt(np.mean(change**2))) for change in finite if change.size), default=0.0)
         noise[key] = [rms, max((float(change.max()) for change in finite if change.size), default=0.0)]
     return noise
@@ -200,6 +214,7 @@ def described(unit: Original) -> dict[str, Any]:
         "parameters": sorted(unit.parameters),
         "tied": unit.tied(),
         "changes_objects": unit.changes_objects,
+        "resolved": unit.resolved,
         "frozen": sorted(name for name, value in unit.parameters.items() if not value.requires_grad),
         "trains": all(part.training for part in unit.native.modules()),
         "state_dtypes": {name: str(value.dtype).removeprefix("torch.") for name, value in tensors_of(unit.native).items()},
