@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -14,7 +15,7 @@ from migrate_agent.tools.harness.common.sketches import sketched
 from migrate_agent.tools.harness.common.training_steps import OPTIMISERS, torch_curve
 from migrate_agent.tools.harness.torch_side.module import Original, Result, flushing, jittered
 from migrate_agent.tools.verify.contract.scenario import ROUGH_CURVES, Role, Scenario
-from migrate_agent.tools.verify.original.outputs import attempt, drowned, noise_of, noise_runs, unsteady
+from migrate_agent.tools.verify.original.outputs import attempt, drowned, moved_elements, noise_of, noise_runs, unsteady
 
 
 @flushing()
@@ -56,6 +57,7 @@ def of_scenario(unit: Original, scenario: Scenario, folder: Path, base: int) -> 
             noisy = [_again_twice(unit, scenario, state, values, targets, 1 + base + count) for count in runs]
         else:
             noisy = [again(values, noise=1 + base + count) for count in runs]
+            noisy += _more_runs(lambda number: again(values, noise=1 + base + number), result, noisy)
         rough = _rough(again, values, result, scenario, base)
     except Exception:
         return {"noise": None, "rough": None, "undecided": []}
@@ -65,6 +67,15 @@ def of_scenario(unit: Original, scenario: Scenario, folder: Path, base: int) -> 
     elif scenario.extreme == input_sampling.Extreme.VANISHING:
         undecided = drowned(result, noise)
     return {"noise": noise, "rough": rough, "undecided": undecided}
+
+
+def _more_runs(again: Callable[[int], Result], result: Result, noisy: Sequence[Result]) -> list[Result]:
+    """Further runs where few elements carry the noise: what it comes to there is chance, as it is in a leaf of few elements."""
+    most, started = math.ceil(budgets.NOISE_FEW / max(moved_elements(result, noisy), 1.0)), time.monotonic()
+    more: list[Result] = []
+    while len(noisy) + len(more) < most and time.monotonic() - started < budgets.NOISE_SECONDS:
+        more.append(again(len(noisy) + len(more)))
+    return more
 
 
 def _again_twice(unit: Original, scenario: Scenario, state: Any, values: Sequence[Array], targets: Any, seed: int) -> Result:

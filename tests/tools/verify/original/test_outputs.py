@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from migrate_agent.tools.harness.torch_side.module import Result
-from migrate_agent.tools.verify.original.outputs import tipped
+from migrate_agent.tools.verify.original.outputs import moved_elements, tipped
 
 
 def test_comparisons_that_noise_tips_over_are_seen() -> None:
@@ -15,3 +16,8 @@ def test_comparisons_that_noise_tips_over_are_seen() -> None:
     assert not tipped(result(1.0, np.nan, np.inf), [result(1.0 + 1e-9, np.nan, np.inf)])
     assert tipped(result(1.0, 2.0), [result(1.0, 2.0), result(1.0, 0.0)]) and tipped(result(1.0, np.inf), [result(1.0, 3.0)])
     assert tipped(Result({"out/0": np.array([1])}), [Result({"out/0": np.array([2])})])
+
+
+@pytest.mark.parametrize(("changes", "elements"), [([0, 0, 0, 0], np.inf), ([0, 3, 0, 0], 1), ([1, 1, 1, 1], 4), ([1, 1, np.nan, 0], 2)])
+def test_elements_that_carry_the_noise_are_counted(changes: list[float], elements: float) -> None:
+    assert moved_elements(Result({"out/0": np.zeros(4)}), [Result({"out/0": np.array(changes, float)})]) == elements
