@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -27,6 +27,11 @@ def is_reached(recording: Recording, identifier: str) -> bool:
         or identifier in recording.inside
         or any(example.unit == identifier and not example.method for example in recording.examples)
     )
+
+
+def _key(example: Example) -> tuple[str, str, str, str]:
+    """What tells the examples of units apart."""
+    return example.unit, example.init, example.call, example.method
 
 
 _IMPORTED = "the file was imported"
@@ -86,43 +91,52 @@ class Exercise:
 
     def add_further(self, units: Sequence[Unit], recording: Recording) -> Recording:
         """The recording, grown by further calls of these units that reach code that their examples do not, as far as they leave no hole more there:
-        a stub refuses what no example reaches, and a hole the whole unit. They come after the first example of their unit: only so many examples
-        of one unit are verified."""
+        a stub refuses what no example reaches, and a hole the whole unit. Those that reach something come first: only so many examples of one unit
+        are verified."""
         limits = self.config.limits.limits()
         pairs = [(unit, [example for example in examples_of(recording, unit.id) if not example.method]) for unit in units]
-        examples = self.services.further(self.inventory, pairs, recording, self.sandbox, limits)
-        if not examples:
-            return recording
-        merged = self._without_more_holes(examples, recording)
-        first = {own[0] for _, own in pairs if own}
-        added = {example for example in merged.examples if (example.unit, example.call) in {(one.unit, one.call) for one in examples}}
-        order = sorted(merged.examples, key=lambda example: 0 if example in first else 1 if example in added else 2)
+        ordered = self.services.further(self.inventory, pairs, recording, self.sandbox, limits)
+        given = {_key(example) for _, own in pairs for example in own}
+        examples = [example for example in ordered if _key(example) not in given]
+        merged = recording
+        if examples:
+            merged = self._grown_where_exact(examples, recording, self.folder / "further", lambda ran: replace(ran, errors={}))
+        places = {_key(example): place for place, example in enumerate(ordered)}
+        firsts = {_key(own[0]): -1 for _, own in pairs if own}
+        order = sorted(merged.examples, key=lambda example: {**places, **firsts}.get(_key(example), len(places)))
         return replace(merged, examples=tuple(order))
-
-    def _without_more_holes(self, examples: Sequence[Example], recording: Recording) -> Recording:
-        """The recording, grown by these examples: by all of them, or else by those of each unit that leave it no hole more."""
-        reached = [unit for unit in self.inventory.units if any(example.unit == unit.id for example in examples)]
-        ran = self.services.record(self.inventory, examples, self.sandbox, self.folder / "further", self.config.limits.limits())
-        merged = merge_recordings((recording, replace(ran, errors={})))
-        if self._holes(reached, merged) <= self._holes(reached, recording):
-            return merged
-        if len(reached) == 1:
-            return recording
-        for unit in reached:
-            folder = self.folder / f"further-{self.inventory.units.index(unit):04d}"
-            own = replace(self, folder=folder)
-            recording = own._without_more_holes([example for example in examples if example.unit == unit.id], recording)
-        return recording
 
     def add_methods(self, units: Sequence[Unit], recording: Recording) -> Recording:
         """The recording, grown by guessed calls of the methods of units that no example calls, where their own call has an example.
 
         What their expressions are is noted unless that leaves the rewrite a hole more: then it leaves stubs where it is unsure.
         """
-        start = recording
-        for unit, calls in zip(units, in_order(lambda unit: self._method_calls(unit, start), units), strict=True):
-            if calls:
-                recording = self._with_calls(unit, calls, recording)
+        rows = in_order(lambda unit: self._method_calls(unit, recording), units)
+        calls = [call for row in rows for call in row]
+        if not calls:
+            return recording
+        with_calls = merge_recordings((recording, Recording(tuple(calls))))
+        return self._grown_where_exact(calls, with_calls, self.folder / "methods", lambda ran: Recording(observations=ran.observations))
+
+    def _grown_where_exact(
+        self, examples: Sequence[Example], recording: Recording, folder: Path, taken: Callable[[Recording], Recording]
+    ) -> Recording:
+        """The recording, grown by what is `taken` of a run of these examples: of all of them, or else, half by half, of those that leave their
+        units no hole more.
+
+        A draft costs minutes where a repository adopts a large package: one without holes needs no other to compare with.
+        """
+        units = [unit for unit in self.inventory.units if any(example.unit == unit.id for example in examples)]
+        ran = self.services.record(self.inventory, examples, self.sandbox, folder, self.config.limits.limits())
+        merged = merge_recordings((recording, taken(ran)))
+        holes = self._holes(units, merged)
+        if not holes or holes <= self._holes(units, recording):
+            return merged
+        if len(units) == 1:
+            return recording
+        for number, half in enumerate((units[: len(units) // 2], units[len(units) // 2 :])):
+            own = [example for example in examples if any(example.unit == unit.id for unit in half)]
+            recording = self._grown_where_exact(own, recording, folder.with_name(f"{folder.name}-{number}"), taken)
         return recording
 
     def _method_calls(self, unit: Unit, recording: Recording) -> tuple[Example, ...]:
@@ -133,13 +147,6 @@ class Exercise:
         if first is None or infer is None or not public_methods(self.inventory.root / unit.source, unit.name) - methods:
             return ()
         return infer(self.inventory, first, methods, self.sandbox, limits)[0]
-
-    def _with_calls(self, unit: Unit, calls: Sequence[Example], recording: Recording) -> Recording:
-        folder = self.folder / f"methods-{self.inventory.units.index(unit):04d}"
-        ran = self.services.record(self.inventory, calls, self.sandbox, folder, self.config.limits.limits())
-        unobserved = merge_recordings((recording, Recording(tuple(calls))))
-        observed = merge_recordings((unobserved, Recording(observations=ran.observations)))
-        return observed if self._holes([unit], observed) <= self._holes([unit], unobserved) else unobserved
 
     def _holes(self, units: Sequence[Unit], recording: Recording) -> int:
         """The number of holes in the draft of some units; where there is no draft, more than any has."""

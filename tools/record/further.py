@@ -10,7 +10,7 @@ from typing import Any
 
 from migrate_agent.sandbox.base import Sandbox
 from migrate_agent.tools.record.at_once import in_order
-from migrate_agent.tools.record.guessing.distinctions import distinctions
+from migrate_agent.tools.record.guessing.distinctions import asked_containers, compares_ranks, distinctions
 from migrate_agent.tools.record.session import plan
 from migrate_agent.tools.types import Example, Inventory, Job, Limits, Recording, Unit
 
@@ -24,7 +24,7 @@ MOST_EXAMPLES = 3
 def further_examples(
     inventory: Inventory, units: Sequence[tuple[Unit, Sequence[Example]]], recording: Recording, sandbox: Sandbox, limits: Limits
 ) -> list[Example]:
-    """Examples that reach code that these units' examples do not, by trials in the sandbox.
+    """The examples of these units that reach code that earlier ones do not, and further ones that do, by trials in the sandbox, in this order.
 
     A unit is tried where its call has optional arguments or its constructor has arguments, and where some line of its class left no observation.
     """
@@ -64,7 +64,9 @@ def _may_reach_more(inventory: Inventory, unit: Unit, recording: Recording) -> b
     call, constructor = by_name.get("forward" if unit.kind == "module" else node.name), by_name.get("__init__")
     if call is None:
         return False
-    optional = call.args.defaults or any(call.args.kw_defaults) or {argument.arg for argument in call.args.args} & distinctions(node).keys()
+    told_apart = distinctions(node).keys() | asked_containers(node)
+    names = {argument.arg for argument in call.args.args}
+    optional = bool(call.args.defaults or any(call.args.kw_defaults) or names & told_apart or compares_ranks(node))
     if not optional and (constructor is None or len(constructor.args.args) + len(constructor.args.kwonlyargs) < 2):
         return False
     lines = {span.line for span in recording.observations.get(unit.source, ())}

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
@@ -11,8 +14,9 @@ from migrate_agent.agent.loop.examples import Exercise
 from migrate_agent.agent.loop.wiring import services
 from migrate_agent.sandbox.process import ProcessSandbox
 from migrate_agent.tools.record import record
+from migrate_agent.tools.rewrite import compose
 from migrate_agent.tools.scan import scan
-from migrate_agent.tools.types import Example, Limits
+from migrate_agent.tools.types import Draft, Example, Inventory, Limits, Observations
 
 SOURCE = """import torch
 from torch import nn
@@ -32,6 +36,26 @@ class Cut(nn.Module):
         return x
 """
 
+METHODS = """import torch
+from torch import nn
+
+
+class Shift(nn.Module):
+    def forward(self, x):
+        return x + 1
+
+    def shifted(self, x):
+        return x + 2
+
+
+class Scale(nn.Module):
+    def forward(self, x):
+        return x * 2
+
+    def scaled(self, x):
+        return x * 3
+"""
+
 
 @pytest.mark.parametrize(("names", "reached"), [(("Plain",), ["Plain"]), (("Cut",), []), (("Plain", "Cut"), ["Plain"])])
 def test_a_call_that_leaves_a_hole_is_not_taken(names: tuple[str, ...], reached: list[str], tmp_path: Path) -> None:
@@ -44,3 +68,26 @@ def test_a_call_that_leaves_a_hole_is_not_taken(names: tuple[str, ...], reached:
         given = record(inventory, [Example(unit.id, "", "torch.randn(4, 3)") for unit in units], sandbox, tmp_path / "given", Limits())
         grown = exercise.add_further(units, given)
     assert [example.unit for example in grown.examples if "True" in example.call] == [f"model.py:{name}" for name in reached]
+
+
+def test_a_draft_without_holes_is_compared_with_no_other(tmp_path: Path) -> None:
+    """Each draft costs minutes where a repository adopts a large package."""
+    (tmp_path / "repository").mkdir()
+    (tmp_path / "repository" / "model.py").write_text(METHODS)
+    inventory = scan(tmp_path / "repository")
+    chosen = [inventory.unit(f"model.py:{name}") for name in ("Shift", "Scale")]
+    drafts = []
+
+    def composed(inventory: Inventory, observations: Observations, units: Sequence[str], *rest: Any, **named: Any) -> Draft:
+        drafts.append(tuple(units))
+        return compose(inventory, observations, units, *rest, **named)
+
+    with ProcessSandbox() as sandbox:
+        exercise = Exercise(replace(services(print), compose=cast(Any, composed)), Config(), inventory, sandbox, tmp_path / "work")
+        given = record(inventory, [Example(unit.id, "", "torch.randn(4, 3)") for unit in chosen], sandbox, tmp_path / "given", Limits())
+        grown = exercise.add_methods(chosen, given)
+    assert {(example.unit, example.method) for example in grown.examples if example.method} == {
+        ("model.py:Shift", "shifted"),
+        ("model.py:Scale", "scaled"),
+    }
+    assert sorted(map(sorted, drafts)) == [["model.py:Scale", "model.py:Shift"]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from migrate_agent.tools.record.guessing.arguments import Call
 from migrate_agent.tools.record.guessing.distinctions import distinctions, other_constructions
 from migrate_agent.tools.record.guessing.further import guesses, others
 from migrate_agent.tools.scan import scan
-from migrate_agent.tools.types import Example, Limits, Recording
+from migrate_agent.tools.types import Example, Inventory, Limits, Recording, Unit
 
 
 def forward(x: object, mask: object = None, scale: object = 2.0, *, causal: bool = False) -> None: ...
@@ -54,6 +55,15 @@ def test_without_a_tensor_there_are_numbers() -> None:
     assert guesses("context", None) == ["1", "0.5", "True"]
 
 
+def further(inventory: Inventory, unit: Unit, examples: Sequence[Example]) -> list[Example]:
+    """The further examples of a unit; those given must come first, where they reach something."""
+    with ProcessSandbox() as sandbox:
+        found = further_examples(inventory, [(unit, examples)], Recording(), sandbox, Limits())
+    given = [example for example in found if example in examples]
+    assert found[: len(given)] == given
+    return found[len(given) :]
+
+
 MODEL = """
 import torch
 from torch import nn
@@ -70,8 +80,7 @@ def test_a_call_that_reaches_more_is_found(tmp_path: Path) -> None:
     inventory = scan(tmp_path)
     unit = inventory.unit("model.py:M")
     examples = [Example(unit.id, "", "torch.randn(2, 3, 4)")]
-    with ProcessSandbox() as sandbox:
-        found = further_examples(inventory, [(unit, examples)], Recording(), sandbox, Limits())
+    found = further(inventory, unit, examples)
     assert [example.call for example in found] == ["torch.randn(2, 3, 4), mask=torch.ones((2, 3), dtype=torch.bool)"]
 
 
@@ -130,8 +139,7 @@ def test_a_construction_that_reaches_more_is_found(tmp_path: Path) -> None:
     inventory = scan(tmp_path)
     unit = inventory.unit("model.py:M")
     examples = [Example(unit.id, "Config()", "torch.randn(2, 4)", "from model import Config")]
-    with ProcessSandbox() as sandbox:
-        found = further_examples(inventory, [(unit, examples)], Recording(), sandbox, Limits())
+    found = further(inventory, unit, examples)
     assert [(example.init, example.call) for example in found] == [
         ("Config(), gate=True", "torch.randn(2, 4)"),
         ("Config(norm='layer')", "torch.randn(2, 4)"),
@@ -156,8 +164,7 @@ def test_calls_of_functions_that_reach_more_are_found(tmp_path: Path) -> None:
     inventory = scan(tmp_path)
     unit = inventory.unit("loss.py:loss")
     examples = [Example(unit.id, "", "torch.randn(2, 3)")]
-    with ProcessSandbox() as sandbox:
-        found = further_examples(inventory, [(unit, examples)], Recording(), sandbox, Limits())
+    found = further(inventory, unit, examples)
     assert [example.call for example in found] == [
         "torch.randn(2, 3), mask=torch.ones((2, 3), dtype=torch.bool)",
         "torch.randn(2, 3), reduction='sum'",
@@ -185,8 +192,7 @@ def test_numbers_that_code_compares_with_are_tried_where_every_argument_is_neede
     inventory = scan(tmp_path)
     unit = inventory.unit("moves.py:moved")
     examples = [Example(unit.id, "", "torch.randn(2, 3), 1, 0.75")]
-    with ProcessSandbox() as sandbox:
-        found = further_examples(inventory, [(unit, examples)], Recording(), sandbox, Limits())
+    found = further(inventory, unit, examples)
     assert [example.call for example in found] == ["torch.randn(2, 3), -1, 0.75", "torch.randn(2, 3), 1, 1.0", "torch.randn(2, 3), 1, 0.0"]
 
 
@@ -247,6 +253,62 @@ def test_the_state_of_a_call_is_handed_to_another(name: str, calls: list[str], t
     (tmp_path / "model.py").write_text(STATES)
     inventory = scan(tmp_path)
     unit = inventory.unit(f"model.py:{name}")
-    with ProcessSandbox() as sandbox:
-        found = further_examples(inventory, [(unit, [Example(unit.id, "", "torch.randn(2, 3, 4)")])], Recording(), sandbox, Limits())
+    found = further(inventory, unit, [Example(unit.id, "", "torch.randn(2, 3, 4)")])
     assert [example.call for example in found] == calls
+
+
+RANKS = """
+import torch
+from torch import nn
+class Sums(nn.Module):
+    def forward(self, x, scale=None):
+        is_batched = x.dim() == 3
+        if not is_batched:
+            x = x.unsqueeze(0)
+            if scale is not None:
+                x = x * scale.unsqueeze(0)
+        y = x.cumsum(1)
+        return y if is_batched else y[0]
+class Joined(nn.Module):
+    def forward(self, parts):
+        if not isinstance(parts, (list, tuple)):
+            parts = [parts]
+        return torch.cat(list(parts), 1)
+class Modulated(nn.Module):
+    def __init__(self, hidden):
+        super().__init__()
+        self.up, self.down = nn.Linear(3, hidden), nn.Linear(hidden, 3)
+    def forward(self, x, modulation=None):
+        x = self.up(x)
+        if modulation is not None:
+            x *= modulation[None]
+        return self.down(x)
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "init", "call", "calls"),
+    [
+        ("Sums", "", "torch.randn(2, 5, 4)", ["torch.randn(2, 5, 4)[0]", "torch.randn(2, 5, 4)[0], scale=torch.randn((5, 4))"]),
+        ("Joined", "", "[torch.randn(2, 5), torch.randn(2, 3)]", ["torch.randn(2, 5)"]),
+        ("Modulated", "7", "torch.randn(2, 3)", ["torch.randn(2, 3), modulation=torch.randn((7,))"]),
+    ],
+)
+def test_ranks_containers_and_widths_of_parameters(name: str, init: str, call: str, calls: list[str], tmp_path: Path) -> None:
+    """What a further call leaves unreached may lie behind one change more."""
+    (tmp_path / "model.py").write_text(RANKS)
+    inventory = scan(tmp_path)
+    unit = inventory.unit(f"model.py:{name}")
+    assert [example.call for example in further(inventory, unit, [Example(unit.id, init, call)])] == calls
+
+
+def test_examples_that_reach_something_come_first(tmp_path: Path) -> None:
+    """Only so many examples of a unit are verified."""
+    (tmp_path / "model.py").write_text(MODEL)
+    inventory = scan(tmp_path)
+    unit = inventory.unit("model.py:M")
+    calls = ("torch.randn(2, 3, 4)", "torch.randn(3, 3, 4)", "torch.randn(2, 3, 4), torch.ones(2, 3).bool()")
+    examples = [Example(unit.id, "", call) for call in calls]
+    with ProcessSandbox() as sandbox:
+        found = further_examples(inventory, [(unit, examples)], Recording(), sandbox, Limits())
+    assert found == [examples[0], examples[2]]

@@ -26,6 +26,32 @@ def distinctions(tree: ast.AST) -> dict[str, tuple[str, ...]]:
     return {name: tuple(texts) for name, texts in options.items()}
 
 
+def compares_ranks(tree: ast.AST) -> bool:
+    """Whether code compares how many axes something has."""
+    sides = (side for node in ast.walk(tree) if isinstance(node, ast.Compare) for side in (node.left, *node.comparators))
+    return any(map(_is_rank, sides))
+
+
+def _is_rank(node: ast.AST) -> bool:
+    match node:
+        case ast.Attribute(attr="ndim") | ast.Call(func=ast.Attribute(attr="dim" | "ndimension")):
+            return True
+        case ast.Call(func=ast.Name(id="len"), args=[ast.Attribute(attr="shape") | ast.Call(func=ast.Attribute(attr="size"))]):
+            return True
+    return False
+
+
+def asked_containers(tree: ast.AST) -> set[str]:
+    """The names of which code asks whether they are a list or a tuple."""
+    names = set[str]()
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(func=ast.Name(id="isinstance"), args=[ast.Name(id=name), kinds]):
+                if {"list", "tuple"} & {part.id for part in ast.walk(kinds) if isinstance(part, ast.Name)}:
+                    names.add(name)
+    return names
+
+
 def _targets(node: ast.Assign) -> list[str]:
     return [last(target) for target in node.targets if last(target)] if isinstance(node.value, ast.Dict) else []
 

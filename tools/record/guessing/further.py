@@ -13,20 +13,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from migrate_agent.tools.harness.common import methods, reach
 from migrate_agent.tools.harness.common.example_text import build, import_module, in_mode, make_namespace
 from migrate_agent.tools.harness.common.partial_import import use_parts
 from migrate_agent.tools.record.guessing.arguments import Call, text_of
-from migrate_agent.tools.record.guessing.distinctions import distinctions, other_constructions
+from migrate_agent.tools.record.guessing.distinctions import asked_containers, compares_ranks, distinctions, other_constructions
 from migrate_agent.tools.record.guessing.feedback import fed_back
 from migrate_agent.tools.record.guessing.own_seconds import WAITING, OwnSeconds
 from migrate_agent.tools.record.guessing.trial import MOST_SECONDS, time_limit
 from migrate_agent.tools.types import Example
 
-MOST = 2
+MOST = 3
 """Further calls of one module, and as many of one that is constructed otherwise."""
+MOST_WIDTHS = 4
+"""Sizes of a module's parameters that an optional argument may have."""
 MOST_OF_FUNCTION = 4
 """Further calls of one function, which cost less."""
 BOOLEAN = re.compile(r"mask|pad|valid|keep")
@@ -36,7 +38,17 @@ WHOLE = re.compile(
 SCALARS = ("1", "0.5", "True")
 
 
-def others(call: Call, parameters: Sequence[inspect.Parameter], shape: Sequence[int] | None) -> Iterator[dict[str, str]]:
+class Trial(NamedTuple):
+    """What a call showed: the places that it ran, the shape of its first tensor, and sizes that only the module's parameters have."""
+
+    ran: frozenset[int]
+    shape: Sequence[int] | None
+    widths: Sequence[int] = ()
+
+
+def others(
+    call: Call, parameters: Sequence[inspect.Parameter], shape: Sequence[int] | None, widths: Sequence[int] = ()
+) -> Iterator[dict[str, str]]:
     """Other argument lists of a call: each optional argument left out, and each that is None given. `shape` is that of its first tensor [*]."""
     plain = [parameter for parameter in parameters if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)]
     values = call.by_name([parameter.name for parameter in plain if parameter.kind is parameter.POSITIONAL_OR_KEYWORD])
@@ -48,11 +60,34 @@ def others(call: Call, parameters: Sequence[inspect.Parameter], shape: Sequence[
             yield {**values, parameter.name: str(not parameter.default)}
     for parameter in plain:
         if parameter.default is None and values.get(parameter.name, "None") == "None":
-            for text in guesses(parameter.name, shape):
+            for text in guesses(parameter.name, shape, widths):
                 yield {**values, parameter.name: text}
 
 
-def guesses(name: str, shape: Sequence[int] | None) -> list[str]:
+def of_other_ranks(values: Mapping[str, str], arguments: Mapping[str, Any], tree: ast.AST) -> Iterator[dict[str, str]]:
+    """Other argument lists where code compares how many axes something has: all tensors without their first axis, or with one more, then the first
+    tensor alone. `arguments` are what the first of the `values` stand for."""
+    import torch
+
+    tensors = [name for name, value in arguments.items() if isinstance(value, torch.Tensor)]
+    if not tensors or not compares_ranks(tree):
+        return
+    for axis in ("0", "None"):
+        for chosen in dict.fromkeys((tuple(tensors), tuple(tensors[:1]))):
+            if axis == "None" or all(arguments[name].ndim > 1 for name in chosen):
+                yield {**values, **{name: ast.unparse(ast.parse(f"({values[name]})[{axis}]")) for name in chosen}}
+
+
+def in_other_containers(values: Mapping[str, str], tree: ast.AST) -> Iterator[dict[str, str]]:
+    """Other argument lists where code asks whether an argument is a list or a tuple: of a list its first element alone, and else a list of one."""
+    for name in values:
+        if name in asked_containers(tree):
+            literal = ast.parse(values[name], mode="eval").body
+            first = literal.elts[:1] if isinstance(literal, (ast.List, ast.Tuple)) else []
+            yield {**values, name: ast.unparse(first[0]) if first else f"[{values[name]}]"}
+
+
+def guesses(name: str, shape: Sequence[int] | None, widths: Sequence[int] = ()) -> list[str]:
     """Texts of values for an optional argument, likeliest first, by its name and the shape of the first tensor of the call."""
     if not shape:
         return list(SCALARS)
@@ -66,6 +101,7 @@ def guesses(name: str, shape: Sequence[int] | None) -> list[str]:
         whole = [f"torch.randint(0, 2, {_size(size)})" for size in _different([batch, shape[:2], shape[1:2] or batch, shape])]
         return [*whole, *SCALARS]
     sizes = [shape, shape[:-1], last, batch, [*batch, *last], [*shape[:-1], 1]]
+    sizes += [size for width in widths for size in ([width], [*batch, width], [*shape[:-1], width])]
     return [*(f"torch.randn({_size(size)})" for size in _different(sizes)), *SCALARS]
 
 
@@ -102,32 +138,37 @@ def further_calls(arguments: Mapping[str, Any], inputs: Mapping[str, Path], outp
 
 
 def _of_unit(module_name: str, name: str, examples: Sequence[Example], time: OwnSeconds) -> Iterator[tuple[int, Example]]:
+    """The number of an example and a call: of the examples those that run what earlier ones do not, then other calls that do."""
     module = import_module(module_name)
     known: frozenset[int] = frozenset()
-    shapes = []
-    for example in examples:
-        ran, shape = _places(module, name, example)
-        known |= ran
-        shapes.append(shape)
-    calls = ((index, other) for index, example in enumerate(examples) for other in _other_calls(module, name, example, shapes[index]))
-    constructed = ((index, other) for index, example in enumerate(examples) for other in _constructed_otherwise(module, name, example))
+    starts = []
+    for index, example in enumerate(examples):
+        trial = _trial(module, name, example)
+        starts.append((index, example, trial))
+        if not trial.ran <= known:
+            yield index, example
+        known |= trial.ran
     most = MOST if isinstance(_unit(module, name), type) else MOST_OF_FUNCTION
-    for trials in (calls, constructed):
-        count = 0
-        for index, other in trials:
-            if time.spent or count >= most:
-                break
-            try:
-                ran, _ = _places(module, name, other)
-            except (Exception, SystemExit):
-                continue
-            if not ran <= known:
-                known |= ran
-                count += 1
-                yield index, other
+    for search in (_other_calls, _constructed_otherwise):
+        count, waiting = 0, list(starts)
+        while waiting:
+            index, start, trial = waiting.pop(0)
+            for other in search(module, name, start, trial):
+                if time.spent or count >= most:
+                    break
+                try:
+                    tried = _trial(module, name, other)
+                except (Exception, SystemExit):
+                    continue
+                if not tried.ran <= known:
+                    known |= tried.ran
+                    count += 1
+                    # What it left unreached may lie behind one change more.
+                    waiting.append((index, other, tried))
+                    yield index, other
 
 
-def _other_calls(module: Any, name: str, example: Example, shape: Sequence[int] | None) -> Iterator[Example]:
+def _other_calls(module: Any, name: str, example: Example, trial: Trial) -> Iterator[Example]:
     """The example with another call: by its parameters, and by what the file tells apart in them."""
     call, unit = Call.of(example.call), _unit(module, name)
     if call is None:
@@ -140,15 +181,16 @@ def _other_calls(module: Any, name: str, example: Example, shape: Sequence[int] 
     def result(values: Mapping[str, str]) -> Any:
         return _result(module, name, replace(example, call=text_of(values, required)))[1]
 
-    arguments = _result(module, name, example)[0]
-    states = fed_back(texts, parameters, dict(zip(texts, arguments, strict=False)), result)
-    for values in chain(states, others(call, parameters, shape)):
+    arguments = dict(zip(texts, _result(module, name, example)[0], strict=False))
+    tree = ast.parse(inspect.getsource(module))
+    forms = chain(of_other_ranks(texts, arguments, tree), in_other_containers(texts, tree))
+    for values in chain(fed_back(texts, parameters, arguments, result), forms, others(call, parameters, trial.shape, trial.widths)):
         yield replace(example, call=text_of(values, required))
-    for text in other_constructions(call, parameters, distinctions(ast.parse(inspect.getsource(module))), lambda text: None):
+    for text in other_constructions(call, parameters, distinctions(tree), lambda text: None):
         yield replace(example, call=text)
 
 
-def _constructed_otherwise(module: Any, name: str, example: Example) -> Iterator[Example]:
+def _constructed_otherwise(module: Any, name: str, example: Example, trial: Trial) -> Iterator[Example]:
     """The example with another constructor call, by what the file of the unit tells apart."""
     if not isinstance(_unit(module, name), type):
         return
@@ -185,8 +227,8 @@ def _unit(module: Any, name: str) -> Any:
     return value
 
 
-def _places(module: Any, name: str, example: Example) -> tuple[frozenset[int], Sequence[int] | None]:
-    """The places that an example runs in both modes, and the shape of its first tensor. Raises the errors of the original."""
+def _trial(module: Any, name: str, example: Example) -> Trial:
+    """What an example runs in both modes. Raises the errors of the original."""
     import torch
 
     torch.manual_seed(0)
@@ -199,4 +241,7 @@ def _places(module: Any, name: str, example: Example) -> tuple[frozenset[int], S
         leaves = [value for value in torch.utils._pytree.tree_leaves(result) if isinstance(value, torch.Tensor)]
         if not leaves or any(value.is_floating_point() and not bool(torch.isfinite(value).all()) for value in leaves):
             raise ValueError("it gives no finite tensor")
-    return ran, list(tensors[0].shape) if tensors else None
+    shape = list(tensors[0].shape) if tensors else None
+    sizes = [size for value in instance.parameters() for size in value.shape] if isinstance(instance, torch.nn.Module) else []
+    widths = [size for size in dict.fromkeys(sizes) if size > 1 and size not in (shape or ())]
+    return Trial(ran, shape, widths[:MOST_WIDTHS])
