@@ -277,11 +277,16 @@ class Reaching:
             yield from elsewhere
 
     @cached_property
-    def _conditions_of_packages(self) -> Mapping[str, Collection[str]]:
-        """File of the port that mirrors one of an installed package → the conditions that stand in that. What ran of packages is not counted."""
+    def _conditions_of_packages(self) -> Collection[tuple[str, str, str]]:
+        """File and function of the port, and the text of a condition, of those that stand in the same function of the installed package that the file
+        mirrors. What ran of packages is not counted."""
         files = [file for file in self.results.inventory.files if file.adopted and file.target in self.texts]
-        trees = {file.target: counted_file(Path(file.path).read_text(encoding="utf-8")).tree for file in files}
-        return {path: {ast.unparse(node.test) for node in ast.walk(tree) if isinstance(node, ast.If)} for path, tree in trees.items()}
+        return {
+            (*self._in_port(file.path, place.owner), ast.unparse(place.node.test))
+            for file in files
+            for place in counted_file(Path(file.path).read_text(encoding="utf-8")).places
+            if isinstance(place.node, ast.If)
+        }
 
     def _narrower(self) -> Iterator[Missed]:
         """Conditions before what did not run, with more parts that no call looked at than those of the original have: what is refused may be less
@@ -295,7 +300,7 @@ class Reaching:
             file = counted_file(self.texts[path])
             for owner, node in file.narrowed(file.numbers_of(self.ran, path), refused=is_stub):
                 usual[path, owner] -= 1
-                is_theirs = ast.unparse(node.test) in self._conditions_of_packages.get(path, ())
+                is_theirs = (path, owner, ast.unparse(node.test)) in self._conditions_of_packages
                 if usual[path, owner] < 0 and _head(owner) in inside and not is_theirs:
                     yield Missed(path, owner, (node,), "", f"if {ast.unparse(node.test)}, whose parts no call looked at")
 

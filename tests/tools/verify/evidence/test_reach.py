@@ -75,14 +75,18 @@ def test_conditions_are_compared_with_those_of_the_same_function(base: str, meth
     assert len(list(reaching._narrower())) == narrower
 
 
+PAIR = "is_pair(x) and not is_text(x)"
+
+
 @pytest.mark.parametrize(
-    ("condition", "narrower"), [("is_pair(x) and not is_text(x)", False), ("is_pair(x) and not is_text(x) and is_long(x)", True)]
+    ("function", "condition", "narrower"),
+    [("parse", PAIR, False), ("parse", f"{PAIR} and is_long(x)", True), ("other", PAIR, True)],
 )
-def test_conditions_of_packages_are_those_of_their_source(tmp_path: Path, condition: str, narrower: bool) -> None:
-    """What ran of an installed package is not counted: a part that no call looked at is that of the source, or the port's own."""
+def test_conditions_of_packages_are_those_of_their_source(tmp_path: Path, function: str, condition: str, narrower: bool) -> None:
+    """What ran of an installed package is not counted: a part that no call looked at is that of the same function of the source, or the port's own."""
     text = "def parse(x):\n    if {0}:\n        return tuple(x)\n    return x, x\n"
     site = tmp_path / "helpers.py"
-    site.write_text(text.format("is_pair(x) and not is_text(x)"))
+    site.write_text(text.format(PAIR).replace("def parse", f"def {function}"))
     port = text.format(condition).replace("return tuple(x)", 'raise NotImplementedError("no example")')
     file = counted_file(port)
     looked_at = [number for number, place in enumerate(file.places) if isinstance(place.node, (ast.If, ast.Return))]
