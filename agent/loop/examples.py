@@ -96,14 +96,14 @@ class Exercise:
         limits = self.config.limits.limits()
         pairs = [(unit, [example for example in examples_of(recording, unit.id) if not example.method]) for unit in units]
         ordered = self.services.further(self.inventory, pairs, recording, self.sandbox, limits)
-        given = {_key(example) for _, own in pairs for example in own}
-        examples = [example for example in ordered if _key(example) not in given]
+        known = {_key(example) for _, own in pairs for example in own}
+        examples = [example for example in ordered if _key(example) not in known]
         merged = recording
         if examples:
             merged = self._grown_where_exact(examples, recording, self.folder / "further", lambda ran: replace(ran, errors={}))
-        places = {_key(example): place for place, example in enumerate(ordered)}
+        ranks = {_key(example): rank for rank, example in enumerate(ordered)}
         firsts = {_key(own[0]): -1 for _, own in pairs if own}
-        order = sorted(merged.examples, key=lambda example: {**places, **firsts}.get(_key(example), len(places)))
+        order = sorted(merged.examples, key=lambda example: {**ranks, **firsts}.get(_key(example), len(ranks)))
         return replace(merged, examples=tuple(order))
 
     def add_methods(self, units: Sequence[Unit], recording: Recording) -> Recording:
@@ -119,16 +119,16 @@ class Exercise:
         return self._grown_where_exact(calls, with_calls, self.folder / "methods", lambda ran: Recording(observations=ran.observations))
 
     def _grown_where_exact(
-        self, examples: Sequence[Example], recording: Recording, folder: Path, taken: Callable[[Recording], Recording]
+        self, examples: Sequence[Example], recording: Recording, folder: Path, part: Callable[[Recording], Recording]
     ) -> Recording:
-        """The recording, grown by what is `taken` of a run of these examples: of all of them, or else, half by half, of those that leave their
+        """The recording, grown by this `part` of what a run of these examples shows: of all of them, or else, half by half, of those that leave their
         units no hole more.
 
         A draft costs minutes where a repository adopts a large package: one without holes needs no other to compare with.
         """
         units = [unit for unit in self.inventory.units if any(example.unit == unit.id for example in examples)]
         ran = self.services.record(self.inventory, examples, self.sandbox, folder, self.config.limits.limits())
-        merged = merge_recordings((recording, taken(ran)))
+        merged = merge_recordings((recording, part(ran)))
         holes = self._holes(units, merged)
         if not holes or holes <= self._holes(units, recording):
             return merged
@@ -136,7 +136,7 @@ class Exercise:
             return recording
         for number, half in enumerate((units[: len(units) // 2], units[len(units) // 2 :])):
             own = [example for example in examples if any(example.unit == unit.id for unit in half)]
-            recording = self._grown_where_exact(own, recording, folder.with_name(f"{folder.name}-{number}"), taken)
+            recording = self._grown_where_exact(own, recording, folder.with_name(f"{folder.name}-{number}"), part)
         return recording
 
     def _method_calls(self, unit: Unit, recording: Recording) -> tuple[Example, ...]:

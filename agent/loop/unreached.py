@@ -76,7 +76,7 @@ def _final_figures(reach: Reach, ran: Mapping[str, Collection[str]], texts: Mapp
 
 
 def _stubs_of(text: str, name: str) -> int:
-    return sum(is_stub(place.node) for place in counted_file(text).places if place.owner.partition(".")[0] == name)
+    return sum(is_stub(part.node) for part in counted_file(text).places if part.owner.partition(".")[0] == name)
 
 
 def _committed_texts(context: Context, identifiers: Iterable[str]) -> dict[str, str]:

@@ -282,10 +282,10 @@ class Reaching:
         mirrors. What ran of packages is not counted."""
         files = [file for file in self.results.inventory.files if file.adopted and file.target in self.texts]
         return {
-            (*self._in_port(file.path, place.owner), ast.unparse(place.node.test))
+            (*self._in_port(file.path, part.owner), ast.unparse(part.node.test))
             for file in files
-            for place in counted_file(Path(file.path).read_text(encoding="utf-8")).places
-            if isinstance(place.node, ast.If)
+            for part in counted_file(Path(file.path).read_text(encoding="utf-8")).places
+            if isinstance(part.node, ast.If)
         }
 
     def _narrower(self) -> Iterator[Missed]:
@@ -389,7 +389,7 @@ def _has_no_counterpart(row: Missed, tree: ast.Module) -> bool:
 
 def _statements(file: CountedFile, names: Collection[str]) -> set[int]:
     """The numbers of the statements of these definitions."""
-    return {number for number, place in enumerate(file.places) if place.kind == "statement" and _head(place.owner) in names}
+    return {number for number, part in enumerate(file.places) if part.kind == "statement" and _head(part.owner) in names}
 
 
 def _digests(file: CountedFile, path: str, numbers: Collection[int]) -> dict[str, tuple[str, ...]]:
