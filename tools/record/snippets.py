@@ -41,19 +41,29 @@ class Snippet:
 def snippets(inventory: Inventory, units: Collection[str]) -> tuple[Snippet, ...]:
     """The pieces that build one of these units (ids), in the order of files; each also with smaller sizes, which come first."""
     names = {unit.name.rpartition(".")[2] for unit in inventory.units if unit.id in units}
+    methods = _methods(inventory, units)
     kept: dict[Snippet, None] = {}
     for number, piece in enumerate((*_of_files(inventory), *_of_texts(inventory.root))):
-        for code in _variants(piece.code, names):
+        for code in _variants(piece.code, names, methods):
             kept[Snippet(piece.source, piece.module, code, number)] = None
     return tuple(kept)[:MOST]
 
 
-def _variants(code: str, names: Collection[str]) -> Iterator[str]:
+def _methods(inventory: Inventory, units: Collection[str]) -> set[str]:
+    """The names of the public methods of these units."""
+    chosen = [unit for unit in inventory.units if unit.id in units and unit.kind == "module"]
+    trees = {path: ast.parse((inventory.root / path).read_text(encoding="utf-8")) for path in {unit.source for unit in chosen}}
+    classes = {(path, node.name): node for path, tree in trees.items() for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
+    bodies = [classes[key].body for unit in chosen if (key := (unit.source, unit.name.rpartition(".")[2])) in classes]
+    return {item.name for body in bodies for item in body if isinstance(item, ast.FunctionDef) and not item.name.startswith("_")}
+
+
+def _variants(code: str, names: Collection[str], methods: Collection[str]) -> Iterator[str]:
     try:
         tree = ast.parse(textwrap.dedent(code))
     except SyntaxError:
         return
-    statements = needed_statements(tree.body, names)
+    statements = needed_statements(tree.body, names, methods)
     if statements:
         smaller = ast.unparse(Smaller().visit(ast.parse(ast.unparse(ast.Module(statements, [])))))
         yield from dict.fromkeys((smaller, ast.unparse(ast.Module(statements, []))))
@@ -141,15 +151,16 @@ def _parses(code: str) -> bool:
 SIMPLE = ast.Assign | ast.AnnAssign | ast.AugAssign | ast.Expr | ast.Import | ast.ImportFrom | ast.With | ast.FunctionDef | ast.ClassDef
 
 
-def needed_statements(body: Sequence[ast.stmt], names: Collection[str]) -> list[ast.stmt]:
-    """The statements that build one of the named classes or call what was built, and those that bind what these read; else none."""
+def needed_statements(body: Sequence[ast.stmt], names: Collection[str], methods: Collection[str] = ()) -> list[ast.stmt]:
+    """The statements that build one of the named classes or call what was built, or one of these methods of it, and those that bind what these
+    read; else none."""
     models: set[str] = set()
     wanted: set[int] = set()
     # A test asserts what it calls.
     body = [ast.copy_location(ast.Expr(each.test), each) if isinstance(each, ast.Assert) else each for each in body]
     for at, statement in enumerate(body):
         plain = isinstance(statement, SIMPLE) and not isinstance(statement, ast.FunctionDef | ast.ClassDef)
-        calls = [_called(node) for node in ast.walk(statement) if isinstance(node, ast.Call)] if plain else []
+        calls = [_called(node, methods) for node in ast.walk(statement) if isinstance(node, ast.Call)] if plain else []
         if set(calls) & set(names):
             models |= _bound(statement)
             wanted.add(at)
@@ -163,9 +174,11 @@ def needed_statements(body: Sequence[ast.stmt], names: Collection[str]) -> list[
     return [body[at] for at in sorted(wanted)] if models or wanted else []
 
 
-def _called(call: ast.Call) -> str:
+def _called(call: ast.Call, methods: Collection[str]) -> str:
     match call.func:
         case ast.Name(id=name) | ast.Attribute(value=ast.Name(id=name), attr="forward"):
+            return name
+        case ast.Attribute(value=ast.Name(id=name), attr=method) if method in methods:
             return name
         case ast.Attribute(attr=name):
             return name

@@ -83,3 +83,31 @@ def test_methods_that_nothing_calls_are_guessed(repository: Any, sandbox: Sandbo
     }
     assert errors.keys() == {"trained", "save"}
     assert {call.origin for call in calls} == {"inference"}
+
+
+OPTIONS = """
+import torch
+from torch import nn
+
+class Sampler(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.head = nn.Linear(4, 5)
+
+    def forward(self, x):
+        return self.head(x)
+
+    def scores(self, x, top_k=None, sort=False, unused=None):
+        y = self(x)
+        if top_k is not None:
+            y = y.topk(top_k).values
+        if sort:
+            y = y.sort(-1).values
+        return y
+"""
+
+
+def test_options_of_methods_that_reach_more_are_given_together(repository: Any, sandbox: Sandbox) -> None:
+    inventory = repository({"net.py": OPTIONS})
+    calls, _ = infer_methods(inventory, Example("net.py:Sampler", "", "torch.randn(2, 4)"), [], sandbox)
+    assert [call.call for call in calls] == ["torch.randn(2, 4)", "torch.randn(2, 4), top_k=2, sort=True"]

@@ -103,6 +103,12 @@ def test_only_what_builds_and_calls_is_kept(code: str) -> None:
     assert ast.unparse(ast.Module(needed_statements(ast.parse(code).body, {"Net"}), [])) == NEEDED[code]
 
 
+def test_calls_of_methods_of_what_was_built_are_kept() -> None:
+    code = "net = Net(4)\nnet.load(path)\nassert net.sample(3, top=2).shape == (3, 4)\nother.sample(1)"
+    kept = needed_statements(ast.parse(code).body, {"Net"}, {"sample"})
+    assert ast.unparse(ast.Module(kept, [])) == "net = Net(4)\nnet.sample(3, top=2).shape == (3, 4)"
+
+
 DOCUMENTED = {
     "Text.\n\n>>> a = 1\n>>> b = f(\n...     a)\n3\n": ["a = 1\nb = f(\n    a)\n"],
     "Text.\n```python\na = 1\n```\n": ["a = 1\n"],

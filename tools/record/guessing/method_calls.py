@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from migrate_agent.tools.harness.common import methods
+from migrate_agent.tools.harness.common import methods, reach
 from migrate_agent.tools.harness.common.example_text import call_arguments, construct, import_module, in_mode, load_unit, make_namespace
 from migrate_agent.tools.harness.common.partial_import import use_parts
 from migrate_agent.tools.harness.common.trees import Unencodable, encode
@@ -43,6 +43,7 @@ def guess_methods(arguments: Mapping[str, Any], inputs: Mapping[str, Path], outp
     torch.set_num_threads(1)
     root = Path(sys.path[0] or ".").resolve()
     sys.path[:0] = [str(root / folder) for folder in dict.fromkeys(file[2] for file in arguments["files"])]
+    reach.count(root)
     use_parts(arguments["parts"], root)
     texts = arguments["example"]
     example = Example("", texts["init"], texts["call"], texts["setup"], tensors=inputs.get("tensors0"))
@@ -77,7 +78,7 @@ class Methods:
             for name in list(waiting):
                 call = self._call_of(name)
                 if call is not None:
-                    calls.append([name, call])
+                    calls += [[name, one] for one in (call, self._with_options(name, call)) if one is not None]
                     waiting.remove(name)
         return {"calls": calls, "errors": {name: self.errors.get(name, "nothing could be tried") for name in waiting}}
 
@@ -127,6 +128,33 @@ class Methods:
             if self.time.spent:
                 break
         return None
+
+    def _with_options(self, name: str, call: str) -> str | None:
+        """The call with those optional arguments that reach more code together; None where none does."""
+        if methods.is_property(self.cls, name):
+            return None
+        function, given = methods.unbound(self.cls, name), ""
+        known = self._reached(name, call) or frozenset()
+        for parameter in inspect.signature(function).parameters.values():
+            if not (parameter.default is None or isinstance(parameter.default, bool)) or OUTSIDE.fullmatch(parameter.name):
+                continue
+            texts = self._values(function, parameter)[:MOST_VALUES] if parameter.default is None else [str(not parameter.default)]
+            for value in texts:
+                if self.time.spent:
+                    break
+                longer = f"{given}, {parameter.name}={value}"
+                more = self._reached(name, f"{call}{longer}".removeprefix(", "))
+                if more is not None and not more <= known:
+                    known, given = known | more, longer
+                    break
+        return f"{call}{given}".removeprefix(", ") if given else None
+
+    def _reached(self, name: str, call: str) -> frozenset[int] | None:
+        """The places of the repository that a call of a method runs; None where it does not run."""
+        reach.take()
+        ran = self._runs(name, call)
+        places = reach.take()
+        return places if ran else None
 
     def _rows(self, function: Any, needed: Sequence[inspect.Parameter]) -> Iterator[tuple[str, ...]]:
         """Values of all arguments together, those in front that hold the likeliest ones."""
