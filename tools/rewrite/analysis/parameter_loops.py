@@ -48,22 +48,25 @@ def _makes_parameter(value: ast.expr | None) -> bool:
     return False
 
 
-def handed_out(function: ast.AST, target: ast.expr, walked: ast.expr) -> Iterator[str]:
-    """The names in a loop's target that stand for parameters or buffers."""
+def handed_out(function: ast.AST, target: ast.expr, walked: ast.expr, passed: frozenset[str] = frozenset()) -> Iterator[str]:
+    """The names in a loop's target that stand for parameters or buffers; `passed` are names that led here, so that `x = list(x)` ends."""
     match walked, target:
         case ast.Call(func=ast.Name(id="zip"), args=iterables), ast.Tuple(elts=targets) if len(iterables) == len(targets):
             for one, iterable in zip(targets, iterables, strict=True):
-                yield from handed_out(function, one, iterable)
+                yield from handed_out(function, one, iterable, passed)
         case ast.Call(func=ast.Name(id="enumerate"), args=[inner, *_]), ast.Tuple(elts=[_, one]):
-            yield from handed_out(function, one, inner)
+            yield from handed_out(function, one, inner, passed)
         case ast.Call(func=ast.Name(id=name), args=[inner], keywords=[]), _ if name in PASSING:
-            yield from handed_out(function, target, inner)
+            yield from handed_out(function, target, inner, passed)
+        case ast.Call(func=ast.Name(id="chain") | ast.Attribute(attr="chain"), args=[_, *_] as parts, keywords=[]), _:
+            every = [list(handed_out(function, target, part, passed)) for part in parts]
+            yield from every[0] if all(every) else ()
         case ast.Call(func=ast.Attribute(attr=name), args=[]), ast.Name(id=one) if name in WALKED:
             yield one
         case ast.Call(func=ast.Attribute(attr=name), args=[]), ast.Tuple(elts=[_, ast.Name(id=one)]) if name in NAMED:
             yield one
-        case ast.Name(id=name), _ if (value := _only_value(function, name)) is not None:
-            yield from handed_out(function, target, value)
+        case ast.Name(id=name), _ if name not in passed and (value := _only_value(function, name)) is not None:
+            yield from handed_out(function, target, value, passed | {name})
 
 
 def _only_value(function: ast.AST, name: str) -> ast.expr | None:

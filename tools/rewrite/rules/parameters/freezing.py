@@ -66,6 +66,18 @@ class FreezeParameters(Rule):
             "        for p, q in zip(parameters(self.a), parameters(self.b)):\n            q[...] = jnp.broadcast_to(p[...], q[...].shape).astype(q[...].dtype)\n"
             "        freeze(self.b)\n",
         ),
+        (
+            "from itertools import chain\nfrom torch import nn\n\nclass M(nn.Module):\n    def __init__(self, d):\n        super().__init__()\n"
+            "        self.a = nn.Linear(d, d)\n        self.b = nn.Linear(d, d)\n        self.c = nn.Linear(d, d)\n"
+            "        for p, q in zip(chain(self.a.parameters()), chain(self.c.parameters())):\n            q.data.copy_(p.data)\n"
+            "            q.requires_grad = False\n"
+            "        for p in chain(self.a.parameters(), self.b.parameters()):\n            p.requires_grad = False\n",
+            "class M(nnx.Module):\n    def __init__(self, d, *, rngs: nnx.Rngs):\n        self.a = Linear(d, d, rngs=rngs)\n"
+            "        self.b = Linear(d, d, rngs=rngs)\n        self.c = Linear(d, d, rngs=rngs)\n"
+            "        for p, q in zip(chain(parameters(self.a)), chain(parameters(self.c))):\n"
+            "            q[...] = jnp.broadcast_to(p[...], q[...].shape).astype(q[...].dtype)\n"
+            "        freeze(self.c)\n        freeze(self.a)\n        freeze(self.b)\n",
+        ),
     )
 
     def leave_For(self, original: cst.For, updated: cst.For) -> cst.BaseStatement | cst.FlattenSentinel[cst.BaseStatement] | None:
@@ -101,12 +113,13 @@ class FreezeParameters(Rule):
         walked = _walked_modules(original)
         gone = [line for line in original.body.body if (name := _frozen_name(line)) is not None and name in walked]
         body = [new for old, new in zip(original.body.body, updated.body.body, strict=True) if old not in gone]
-        if not gone or not body:
+        if not gone:
             return None
         self.context.drop_holes(*gone)
-        loop = updated.with_changes(body=updated.body.with_changes(body=body))
-        calls = [self.context.build("vendored.freeze({module})", module=walked[_frozen_name(line) or ""]) for line in gone]
-        return cst.FlattenSentinel([loop, *(cst.SimpleStatementLine([cst.Expr(call)]) for call in calls)])
+        loops = [updated.with_changes(body=updated.body.with_changes(body=body))] if body else []
+        modules = [module for line in gone for module in walked[_frozen_name(line) or ""]]
+        calls = [self.context.build("vendored.freeze({module})", module=module) for module in modules]
+        return cst.FlattenSentinel([*loops, *(cst.SimpleStatementLine([cst.Expr(call)]) for call in calls)])
 
     def leave_Assign(self, original: cst.Assign, updated: cst.Assign) -> cst.Assign | None:
         target = original.targets[0].target
@@ -207,13 +220,16 @@ def _loop_names(loop: cst.For) -> _Names | None:
     return None
 
 
-def _walked_modules(loop: cst.For) -> dict[str, cst.BaseExpression]:
-    """Name in a loop's target → the module whose parameters it stands for one by one."""
+def _walked_modules(loop: cst.For) -> dict[str, tuple[cst.BaseExpression, ...]]:
+    """Name in a loop's target → the modules whose parameters it stands for one by one."""
     match loop.iter, loop.target:
         case cst.Call(func=cst.Attribute(value=module, attr=cst.Name("parameters")), args=[]), cst.Name(value=name):
-            return {name: module}
+            return {name: (module,)}
+        case cst.Call(func=cst.Name("chain") | cst.Attribute(attr=cst.Name("chain")), args=parts), cst.Name(value=name):
+            found = [_walked_modules(loop.with_changes(iter=part.value)) for part in parts]
+            return {name: tuple(module for one in found for module in one[name])} if all(found) else {}
         case cst.Call(func=cst.Name("zip"), args=arguments), cst.Tuple(elements=elements) if len(arguments) == len(elements):
-            rows: dict[str, cst.BaseExpression] = {}
+            rows: dict[str, tuple[cst.BaseExpression, ...]] = {}
             for argument, element in zip(arguments, elements, strict=True):
                 rows |= _walked_modules(loop.with_changes(iter=argument.value, target=element.value))
             return rows
