@@ -17,6 +17,8 @@ from migrate_agent.tools.rewrite.tables.helpers import rngs_of
 from migrate_agent.tools.rewrite.tables.registry import Refuse, layers, ops
 from migrate_agent.tools.types import Observed
 
+LISTING = frozenset({"dir", "vars"})
+"""Functions that list what a namespace has."""
 COMMA = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
 
 
@@ -24,7 +26,7 @@ class ReplaceLookups(Rule):
     """Replace lookups by name: `getattr(nn, "ReLU")` → `ReLU`, `getattr(nn, name)` → `{"ELU": ELU, "ReLU": ReLU}[name]`.
 
     The table has the layers that were observed or are named in the file; `getattr(F, name)` likewise with
-    functions, and so is `eval(f"nn.{name}")`; `hasattr(F, name)` asks for the same names. Declines (a hole) where there is none, and where one draws
+    functions, and so is `eval(f"nn.{name}")`; `hasattr(F, name)` and `name in dir(F)` ask for the same names. Declines (a hole) where there is none, and where one draws
     random numbers.
     """
 
@@ -51,6 +53,11 @@ class ReplaceLookups(Rule):
             "def f(x, name='relu', other='tanh'):\n    if not (name in ('relu', 'tanh')):\n        raise ValueError\n"
             "    return {'relu': jax.nn.relu, 'tanh': jnp.tanh}[name]\n",
         ),
+        (
+            "from torch import nn\n\ndef f(name='ELU'):\n    if name not in dir(nn) or name[1:] in vars(nn):\n        raise ValueError\n"
+            "    return getattr(nn, name)()\n",
+            "def f(name='ELU'):\n    if name not in ('ELU',) or name[1:] in ('ELU',):\n        raise ValueError\n    return {'ELU': ELU}[name]()\n",
+        ),
     )
 
     def leave_Call(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression | None:
@@ -58,6 +65,8 @@ class ReplaceLookups(Rule):
             return self._evaluated(original, updated)
         if isinstance(original.func, cst.Name) and original.func.value == "hasattr" and len(original.args) == 2:
             return self._asked(original, updated)
+        if isinstance(original.func, cst.Name) and original.func.value in LISTING and len(original.args) == 1:
+            return self._listed(original)
         if not (isinstance(original.func, cst.Name) and original.func.value == "getattr" and len(original.args) in (2, 3)):
             return None
         namespace = self.context.dotted(original.args[0].value)
@@ -80,17 +89,32 @@ class ReplaceLookups(Rule):
         name = original.args[1].value
         if isinstance(name, cst.SimpleString):
             return cst.Name("True") if _has_counterpart(f"{namespace}.{name.raw_value}") else None
-        names = sorted({dotted.rpartition(".")[2] for dotted in {*self._names_in_file(namespace), *self._observed_in_file(namespace)}})
-        if not names:
-            self.context.hole(original, "no example shows which layer a computed name stands for", "dynamic-name")
+        table = self._known_names(namespace, original)
+        if table is None:
             return None
-        table = cst.Tuple([cst.Element(cst.SimpleString(repr(one))) for one in names])
         return cst.Comparison(
             updated.args[1].value,
             [cst.ComparisonTarget(cst.In(), table)],
             lpar=[cst.LeftParen()] if isinstance(self.context.parent(), cst.UnaryOperation | cst.Comparison) else [],
             rpar=[cst.RightParen()] if isinstance(self.context.parent(), cst.UnaryOperation | cst.Comparison) else [],
         )
+
+    def _listed(self, original: cst.Call) -> cst.Tuple | None:
+        """`name in dir(nn)` → `name in ("ELU", "ReLU")`, and `vars(nn)` likewise."""
+        namespace, parent = self.context.dotted(original.args[0].value), self.context.parent()
+        if namespace not in NAMESPACES or not isinstance(parent, cst.ComparisonTarget) or not isinstance(parent.operator, cst.In | cst.NotIn):
+            return None
+        return self._known_names(namespace, original)
+
+    def _known_names(self, namespace: str, original: cst.Call) -> cst.Tuple | None:
+        """The names that the lookups of the file know; without any, a hole."""
+        names = sorted({dotted.rpartition(".")[2] for dotted in {*self._names_in_file(namespace), *self._observed_in_file(namespace)}})
+        if not names:
+            self.context.hole(original, "no example shows which layer a computed name stands for", "dynamic-name")
+            return None
+        comma = [COMMA] * (len(names) - 1) or [cst.Comma()]
+        spaced = [*comma, cst.MaybeSentinel.DEFAULT][: len(names)]
+        return cst.Tuple([cst.Element(cst.SimpleString(repr(one)), comma) for one, comma in zip(names, spaced, strict=True)])
 
     def _observed_in_file(self, namespace: str) -> Iterator[str]:
         """What the lookups of the file were seen to give."""
