@@ -175,17 +175,28 @@ def spreading(op: Op, signature: Signature, arguments: Sequence[cst.Arg], positi
 
 @cache
 def takes_options(dotted: str) -> bool:
-    """Whether a vendored function has a torch function's name and parameters, its options among them: as a value it can be called with any."""
+    """Whether a vendored function or class has the name and parameters of torch's, options among them: as a value it can be called with any."""
     name, signature = dotted.rpartition(".")[2], parse_signature(ops()[dotted].signature)
-    if name not in symbols() or symbols()[name].rngs:
+    if name not in symbols() or rngs_of(name):
         return False
-    definition = ast.parse(symbols()[name].text).body[0]
-    if not isinstance(definition, ast.FunctionDef):
-        return False
-    names = [argument.arg for argument in (*definition.args.posonlyargs, *definition.args.args)]
+    names = _parameters(name)
     expected = [name for name in signature.names if not name.startswith("_")]
     required = [name for name in signature.names if name not in signature.defaults]
     return len(names) > len(required) and names == expected[: len(names)]
+
+
+def _parameters(name: str) -> list[str]:
+    """The positional parameters of a vendored function, or of a vendored class's constructor; none where it has no constructor."""
+    definition = ast.parse(symbols()[name].text).body[0]
+    if isinstance(definition, ast.FunctionDef):
+        return [argument.arg for argument in (*definition.args.posonlyargs, *definition.args.args)]
+    if not isinstance(definition, ast.ClassDef):
+        return []
+    own = [node for node in definition.body if isinstance(node, ast.FunctionDef) and node.name == "__init__"]
+    if own:
+        return [argument.arg for argument in (*own[0].args.posonlyargs, *own[0].args.args)][1:]
+    bases = [base.id for base in definition.bases if isinstance(base, ast.Name) and base.id in symbols()]
+    return _parameters(bases[0]) if bases else []
 
 
 def passes_on(op: Op) -> bool:

@@ -17,6 +17,8 @@ from migrate_agent.tests.tools.rewrite.snippets import rewrite_snippet
         ("F.interpolate(x, scale_factor=2, **options)", "interpolate(x, scale_factor=2, **options)"),
         ("F.softmax(x, **options)", ""),  # `dtype` may be among them
         ("torch.sum(x, **options)", ""),
+        ("torch.distributions.Normal(*sizes)", "Normal(*sizes)"),
+        ("torch.distributions.Bernoulli(**options)", "Bernoulli(**options)"),
         ("F.batch_norm(x, *sizes)", ""),
     ],
 )
