@@ -256,8 +256,9 @@ class Reaching:
             rows.setdefault((row.path, row.owner), []).append(row)
         places = self._places_left
         for (path, owner), has in self._of_bases.items():
-            # What no call asks for need not be there: it stands for nothing else that is left out.
-            if not has:
+            # What no call asks for need not be there: it stands for nothing else that is left out. A method that the unit has anew may still
+            # run, by `super()`.
+            if not has and (path, owner) not in self._owners_that_ran:
                 places.pop(self._in_port(path, owner), None)
         elsewhere: list[Missed] = []
         for (path, owner), missed in rows.items():
@@ -266,12 +267,11 @@ class Reaching:
                 elsewhere += missed
                 continue
             # What the original itself refuses so is no stub.
-            left = places.pop(key) - sum(
-                is_stub(place.node) for place in counted_file(self.original[1][path]).places if place.owner == owner
-            )
-            if left < len(missed):
+            own = sum(is_stub(place.node) for place in counted_file(self.original[1][path]).places if place.owner == owner)
+            # What only another unit ran is there, and was compared as part of that.
+            if self._places_idle_here.get(key, 0) - own < len(missed):
                 yield from missed
-            places[key] = left - len(missed)
+            places[key] -= own + len(missed)
         # Written out elsewhere, each branch needs a place of its own: nothing says that what stood around it is there.
         if sum(max(count, 0) for count in places.values()) < sum(branches(row.nodes) for row in elsewhere):
             yield from elsewhere
@@ -357,16 +357,30 @@ class Reaching:
     def _targets(self) -> Mapping[str, str]:
         return {file.path: file.target for file in self.results.inventory.files}
 
+    @cached_property
+    def _owners_that_ran(self) -> frozenset[tuple[str, str]]:
+        """File and name of each function of the original of which something ran."""
+        files = {path: counted_file(self.original[1][path]) for path in self.original[0]}
+        return frozenset((path, file.places[number].owner) for path, file in files.items() for number in self._ran[0].get(path, ()))
+
     @property
     def _places_left(self) -> dict[tuple[str, str], int]:
-        """File and function of the port → places in it that did not run, or that refuse."""
+        """File and function of the port → places in it that did not run, here or where another unit was verified, or that refuse."""
+        return self._idle_places({path: counted_file(self.texts[path]).numbers_of(self.ran, path) for path in self.port})
+
+    @cached_property
+    def _places_idle_here(self) -> Mapping[tuple[str, str], int]:
+        """The same of this unit's own calls alone."""
+        return self._idle_places({path: frozenset(self._ran[1].get(path, ())) for path in self.port})
+
+    def _idle_places(self, done: Mapping[str, Collection[int]]) -> dict[tuple[str, str], int]:
         counts: dict[tuple[str, str], int] = {}
         for path, names in self.port.items():
             file = counted_file(self.texts[path])
             for place in file.places:
                 if _head(place.owner) in names:
                     counts[path, place.owner] = counts.get((path, place.owner), 0) + is_stub(place.node)
-            for row in file.missed(names, file.numbers_of(self.ran, path)):
+            for row in file.missed(names, done[path]):
                 counts[path, row.owner] = counts.get((path, row.owner), 0) + 1
         return counts
 

@@ -122,3 +122,55 @@ def test_lines_that_refuse_or_tell_are_no_lines_of_the_surface() -> None:
     ran = {number for number, place in enumerate(file.places) if ast.unparse(place.node) == "return x" or place.line == 2}
     rows = file.missed({"helper", "unused"}, ran)
     assert sorted(file.places[number].line for number in file.within(rows)) == [3, 6, 11, 12]
+
+
+BASE = """class Base(Root):
+    def __init__(self, x, trained=False):
+        if trained:
+            {trained}
+        else:
+            self.x = x
+
+class Net(Base):
+    def __init__(self, x):
+        super().__init__(x)
+        self.width = 1
+"""
+STUB = "raise NotImplementedError('no example')"
+
+
+@pytest.mark.parametrize(
+    ("arm", "drops", "before", "left_out"),
+    [
+        (STUB, "", (), 0),
+        ("self.x = Param(x)", "", (), 0),
+        ("self.x = Param(x)", "", ("self.x = Param(x)",), 0),
+        ("self.x = Param(x)", "if trained:\n            self.x = Param(x)\n        else:\n            self.x = x", (), 1),
+    ],
+)
+def test_what_a_constructor_of_a_base_leaves_out(arm: str, drops: str, before: tuple[str, ...], left_out: int) -> None:
+    """A subclass with a constructor of its own runs that of its base by `super()`: a branch of it that no call takes is there, or a stub is."""
+    original, port = BASE.format(trained="self.x = Parameter(x)"), BASE.format(trained=arm)
+    if drops:
+        port = port.replace(drops, "self.x = x")
+        assert "trained:" not in port
+    idle = {"net.py": {"self.x = Parameter(x)"}, "net_jax.py": {arm}}
+    ran, digests = {}, {}
+    for path, text in (("net.py", original), ("net_jax.py", port)):
+        file = counted_file(text)
+        ran[path] = frozenset(n for n, place in enumerate(file.places) if ast.unparse(place.node) not in idle[path])
+        again = frozenset(n for n, place in enumerate(file.places) if ast.unparse(place.node) in before)
+        digests |= {f"{path}:{key}": row for key, row in file.digests_of(ran[path] | again).items()}
+    inventory = SimpleNamespace(files=[SimpleNamespace(path="net.py", target="net_jax.py", adopted="")])
+    unit = SimpleNamespace(name="Net", source="net.py", target="net_jax.py", kind="module", id="net.py:Net")
+    reaching = Reaching(cast(Any, SimpleNamespace(inventory=inventory, port=None, unit=unit, reached_before={})))
+    vars(reaching).update(
+        texts={"net_jax.py": port},
+        ran=digests,
+        port={"net_jax.py": {"Net", "Base"}},
+        original=({"net.py": {"Net", "Base"}}, {"net.py": original}),
+        _of_bases={("net.py", "Base.__init__"): False},
+        _ran=({"net.py": ran["net.py"]}, {"net_jax.py": ran["net_jax.py"]}),
+        _refused={},
+    )
+    assert len(list(reaching._left_out())) == left_out
