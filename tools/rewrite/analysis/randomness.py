@@ -505,7 +505,9 @@ def observed_functions(repo: Repo, fact: Observed | None) -> set[FunctionKey]:
     for kind in fact.kinds if fact else ():
         head, _, name = kind.removeprefix("partial:").partition(":")
         module, _, own = name.rpartition(".")
-        owner = repo.class_of(module) if head == "method" else None
+        if head == "object":  # what its class has as `__call__` is what a call runs
+            module, own = name, "__call__"
+        owner = repo.class_of(module) if head in ("method", "object") else None
         if owner and not repo.is_module_class(owner) and not repo.is_mixin(owner):
             keys |= {(m.file.file.path, f"{m.qualname}.{own}") for m in overrides(repo, owner, own)[:1]}
         if head == "function" and own.startswith("<lambda>") and module in repo.modules:

@@ -11,12 +11,14 @@ from typing import Any
 
 import libcst as cst
 
+from migrate_agent.tools.rewrite.analysis.parameter_writes import argument_names
 from migrate_agent.tools.rewrite.analysis.randomness import functions_named
 from migrate_agent.tools.rewrite.rules.context import Context
 from migrate_agent.tools.rewrite.tables.helpers import rngs_of, symbols
 from migrate_agent.tools.rewrite.tables.registry import UNKNOWN, Layer, Op, Refuse, idioms, ops
 from migrate_agent.tools.rewrite.tables.signatures import DROPPED, SYNONYMS, BindError, Bound, Signature, bind, parse_signature
 from migrate_agent.tools.rewrite.tables.templates import Missing, fill
+from migrate_agent.tools.scan.nodes import walk
 from migrate_agent.tools.types import Observed
 
 _MODULE = cst.Module([])
@@ -72,6 +74,14 @@ class SourceCall:
         if isinstance(source, (cst.List, cst.Tuple)):
             return [self.context.observed(element.value) for element in source.elements]
         return []
+
+    def is_handed(self, name: str) -> bool:
+        source, function = self.bound.sources.get(name), self.context.function
+        if not isinstance(source, cst.Name) or function is None or source.value not in argument_names(function):
+            return False
+        return not any(
+            isinstance(node, ast.Name) and node.id == source.value and isinstance(node.ctx, ast.Store) for node in walk(function)
+        )
 
     def draws(self, name: str) -> bool:
         source = self.bound.sources.get(name)

@@ -65,6 +65,10 @@ class Call(Protocol):
         """
         ...
 
+    def is_handed(self, name: str) -> bool:
+        """Whether the caller passed an argument of the function around the call, as it got it."""
+        ...
+
     def draws(self, name: str) -> bool:
         """Whether the argument is a function of the repository that takes an `nnx.Rngs`."""
         ...

@@ -102,8 +102,14 @@ class ReplaceLookups(Rule):
     def _listed(self, original: cst.Call) -> cst.Tuple | None:
         """`name in dir(nn)` → `name in ("ELU", "ReLU")`, and `vars(nn)` likewise."""
         namespace, parent = self.context.dotted(original.args[0].value), self.context.parent()
-        if namespace not in NAMESPACES or not isinstance(parent, cst.ComparisonTarget) or not isinstance(parent.operator, cst.In | cst.NotIn):
+        if (
+            namespace not in NAMESPACES
+            or not isinstance(parent, cst.ComparisonTarget)
+            or not isinstance(parent.operator, cst.In | cst.NotIn)
+        ):
             return None
+        # `vars` itself was a hole by its name.
+        self.context.drop_holes(original)
         return self._known_names(namespace, original)
 
     def _known_names(self, namespace: str, original: cst.Call) -> cst.Tuple | None:

@@ -72,6 +72,7 @@ class FreezeParameters(Rule):
             "        for p, q in zip(chain(self.a.parameters()), chain(self.c.parameters())):\n            q.data.copy_(p.data)\n"
             "            q.requires_grad = False\n"
             "        for p in chain(self.a.parameters(), self.b.parameters()):\n            p.requires_grad = False\n",
+            "from itertools import chain\n\n\n"
             "class M(nnx.Module):\n    def __init__(self, d, *, rngs: nnx.Rngs):\n        self.a = Linear(d, d, rngs=rngs)\n"
             "        self.b = Linear(d, d, rngs=rngs)\n        self.c = Linear(d, d, rngs=rngs)\n"
             "        for p, q in zip(chain(parameters(self.a)), chain(parameters(self.c))):\n"

@@ -7,10 +7,11 @@ from migrate_agent.tools.rewrite.tables.registry import Call, Op, Template
 
 
 def _gather(call: Call) -> str:
-    """The template of `gather`: JAX's own function where the other axes were observed to agree."""
+    """The template of `gather`: JAX's own function where the other axes were observed to agree, and are not each up to the caller."""
     tensor, index, dim = call.observed("input"), call.observed("index"), call.literal("dim")
     # `take_along_axis` wants the other axes of equal size; torch lets the index be smaller.
-    if tensor and index and tensor.shapes and isinstance(dim, int) and len(tensor.shapes) == len(index.shapes):
+    is_free = call.is_handed("input") and call.is_handed("index")
+    if not is_free and tensor and index and tensor.shapes and isinstance(dim, int) and len(tensor.shapes) == len(index.shapes):
         pairs = list(zip(tensor.shapes, index.shapes, strict=True))
         if all(len(a) == len(b) and len(a) and _without(a, dim) == _without(b, dim) for a, b in pairs):
             return "jnp.take_along_axis({input}, {index}, axis={dim})"

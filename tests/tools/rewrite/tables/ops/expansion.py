@@ -95,6 +95,9 @@ class Bound:
             value = value.elts
         return [observe(self.evaluate(one)) for one in value] if isinstance(value, list) else []
 
+    def is_handed(self, name: str) -> bool:
+        return False
+
     def draws(self, name: str) -> bool:
         return False
 
