@@ -46,6 +46,8 @@ def _written_names(
 ) -> Iterator[str]:
     names = set(argument_names(node))
     rebound = {n.id for n in walk(node) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)}
+    # What was a plain tensor in some call is handed back, in branches that did not run as well.
+    rebound |= {n.id for n in walk(node) if isinstance(n, ast.Name) and n.id in names and _was_plain(facts, file, n)}
     owner = file.classes.get(qualname.rpartition(".")[0])
     for child in walk(node):
         if isinstance(child, ast.Subscript) and isinstance(child.ctx, ast.Store) and isinstance(child.value, ast.Name):
@@ -60,6 +62,12 @@ def _written_names(
                 fact = facts.observed.get(span_of(target, file.lines))
                 if (fact is None and sure) or (fact and set(fact.kinds) == {"parameter"}):
                     yield target.id
+
+
+def _was_plain(facts: Facts, file: FileModel, name: ast.Name) -> bool:
+    """Whether a name was seen to be a tensor that is no parameter of a module."""
+    fact = facts.observed.get(span_of(name, file.lines))
+    return fact is not None and "tensor" in fact.kinds
 
 
 class Mutations(NamedTuple):

@@ -155,7 +155,8 @@ def test_what_a_constructor_of_a_base_leaves_out(arm: str, drops: str, before: t
         port = port.replace(drops, "self.x = x")
         assert "trained:" not in port
     idle = {"net.py": {"self.x = Parameter(x)"}, "net_jax.py": {arm}}
-    ran, digests = {}, {}
+    ran: dict[str, frozenset[int]] = {}
+    digests: dict[str, frozenset[str]] = {}
     for path, text in (("net.py", original), ("net_jax.py", port)):
         file = counted_file(text)
         ran[path] = frozenset(n for n, place in enumerate(file.places) if ast.unparse(place.node) not in idle[path])

@@ -118,9 +118,9 @@ class ReplaceLookups(Rule):
         if not names:
             self.context.hole(original, "no example shows which layer a computed name stands for", "dynamic-name")
             return None
-        comma = [COMMA] * (len(names) - 1) or [cst.Comma()]
-        spaced = [*comma, cst.MaybeSentinel.DEFAULT][: len(names)]
-        return cst.Tuple([cst.Element(cst.SimpleString(repr(one)), comma) for one, comma in zip(names, spaced, strict=True)])
+        ends = [COMMA if i + 1 < len(names) else cst.Comma() if len(names) == 1 else None for i in range(len(names))]
+        texts = [cst.SimpleString(repr(name)) for name in names]
+        return cst.Tuple([cst.Element(text, end) if end else cst.Element(text) for text, end in zip(texts, ends, strict=True)])
 
     def _observed_in_file(self, namespace: str) -> Iterator[str]:
         """What the lookups of the file were seen to give."""

@@ -10,8 +10,8 @@ import libcst.matchers as m
 from migrate_agent.tools.rewrite.analysis.aliases import Alias, read_after
 from migrate_agent.tools.rewrite.analysis.facts import is_tensor, span_of
 from migrate_agent.tools.rewrite.rules.context import Context
+from migrate_agent.tools.rewrite.rules.mutation.handed_back import mutated
 from migrate_agent.tools.rewrite.rules.mutation.inplace_heads import begins_with_relu
-from migrate_agent.tools.rewrite.rules.mutation.returned_arguments import mutated
 from migrate_agent.tools.rewrite.rules.mutation.writes import _Writes, is_inplace
 from migrate_agent.tools.rewrite.rules.parameters.passed_variables import callees
 from migrate_agent.tools.rewrite.tables.canonical_names import TORCH

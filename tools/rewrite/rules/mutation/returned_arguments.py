@@ -7,15 +7,17 @@ import ast
 import libcst as cst
 
 from migrate_agent.tools.rewrite.analysis.aliases import SURE_VIEWS, final_statement
-from migrate_agent.tools.rewrite.analysis.parameter_writes import argument_names, parameter_at
+from migrate_agent.tools.rewrite.analysis.parameter_writes import parameter_at
 from migrate_agent.tools.rewrite.analysis.randomness import FunctionKey
-from migrate_agent.tools.rewrite.rules.context import Context
 from migrate_agent.tools.rewrite.rules.control_flow.constants import leaves
+from migrate_agent.tools.rewrite.rules.mutation.handed_back import handed_back, mutated
+from migrate_agent.tools.rewrite.rules.mutation.writes import _Writes
 from migrate_agent.tools.rewrite.rules.parameters.passed_variables import callees
-from migrate_agent.tools.rewrite.rules.rule import Rule
+from migrate_agent.tools.rewrite.rules.parameters.variables import storage, written
+from migrate_agent.tools.rewrite.tables.registry import Refuse
 
 
-class ReturnChangedArguments(Rule):
+class ReturnChangedArguments(_Writes):
     """Return arguments that a function changes in place: `def init_(w): w.uniform_()` → the same with `return w`, and `init_(w)` → `w = init_(w)`.
 
     Declines (a hole at the call) where the function returns something already, and the argument is read again
@@ -42,13 +44,18 @@ class ReturnChangedArguments(Rule):
             "def fill(x: jax.Array):\n    x = jnp.full_like(x, 1.0)\n    return x, None\n\n\n"
             "def f(a: jax.Array):\n    a, rest = fill(a)\n    return a * 2\n",
         ),
+        (
+            "import torch\n\ndef fill(x: torch.Tensor):\n    x.fill_(1.0)\n\ndef f(a: torch.Tensor):\n    b = a[0]\n    fill(b)\n    return a\n",
+            "def fill(x: jax.Array):\n    x = jnp.full_like(x, 1.0)\n    return x\n\n\n"
+            "def f(a: jax.Array):\n    b = a[0]\n    b = fill(b)\n    a = a.at[0].set(b)\n    return a\n",
+        ),
     )
     CHECKS = ("leave_Call",)
 
     def leave_Call(self, original: cst.Call, updated: cst.BaseExpression) -> None:
         """Refuse what is read again and cannot be handed back."""
         context = self.context
-        if isinstance(context.parent(), cst.Expr) and self._targets(original) is not None:
+        if isinstance(context.parent(), cst.Expr) and (self._targets(original) is not None or self._parameter(original) is not None):
             return
         for key in callees(context, original):
             for name, value in self._changed(key, original):
@@ -58,14 +65,23 @@ class ReturnChangedArguments(Rule):
                     context.hole(original, reason, "alias-write")
                     return
 
-    def leave_Expr(self, original: cst.Expr, updated: cst.Expr) -> cst.Assign | None:
-        targets = self._targets(original.value) if isinstance(original.value, cst.Call) else None
+    def leave_Expr(self, original: cst.Expr, updated: cst.Expr) -> cst.BaseSmallStatement | None:
+        if not isinstance(original.value, cst.Call):
+            return None
+        if (parameter := self._parameter(original.value)) is not None:
+            return written(self, parameter, updated.value)
+        targets = self._targets(original.value)
         if not targets:
             return None
-        names: list[cst.BaseExpression] = [cst.Name(name) for name in targets]
+        names: list[cst.BaseExpression] = [cst.Name(name.value) for name in targets]
         target = names[0] if len(names) == 1 else cst.Tuple([cst.Element(name) for name in names], lpar=[], rpar=[])
         assert isinstance(target, cst.BaseAssignTargetExpression)
-        return cst.Assign([cst.AssignTarget(target)], updated.value)
+        write = cst.Assign([cst.AssignTarget(target)], updated.value)
+        if len(targets) == 1:
+            return self._with_aliases(targets[0], write)
+        for name in targets:
+            self._check_alias(name)
+        return write
 
     def leave_Return(self, original: cst.Return, updated: cst.Return) -> cst.Return | None:
         names = handed_back(self.context, self._key())
@@ -84,15 +100,31 @@ class ReturnChangedArguments(Rule):
     def _key(self) -> FunctionKey:
         return self.context.function_key
 
-    def _targets(self, call: cst.Call) -> list[str] | None:
+    def _targets(self, call: cst.Call) -> list[cst.Name] | None:
         """The names that a call as a statement gives new values to; `None` where it does not hand them back."""
         keys = callees(self.context, call)
         names = handed_back(self.context, keys[0]) if len(keys) == 1 else ()
         arguments = dict(self._changed(keys[0], call)) if names else {}
         values = [arguments.get(name) for name in names]
-        targets = [value.value for value in values if isinstance(value, cst.Name)]
+        targets = [value for value in values if isinstance(value, cst.Name)]
         # `f(x, x)` would bind one name to two new values.
-        return targets if names and len(targets) == len(names) == len(set(targets)) else None
+        return targets if names and len(targets) == len(names) == len({target.value for target in targets}) else None
+
+    def _parameter(self, call: cst.Call) -> cst.Attribute | None:
+        """The one parameter of a module that a call as a statement changes, where the function hands its new value back: `init_(m.bias)`."""
+        keys = callees(self.context, call)
+        names = handed_back(self.context, keys[0]) if len(keys) == 1 else ()
+        values = [value for name, value in self._changed(keys[0], call) if name in names] if len(names) == 1 else []
+        if len(values) != 1 or not isinstance(values[0], cst.Attribute):
+            return None
+        fact = self.context.observed(values[0])
+        if fact is None or set(fact.kinds) != {"parameter"}:
+            return None
+        try:
+            storage(self, values[0])
+        except Refuse:
+            return None
+        return values[0]
 
     def _changed(self, key: FunctionKey, call: cst.Call) -> list[tuple[str, cst.BaseExpression]]:
         """(parameter, argument) of what a function changes in place."""
@@ -144,26 +176,6 @@ def _viewed_base(value: cst.BaseExpression) -> cst.BaseExpression:
                 value = inner
             case _:
                 return value
-
-
-def mutated(context: Context, key: FunctionKey) -> frozenset[str]:
-    """The parameters whose array a function changes in place."""
-    return context.randomness.mutated.get(key, frozenset()) - context.randomness.written.get(key, frozenset())
-
-
-def handed_back(context: Context, key: FunctionKey) -> tuple[str, ...]:
-    """The parameters that a function changes in place and, since it returns nothing, can return."""
-    names, file = mutated(context, key), context.repo.files.get(key[0])
-    node = file.functions.get(key[1]) if file else None
-    if not isinstance(node, ast.FunctionDef) or node.name in ("forward", "__init__"):
-        return ()
-    # The function has changed a view that leads back to no parameter: there is no new value to return.
-    if names & context.randomness.out_of_reach.get(key, frozenset()):
-        return ()
-    inner = list(ast.walk(node))
-    if any(isinstance(n, (ast.Yield, ast.YieldFrom)) or (isinstance(n, ast.Return) and n.value is not None) for n in inner):
-        return ()
-    return tuple(name for name in argument_names(node) if name in names)
 
 
 def _return_statement(names: tuple[str, ...]) -> cst.Return:

@@ -12,7 +12,7 @@ from migrate_agent.tools.rewrite.analysis.facts import is_tensor, span_of
 from migrate_agent.tools.rewrite.analysis.loop_slices import loop_part, parts_name
 from migrate_agent.tools.rewrite.rules.context import Context
 from migrate_agent.tools.rewrite.rules.indexing.padded_rows import is_full
-from migrate_agent.tools.rewrite.rules.mutation.returned_arguments import handed_back
+from migrate_agent.tools.rewrite.rules.mutation.handed_back import handed_back
 from migrate_agent.tools.rewrite.rules.parameters.variables import own_layer, plain_read, subscript, variable, written
 from migrate_agent.tools.rewrite.rules.rule import Rule
 from migrate_agent.tools.rewrite.tables.registry import Refuse, layers, methods, ops
