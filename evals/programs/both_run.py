@@ -60,7 +60,15 @@ def run(arguments: list[str]) -> None:
             raise
 
 
-def median_interval(stamps: list[float]) -> float:
-    """Seconds from one optimizer step to the next: the median, of all but the first three."""
-    intervals = np.diff(np.asarray(stamps[min(3, len(stamps) - 2) :])) if len(stamps) > 2 else np.array([])
-    return float(np.median(intervals)) if intervals.size else float("nan")
+def median_interval(stamps: list[float], compiled: list[int] | None = None) -> float:
+    """Seconds from one optimizer step to the next: the median, of all but the first three.
+
+    `compiled` says how many programs had been compiled at each step. What was compiled on the way to a step is no part of it, so that such intervals are
+    left out; where there are no others, none is.
+    """
+    first = min(3, len(stamps) - 2)
+    if len(stamps) < 3:
+        return float("nan")
+    intervals = np.diff(np.asarray(stamps[first:]))
+    steady = np.diff(np.asarray(compiled[first:])) == 0 if compiled else np.ones(len(intervals), bool)
+    return float(np.median(intervals[steady] if steady.any() else intervals))

@@ -19,6 +19,9 @@ from flax import nnx
 from migrate_agent.evals.programs.both_run import CONSTANT, begin, median_interval, note_step, run
 from migrate_agent.tools.weights import load_state_dict, state_dict
 
+COMPILED = "/jax/core/compile/backend_compile_duration"
+"""What JAX calls it when a program has been compiled."""
+
 
 def widen(drawing: list[Any]) -> None:
     """Compute in float64; dropout keeps all, and the likeliest is sampled. What else is drawn from keys is a constant, once `drawing` holds something."""
@@ -55,9 +58,16 @@ def _wide(own: Any) -> Any:
     return convert
 
 
-def watch(models: list[Any], stamps: list[float], start: Path, steps: int) -> None:
-    """Put torch's weights and generator in at the construction of each optimizer, and note the time of each step."""
+def watch(models: list[Any], stamps: list[float], counts: list[int], start: Path, steps: int) -> None:
+    """Put torch's weights and generator in at the construction of each optimizer, and note the time of each step, and how much was compiled by then."""
     optimizer: Any = nnx.Optimizer
+    programs = [0]
+
+    def count(event: str, seconds: float, **rest: Any) -> None:
+        programs[0] += event == COMPILED
+
+    listen: Any = jax.monitoring.register_event_duration_secs_listener
+    listen(count)
     construct, jit = optimizer.__init__, nnx.jit
     wait: Any = jax.block_until_ready
 
@@ -82,6 +92,7 @@ def watch(models: list[Any], stamps: list[float], start: Path, steps: int) -> No
             result = compiled(*args, **kwargs)
             if any(isinstance(value, nnx.Optimizer) for value in (*args, *kwargs.values())):
                 wait(result)
+                counts.append(programs[0])
                 note_step(stamps, steps)
             return result
 
@@ -112,9 +123,10 @@ def main(mode: str, steps: int, start: Path, out: Path, arguments: list[str]) ->
     sys.modules["torch"] = None  # type: ignore[assignment]
     models: list[Any] = []
     stamps: list[float] = []
+    counts: list[int] = []
     if mode == "exact":
         widen(models)
-    watch(models, stamps, start, steps)
+    watch(models, stamps, counts, start, steps)
     # A stream that the script does not seed is that of seed 0, as torch's is.
     namespace: Any = np.random
     own = namespace.SeedSequence
@@ -125,7 +137,7 @@ def main(mode: str, steps: int, start: Path, out: Path, arguments: list[str]) ->
     for number, model in enumerate(models):
         arrays: dict[str, Any] = state_dict(model)
         np.savez(out / f"end-{number}.npz", **arrays)
-    (out / "seconds.txt").write_text(str(median_interval(stamps)))
+    (out / "seconds.txt").write_text(str(median_interval(stamps, counts)))
 
 
 if __name__ == "__main__":

@@ -96,6 +96,13 @@ def test_the_first_steps_are_no_part_of_the_time_of_a_step() -> None:
     assert np.isnan(median_interval([1.0]))
 
 
+def test_what_was_compiled_on_the_way_to_a_step_is_no_part_of_it() -> None:
+    """Unless something was on the way to each."""
+    stamps = [0.0, 9.0, 18.0, 19.0, 25.0, 26.0, 32.0, 38.0]
+    assert median_interval(stamps, [1, 1, 1, 1, 2, 2, 3, 4]) == 1.0
+    assert median_interval(stamps, [1, 2, 3, 4, 5, 6, 7, 8]) == 6.0
+
+
 def test_dropout_inside_a_recurrent_layer_keeps_all() -> None:
     """JAX draws its masks from keys of its own, so that ones stand for them on both sides, and torch's generator does not advance."""
     x = torch.randn(5, 2, 3)
