@@ -910,6 +910,58 @@ for epoch in range(2):
 """
 """A data set over arrays of NumPy in float32, of which tensors are made by its loader alone."""
 
+MEMORY = """\
+import torch
+import torch.nn as nn
+from torch.distributions import Normal
+
+torch.manual_seed(1)
+
+
+class Gaussian(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.mu = nn.Linear(3, 2)
+        self.log_std = nn.Parameter(torch.zeros(2))
+
+    def forward(self, x):
+        return Normal(self.mu(x), self.log_std.exp())
+
+
+class Memory:
+    def __init__(self):
+        self.log_probs = []
+
+
+policy = Gaussian()
+memory = Memory()
+optimizer = torch.optim.Adam(policy.parameters(), lr=1e-2)
+target = torch.tensor([0.5, -0.5])
+
+
+def play(x):
+    dist = policy(x)
+    action = dist.sample()
+    memory.log_probs.append(dist.log_prob(action).sum(-1))
+    return -((action - target) ** 2).sum().item()
+
+
+baseline = 0.0
+for update in range(5):
+    memory.log_probs.clear()
+    rewards = []
+    for step in range(7):
+        rewards.append(play(torch.randn(3)))
+    returns = torch.tensor(rewards) - baseline
+    baseline = 0.9 * baseline + 0.1 * sum(rewards) / len(rewards)
+    loss = -(torch.stack(memory.log_probs) * returns).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    print(f"update {update} loss {loss.item():.4f} reward {sum(rewards):.3f}")
+"""
+"""A policy of normal numbers, and values that an object of the script's own collects."""
+
 FORMS = {
     "closure": CLOSURE,
     "resumed": RESUMED,
@@ -936,4 +988,5 @@ FORMS = {
     "episodes": example("reinforce"),
     "actor_critic": ACTOR_CRITIC,
     "loaded_arrays": LOADED_ARRAYS,
+    "memory": MEMORY,
 }

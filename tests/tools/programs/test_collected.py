@@ -49,6 +49,8 @@ KEEP = (
     + LEARN.replace("    losses = []\n", "    losses, total = [], 0\n").replace(
         "losses.append(-log_prob * R)", "total = total + log_prob\n        losses.append(total)"
     ),
+    # Another name of the object, whose list something else is done with.
+    (ACT + LEARN).replace("log_probs", "memory.log_probs") + "\n\ndef report(agent):\n    print(agent.log_probs)\n",
     # Two places of the script fill one list.
     ACT + ACT.replace("act", "explore", 1) + LEARN,
 )
@@ -95,6 +97,12 @@ def test_what_a_call_was_made_with_is_noted_and_the_loss_computes_its_value() ->
 def test_what_is_fetched_in_a_mapped_loop_has_no_gradient() -> None:
     text = _collected(ACT + LEARN.replace("-log_prob * R", "-log_prob * (R - log_prob.item())"))
     assert "    return -log_prob * (R - log_prob.detach().reshape(()))\n" in text
+
+
+def test_a_list_of_an_object_is_one_too() -> None:
+    text = _collected((ACT + LEARN).replace("log_probs", "memory.log_probs") + "\n\ndef forget(agent):\n    agent.log_probs.clear()\n")
+    assert "    memory.log_probs.append((draws, state, action))\n" in text
+    assert "    episode = stack_records(memory.log_probs)\n" in text
 
 
 def test_other_names_of_the_list_are_followed() -> None:

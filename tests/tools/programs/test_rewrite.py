@@ -183,6 +183,11 @@ PARTS = {
         "    values = squeeze(jnp.stack(replayed_values), -1)",
         "def train_step(net, optimizer, value_records, returns, log_prob_records, entropy_records):",
     ),
+    "memory": (
+        "    action = dist.loc + dist.scale * default_generator.randn(*dist.loc.shape)",
+        "    memory.log_probs.append((draws, x, action))",
+        "    episode = stack_records(memory.log_probs)",
+    ),
     "loaded_arrays": ("    for x, y in loader:", "        loss = train_step(model, optimizer, x, y)"),
 }
 

@@ -125,7 +125,7 @@ class ProgramFile:
         )
         new = self.module.visit(host)
         assert isinstance(new, cst.Module)
-        host.helpers |= {name for name in (STATE, RECORDS, REPLAY) if f"{name}(" in new.code}
+        host.helpers |= _replaying(new.code)
         if clash := sorted(host.helpers & _own_names(self.plain.text)):
             raise NotUnderstoodError(f"{clash[0]} is a name of the script, and of a helper that the rewrite needs: rename it")
         facts = moved(new, host.origin, self.positions, self.observed)
@@ -144,6 +144,13 @@ def _constructed(view: View, imports: Imports) -> set[str]:
     """The optimizers that a training function constructs itself."""
     function = cst.Module([view.function]) if isinstance(view.function, cst.FunctionDef) else cst.Module([])
     return set(optimizer_names(function, imports))
+
+
+def _replaying(text: str) -> set[str]:
+    """The helpers by which a script notes calls of a module and computes them again, where it does."""
+    called = {node.func.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
+    helpers = {STATE, RECORDS, REPLAY}
+    return helpers if helpers <= called else set()
 
 
 def _own_names(text: str) -> set[str]:

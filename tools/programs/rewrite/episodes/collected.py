@@ -139,7 +139,7 @@ class _Planner:
         samples = [s for s in lines if method_of(s)[1] in SAMPLES and binds_alone(s)]
         draws = ""
         for statement in lines if samples and inside else ():
-            added, collected = _appended(statement), name_of(method_of(statement)[0])
+            added, collected = _appended(statement), _list_of(method_of(statement)[0])
             if added is None or not collected:
                 continue
             chosen = self._computed(lines[: lines.index(statement)], samples, added)
@@ -200,7 +200,7 @@ class _Planner:
             names = set(every)
             for statement in body(block):
                 here = statement.iter if isinstance(statement, cst.For) else statement
-                known = names & set(read(here)) if isinstance(statement, (cst.SimpleStatementLine, cst.For)) else set()
+                known = names & _lists_in(here) if isinstance(statement, (cst.SimpleStatementLine, cst.For)) else set()
                 if not known or statement is site.statement or _empties(statement, known):
                     continue
                 if (alias := _alias(statement, known)) is not None:
@@ -214,18 +214,30 @@ class _Planner:
                 uses.append(use)
                 # What the list is made into may have its name.
                 names -= set(bound(statement))
-        self._plan.replaced |= {statement: [] for statement in others} if uses else {}
-        return uses or None
+        if not uses or self._used_elsewhere(site.collected):
+            return None
+        self._plan.replaced |= {statement: [] for statement in others}
+        return uses
+
+    def _used_elsewhere(self, collected: str) -> bool:
+        """Whether an attribute of this name is one of something else too, and more is done with it there than emptying it."""
+        owner, _, name = collected.rpartition(".")
+        for block, _ in self._blocks if owner else ():
+            for statement in body(block):
+                here = _lists_in(statement) if isinstance(statement, cst.SimpleStatementLine) else _headers(statement)
+                others = {one for one in here if one != collected and one.rpartition(".")[2] == name}
+                if others and not _empties(statement, others):
+                    return True
+        return False
 
     def _is_simple(self, use: Use, site: Site) -> bool:
         if isinstance(use.statement, cst.For):
             return self._loop(use.statement) is not None
         nodes = list(ast.walk(parse(use.statement)))
         calls = [n for n in nodes if isinstance(n, ast.Call) and ast.unparse(n.func).rpartition(".")[2] in WHOLE]
-        handed = sum(isinstance(argument, ast.Name) and argument.id == use.name for call in calls for argument in call.args)
-        return not isinstance(site.value, cst.Tuple) and handed == 1 == sum(
-            isinstance(n, ast.Name) and n.id == use.name and isinstance(n.ctx, ast.Load) for n in nodes
-        )
+        handed = sum(ast.unparse(argument) == use.name for call in calls for argument in call.args)
+        loads = [n for n in nodes if isinstance(n, (ast.Name, ast.Attribute)) and isinstance(n.ctx, ast.Load)]
+        return not isinstance(site.value, cst.Tuple) and handed == 1 == sum(ast.unparse(n) == use.name for n in loads)
 
     def _loop(self, loop: cst.For) -> Loop | None:
         """A loop over what is zipped, each of whose passes stands by itself."""
@@ -309,7 +321,7 @@ class _Planner:
         function = cst.FunctionDef(cst.Name(name), cst.Parameters(parameters), cst.IndentedBlock(lines), leading_lines=_BLANK)
         self._before(self._top(use), function)
         call: Any = cst.parse_expression(f"jax.vmap({name})()")
-        arguments = [cst.Arg(cst.Name(values) if name_of(part) == collected else self._again(part)) for part in loop.parts]
+        arguments = [cst.Arg(cst.Name(values) if _list_of(part) == collected else self._again(part)) for part in loop.parts]
         assign = cst.parse_statement(f"{', '.join(names)} = None")
         assert isinstance(assign, cst.SimpleStatementLine)
         small: Any = assign.body[0]
@@ -409,10 +421,28 @@ def _appended(statement: cst.CSTNode) -> cst.BaseExpression | None:
     return call.args[0].value if call is not None and len(call.args) == 1 and not bound(statement) else None
 
 
+def _list_of(node: cst.CSTNode | None) -> str:
+    """The text of a name, or of an attribute of one; "" for anything else."""
+    chain = isinstance(node, cst.Attribute) and isinstance(node.value, cst.Name)
+    return code(node) if node is not None and (chain or isinstance(node, cst.Name)) else ""
+
+
+def _lists_in(node: cst.CSTNode) -> set[str]:
+    """Names, and attributes of names, that a piece of a program reads."""
+    nodes = [one for one in ast.walk(parse(node)) if isinstance(one, (ast.Name, ast.Attribute)) and isinstance(one.ctx, ast.Load)]
+    return {ast.unparse(one) for one in nodes}
+
+
+def _headers(statement: cst.CSTNode) -> set[str]:
+    """What the header of a loop or a condition reads."""
+    parts = [getattr(statement, name, None) for name in ("test", "iter")]
+    return {text for part in parts if isinstance(part, cst.BaseExpression) for text in _lists_in(part)}
+
+
 def _alias(statement: cst.CSTNode, names: set[str]) -> str | None:
     """The name that a statement gives to a list that has one."""
     small = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) and len(statement.body) == 1 else None
-    plain = isinstance(small, cst.Assign) and len(small.targets) == 1 and name_of(small.value) in names
+    plain = isinstance(small, cst.Assign) and len(small.targets) == 1 and _list_of(small.value) in names
     return (name_of(small.targets[0].target) or None) if plain and isinstance(small, cst.Assign) else None
 
 
@@ -422,7 +452,7 @@ def _empties(statement: cst.CSTNode, names: set[str]) -> bool:
     if isinstance(small, cst.Del):
         return code(small.target) in {f"{name}[:]" for name in names}
     receiver, method = method_of(statement)
-    return method == "clear" and name_of(receiver) in names
+    return method == "clear" and _list_of(receiver) in names
 
 
 def _names(node: cst.CSTNode) -> Iterator[cst.Name]:
