@@ -12,6 +12,7 @@ from typing import Any
 import libcst as cst
 
 from migrate_agent.tools.rewrite.analysis.parameter_writes import argument_names
+from migrate_agent.tools.rewrite.analysis.positions import gives_positions
 from migrate_agent.tools.rewrite.analysis.randomness import functions_named
 from migrate_agent.tools.rewrite.rules.context import Context
 from migrate_agent.tools.rewrite.tables.helpers import rngs_of, symbols
@@ -81,6 +82,14 @@ class SourceCall:
             return False
         return not any(
             isinstance(node, ast.Name) and node.id == source.value and isinstance(node.ctx, ast.Store) for node in walk(function)
+        )
+
+    def is_position(self, name: str) -> bool:
+        source, function = self.bound.sources.get(name), self.context.function
+        return (
+            source is not None
+            and function is not None
+            and gives_positions(function, ast.parse(_MODULE.code_for_node(source), mode="eval").body)
         )
 
     def draws(self, name: str) -> bool:

@@ -69,6 +69,10 @@ class Call(Protocol):
         """Whether the caller passed an argument of the function around the call, as it got it."""
         ...
 
+    def is_position(self, name: str) -> bool:
+        """Whether the argument is made of positions along an axis, as `argmax` gives them."""
+        ...
+
     def draws(self, name: str) -> bool:
         """Whether the argument is a function of the repository that takes an `nnx.Rngs`."""
         ...

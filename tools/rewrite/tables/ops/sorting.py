@@ -28,6 +28,14 @@ def _bucketize(call: Call) -> str:
     return f"jnp.searchsorted({{boundaries}}, {{input}}, side={side}){cast}"
 
 
+def _bincount(call: Call) -> str:
+    """The template of `bincount`: of positions along an axis none is beyond `minlength`, which says how many there are."""
+    if not call.given("minlength") or not call.is_position("input"):
+        raise Refuse(DYNAMIC, "dynamic-shape")
+    weights = "weights={weights}, " if call.given("weights") else ""
+    return f"jnp.bincount({{input}}, {weights}length={{minlength}})"
+
+
 SORT = [
     *spelled(
         "sort",
@@ -64,7 +72,7 @@ SELECT = [
 ]
 
 COUNTS = [
-    *spelled("bincount", "input, weights=None, minlength=0", Refused(DYNAMIC, "dynamic-shape")),
+    *spelled("bincount", "input, weights=None, minlength=0", _bincount),
     *spelled(
         "histogram",
         "input, bins, *, range=None, weight=None, density=False",

@@ -98,6 +98,9 @@ class Bound:
     def is_handed(self, name: str) -> bool:
         return False
 
+    def is_position(self, name: str) -> bool:
+        return False
+
     def draws(self, name: str) -> bool:
         return False
 
