@@ -274,6 +274,13 @@ class Joined(nn.Module):
         if not isinstance(parts, (list, tuple)):
             parts = [parts]
         return torch.cat(list(parts), 1)
+class Streamed(nn.Module):
+    def forward(self, x, streaming=False):
+        if streaming:
+            if x.shape[0] != 1:
+                raise ValueError("one stream")
+            x = x * 2
+        return x
 class Modulated(nn.Module):
     def __init__(self, hidden):
         super().__init__()
@@ -291,6 +298,7 @@ class Modulated(nn.Module):
     [
         ("Sums", "", "torch.randn(2, 5, 4)", ["torch.randn(2, 5, 4)[0]", "torch.randn(2, 5, 4)[0], scale=torch.randn((5, 4))"]),
         ("Joined", "", "[torch.randn(2, 5), torch.randn(2, 3)]", ["torch.randn(2, 5)"]),
+        ("Streamed", "", "torch.randn(2, 3)", ["torch.randn(2, 3)[:1], streaming=True"]),
         ("Modulated", "7", "torch.randn(2, 3)", ["torch.randn(2, 3), modulation=torch.randn((7,))"]),
     ],
 )

@@ -78,6 +78,19 @@ def of_other_ranks(values: Mapping[str, str], arguments: Mapping[str, Any], tree
                 yield {**values, **{name: ast.unparse(ast.parse(f"({values[name]})[{axis}]")) for name in chosen}}
 
 
+def of_one_sample(
+    values: Mapping[str, str], arguments: Mapping[str, Any], parameters: Sequence[inspect.Parameter]
+) -> Iterator[dict[str, str]]:
+    """Other argument lists with a switch turned and the first sample of all tensors alone, as streaming code and samplers ask for."""
+    import torch
+
+    tensors = [name for name, value in arguments.items() if isinstance(value, torch.Tensor) and value.ndim > 1 and value.shape[0] > 1]
+    alone = {name: ast.unparse(ast.parse(f"({values[name]})[:1]")) for name in tensors}
+    for parameter in parameters:
+        if tensors and isinstance(parameter.default, bool):
+            yield {**values, **alone, parameter.name: str(not parameter.default)}
+
+
 def in_other_containers(values: Mapping[str, str], tree: ast.AST) -> Iterator[dict[str, str]]:
     """Other argument lists where code asks whether an argument is a list or a tuple: of a list its first element alone, and else a list of one."""
     for name in values:
@@ -184,7 +197,8 @@ def _other_calls(module: Any, name: str, example: Example, trial: Trial) -> Iter
     arguments = dict(zip(texts, _result(module, name, example)[0], strict=False))
     tree = ast.parse(inspect.getsource(module))
     forms = chain(of_other_ranks(texts, arguments, tree), in_other_containers(texts, tree))
-    for values in chain(fed_back(texts, parameters, arguments, result), forms, others(call, parameters, trial.shape, trial.widths)):
+    options = chain(others(call, parameters, trial.shape, trial.widths), of_one_sample(texts, arguments, parameters))
+    for values in chain(fed_back(texts, parameters, arguments, result), forms, options):
         yield replace(example, call=text_of(values, required))
     for text in other_constructions(call, parameters, distinctions(tree), lambda text: None):
         yield replace(example, call=text)
