@@ -164,6 +164,20 @@ def _dtype(draft: Text, original: Text) -> Iterator[list[Edit]]:
         yield edits
 
 
+def _smaller_index(draft: Text, original: Text) -> Iterator[list[Edit]]:
+    """`jnp.take_along_axis(x, i, axis=-1)` takes of `x` as much as `i` has along the other axes: in torch the index may be smaller."""
+    for node in _calls(draft):
+        axis = _keyword(node, "axis")
+        if _name(node) == "take_along_axis" and len(node.args) == 2 and axis is not None and _integer(axis.value) == -1:
+            array, index = node.args
+            match index:
+                case ast.Call(func=ast.Attribute(attr="expand_dims"), args=[rows, last]) if _integer(last) == -1:
+                    sizes = f"{draft.of(rows)}.shape"
+                case _:
+                    sizes = f"{draft.of(index)}.shape[:-1]"
+            yield [Edit(*draft.span(array), f"{draft.of(array)}[tuple(map(slice, {sizes}))]")]
+
+
 def _axis(draft: Text, original: Text) -> Iterator[list[Edit]]:
     """One `axis=` at a time becomes each other axis that the original names."""
     named = {_integer(key.value) for node in _calls(original) for key in node.keywords if key.arg in ("dim", "axis")}
@@ -232,6 +246,7 @@ ROWS = (
     Mend("dtype", of_dtypes, _dtype),
     Mend("transposed weight", of_shapes, _transposed),
     Mend("mask sense", numeric, _mask),
+    Mend("smaller index", of_axes, _smaller_index),
     Mend("axis", of_axes, _axis),
 )
 """Known causes, in the order in which they are tried."""
