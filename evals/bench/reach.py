@@ -13,11 +13,12 @@ Each name is a package of the zoo, or a folder with a repository, such as `examp
 from __future__ import annotations
 
 import argparse
+import json
 import shutil
 import statistics
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -104,11 +105,14 @@ def _others(reports: Iterable[UnitReport]) -> dict[str, Any]:
 
 
 def _units(run: RunFolder) -> Iterator[tuple[str, tuple[UnitReport, Reach | None]]]:
-    """Folder → how each unit of a run ended, and what was reached of it."""
+    """Folder → how each unit of a run ended, and what was reached of it. The figures are those of the run's report, which holds those of all units."""
+    rows = {
+        f"{row['source']}:{row['name']}": row["reach"] for row in json.loads((run / "report.json").read_text(encoding="utf-8"))["units"]
+    }
     for result in sorted(run.path.glob("units/*/result.json")):
-        evidence = result.parent / "evidence.json"
+        evidence, unit = result.parent / "evidence.json", read(result, UnitReport)
         reach = read(evidence, Evidence).reach if evidence.exists() else None
-        yield result.parent.name, (read(result, UnitReport), reach)
+        yield result.parent.name, (replace(unit, reach=rows.get(unit.id, unit.reach)), reach)
 
 
 def migrated(name: str, folder: Path, sandbox: str) -> Path:

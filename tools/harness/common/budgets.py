@@ -162,7 +162,7 @@ FAR_OPERATORS: Final = 200
 STRINGS: Final = 4
 """So many other configurations in which one string is another, at most."""
 
-MAX_EXAMPLES: Final = 6
+MAX_EXAMPLES: Final = 4
 """Examples of a unit that are run, first come first served; only the first gets all seeds."""
 
 MAX_METHODS: Final = 12
