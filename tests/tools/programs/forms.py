@@ -962,6 +962,142 @@ for update in range(5):
 """
 """A policy of normal numbers, and values that an object of the script's own collects."""
 
+AGENT = """\
+import numpy as np
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+import torch.optim as optim
+from torch.distributions import Categorical
+
+
+class Corridor:
+    def reset(self):
+        self.position, self.time = 2, 0
+        return self.seen()
+
+    def seen(self):
+        seen = np.zeros(6, dtype=np.float32)
+        seen[self.position] = 1.0
+        return seen
+
+    def step(self, action):
+        self.time += 1
+        self.position = max(0, self.position + (1 if action == 1 else -1))
+        done = self.position == 5 or self.time == 12
+        return self.seen(), (1.0 if self.position == 5 else -0.1), done
+
+
+class PolicyNet(nn.Module):
+    def __init__(self, hidden):
+        super().__init__()
+        self.fc1 = nn.Linear(6, hidden)
+        self.fc2 = nn.Linear(hidden, 2)
+
+    def forward(self, x):
+        return F.softmax(self.fc2(F.relu(self.fc1(x))), dim=-1)
+
+
+class Agent:
+    def __init__(self, gamma=0.95):
+        self.gamma = gamma
+        self.policy = PolicyNet(16)
+        self.optimizer = optim.Adam(self.policy.parameters(), lr=1e-2)
+        self.log_probs, self.rewards = [], []
+
+    def act(self, state):
+        state = torch.from_numpy(state).float().unsqueeze(0)
+        probs = self.policy(state)
+        dist = Categorical(probs)
+        action = dist.sample()
+        self.log_probs.append(dist.log_prob(action))
+        return action.item()
+
+    def learn(self):
+        R, returns = 0, []
+        for r in self.rewards[::-1]:
+            R = r + self.gamma * R
+            returns.insert(0, R)
+        returns = torch.tensor(returns)
+        loss = []
+        for log_prob, R in zip(self.log_probs, returns):
+            loss.append(-log_prob * R)
+        self.optimizer.zero_grad()
+        loss = torch.cat(loss).sum()
+        loss.backward()
+        self.optimizer.step()
+        self.log_probs, self.rewards = [], []
+        return loss.item()
+
+
+if __name__ == "__main__":
+    torch.manual_seed(0)
+    env, agent = Corridor(), Agent()
+    for episode in range(5):
+        state, done, total = env.reset(), False, 0.0
+        while not done:
+            state, reward, done = env.step(agent.act(state))
+            agent.rewards.append(reward)
+            total += reward
+        print(f"episode {episode} reward {total:.2f} loss {agent.learn():.4f}")
+"""
+"""A policy, its optimizer and an episode as attributes of an agent."""
+
+RETURNED = """\
+import numpy as np
+import torch
+import torch.nn as nn
+from torch.distributions import Categorical
+
+
+class Corridor:
+    def reset(self):
+        self.position, self.time = 2, 0
+        return self.seen()
+
+    def seen(self):
+        seen = np.zeros(6, dtype=np.float32)
+        seen[self.position] = 1.0
+        return seen
+
+    def step(self, action):
+        self.time += 1
+        self.position = max(0, self.position + (1 if action == 1 else -1))
+        done = self.position == 5 or self.time == 12
+        return self.seen(), (1.0 if self.position == 5 else -0.1), done
+
+
+torch.manual_seed(0)
+policy = nn.Sequential(nn.Linear(6, 16), nn.Tanh(), nn.Linear(16, 2))
+optimizer = torch.optim.Adam(policy.parameters(), lr=1e-2)
+
+
+def select_action(state):
+    logits = policy(torch.from_numpy(state))
+    dist = Categorical(logits=logits)
+    action = dist.sample()
+    return action.item(), dist.log_prob(action), dist.entropy()
+
+
+env = Corridor()
+for episode in range(5):
+    state, done = env.reset(), False
+    log_probs, entropies, rewards = [], [], []
+    while not done:
+        action, log_prob, entropy = select_action(state)
+        state, reward, done = env.step(action)
+        log_probs.append(log_prob)
+        entropies.append(entropy)
+        rewards.append(reward)
+    returns = torch.tensor([sum(rewards[t:]) for t in range(len(rewards))])
+    loss = -(torch.stack(log_probs) * returns).sum() - 0.01 * torch.stack(entropies).sum()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    print(f"episode {episode} loss {loss.item():.4f} return {sum(rewards):.2f}")
+"""
+"""Values that a function gives back beside the action, and its caller collects."""
+
 FORMS = {
     "closure": CLOSURE,
     "resumed": RESUMED,
@@ -989,4 +1125,6 @@ FORMS = {
     "actor_critic": ACTOR_CRITIC,
     "loaded_arrays": LOADED_ARRAYS,
     "memory": MEMORY,
+    "agent": AGENT,
+    "returned": RETURNED,
 }

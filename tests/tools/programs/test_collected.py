@@ -105,6 +105,70 @@ def test_a_list_of_an_object_is_one_too() -> None:
     assert "    episode = stack_records(memory.log_probs)\n" in text
 
 
+RETURNED = """\
+def act(state):
+    probs, value = policy(state)
+    m = Categorical(probs)
+    action = m.sample()
+    return action.item(), m.log_prob(action), value
+
+
+for episode in range(3):
+    log_probs, values, done = [], [], False
+    while not done:
+        action, log_prob, value = act(state)
+        log_probs.append(log_prob)
+        values.append(value)
+        state, done = env.step(action)
+    losses = []
+    for log_prob, value, R in zip(log_probs, values, returns):
+        losses.append(-log_prob * (R - value))
+    loss = torch.stack(losses).sum()
+    loss.backward()
+"""
+
+
+def test_what_a_function_gives_back_may_be_collected_by_its_caller() -> None:
+    """Also several values, by loops over all of them."""
+    text = _collected(RETURNED)
+    assert "    return action.item(), (draws, state, action), (draws, state)\n" in text
+    assert "def compute_value(policy, state):\n    probs, value = policy(state)\n    return value\n" in text
+    assert text.count("= stack_records(") == 2
+    assert "    losses = jax.vmap(compute_loss)(replayed_log_probs, replayed_values, returns)\n" in text
+
+
+RETURNED_KEEP = (
+    # The value is used beside the list.
+    RETURNED.replace("values.append(value)", "values.append(value)\n        print(value)"),
+    # Another caller may do something else with it.
+    RETURNED + "\n\nact(state)\n",
+)
+
+
+@pytest.mark.parametrize("text", RETURNED_KEEP)
+def test_other_values_that_a_function_gives_back_stay(text: str) -> None:
+    """When unsure, nothing is rewritten."""
+    assert "stack_records(values)" not in _collected(text)
+
+
+def test_what_a_value_was_computed_from_must_be_there_when_it_is_noted() -> None:
+    """The environment gives the state anew before the value is added."""
+    text = ACT.replace("    log_probs.append", "    state = env.step(action)\n    log_probs.append") + LEARN
+    assert _collected(text) == text
+
+
+def test_two_lists_in_one_statement() -> None:
+    act = ACT.replace("    return", "    entropies.append(m.entropy())\n    return")
+    text = _collected(
+        act
+        + LEARN.replace("torch.stack(losses).sum()", "torch.stack(log_probs).sum() - torch.stack(entropies).sum()").replace(
+            "    losses = []\n    for log_prob, R in zip(log_probs, returns):\n        losses.append(-log_prob * R)\n", ""
+        )
+    )
+    assert "    loss = torch.stack(replayed_log_probs).sum() - torch.stack(replayed_entropies).sum()\n" in text
+    assert text.count("= replay(") == 2
+
+
 def test_other_names_of_the_list_are_followed() -> None:
     text = _collected(
         ACT + LEARN.replace("    losses = []\n", "    saved = log_probs\n    losses = []\n").replace("zip(log_probs", "zip(saved")

@@ -188,6 +188,15 @@ PARTS = {
         "    memory.log_probs.append((draws, x, action))",
         "    episode = stack_records(memory.log_probs)",
     ),
+    "agent": (
+        "        probs = eval_step(self.policy, state)",
+        "        self.log_probs.append((draws, state, action))",
+        "        loss = train_step(self.policy, self.optimizer, log_prob_records, returns)",
+    ),
+    "returned": (
+        "    return action.item(), (draws, state, action), (draws, state)",
+        "    loss = train_step(policy, optimizer, log_prob_records, entropy_records, returns)",
+    ),
     "loaded_arrays": ("    for x, y in loader:", "        loss = train_step(model, optimizer, x, y)"),
 }
 

@@ -32,8 +32,18 @@ from typing import Any
 
 import libcst as cst
 
-from migrate_agent.tools.programs.rewrite.core import RECORDS, STATE, binds_alone, blocks, body, call_of, called, function_of, method_of
-from migrate_agent.tools.programs.rewrite.names import FreeNames, bound, code, exposed, name_of, parse, read
+from migrate_agent.tools.programs.rewrite.core import (
+    RECORDS,
+    STATE,
+    binds_alone,
+    blocks,
+    body,
+    call_of,
+    called,
+    function_of,
+    method_of,
+)
+from migrate_agent.tools.programs.rewrite.names import SELF, FreeNames, Rename, bound, code, exposed, name_of, parse, read
 
 REPLAY = "replay"
 WHOLE = ("cat", "stack", "sum")
@@ -44,7 +54,10 @@ SAMPLES = ("sample",)
 
 @dataclass
 class Site:
-    """A place that adds a value of a module to a list: the statement, the list, the value, and the statements that it is computed by."""
+    """A place that adds a value of a module to a list: the statement, the list, the value, and the statements that it is computed by.
+
+    Where a function gives the value back and its caller adds it, `statement` is its `return`, `element` which part of that, and `adds` the caller's.
+    """
 
     statement: cst.CSTNode
     collected: str
@@ -56,6 +69,8 @@ class Site:
     draws: str
     anchor: cst.CSTNode
     """The statement of the file before which the function stands."""
+    adds: cst.CSTNode
+    element: int | None = None
 
 
 @dataclass
@@ -121,10 +136,8 @@ class _Planner:
         """As the class says."""
         sites = [site for block, inside in self._blocks for site in self._sites(block, inside)]
         uses = {site.collected: self._uses(site) for site in sites}
-        if len(uses) < len(sites):
-            return self._plan
-        if not sites or any(one is None for one in uses.values()):
-            return self._plan
+        if not sites or len(uses) < len(sites) or any(one is None for one in uses.values()):
+            return Plan()
         self._several = len(sites) > 1
         for site in sites:
             self._record(site)
@@ -139,14 +152,59 @@ class _Planner:
         samples = [s for s in lines if method_of(s)[1] in SAMPLES and binds_alone(s)]
         draws = ""
         for statement in lines if samples and inside else ():
-            added, collected = _appended(statement), _list_of(method_of(statement)[0])
-            if added is None or not collected:
-                continue
-            chosen = self._computed(lines[: lines.index(statement)], samples, added)
-            models = [n for s in [*chosen, added] for n in read(s) if n in self._modules]
-            if chosen and len(set(models)) == 1:
-                draws = draws or self._free.pick("draws", "random_streams")
-                yield self._sited(statement, collected, added, models[0], chosen, inside, draws)
+            for added, collected, adds, element in self._added(statement, inside):
+                chosen = self._computed(lines[: lines.index(statement)], samples, added)
+                models = [n for s in [*chosen, added] for n in read(s) if n in self._modules]
+                # What else is one of `self` is no name that a function could take.
+                own = {n for s in [*chosen, added] for n in read(s) if n.startswith(SELF)} - set(models)
+                if chosen and len(set(models)) == 1 and not own:
+                    draws = draws or self._free.pick("draws", "random_streams")
+                    site = self._sited(statement, collected, added, models[0], chosen, inside, draws)
+                    site.adds, site.element = adds, element
+                    yield from [site] if self._is_steady(lines, site) else []
+
+    def _added(
+        self, statement: cst.CSTNode, inside: Sequence[cst.CSTNode]
+    ) -> Iterator[tuple[cst.BaseExpression, str, cst.CSTNode, int | None]]:
+        """What a statement adds to which list, where, and as which part of what it returns."""
+        added, collected = _appended(statement), _list_of(method_of(statement)[0])
+        if added is not None and collected:
+            yield added, collected, statement, None
+        small = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) else None
+        value = small.value if isinstance(small, cst.Return) else None
+        for element, part in enumerate(value.elements if isinstance(value, cst.Tuple) and len(inside) == 1 else ()):
+            if (adds := self._adder(inside[0], element)) is not None:
+                yield part.value, _list_of(method_of(adds)[0]), adds, element
+
+    def _adder(self, function: cst.CSTNode, element: int) -> cst.CSTNode | None:
+        """The statement that adds this part of what a function gives back to a list, where its only caller does nothing else with it."""
+        name = function.name.value if isinstance(function, cst.FunctionDef) else ""
+        mentions = sum(one.value == name for one in _names(self._module))
+        for block, around in self._blocks:
+            lines = list(body(block))
+            for call in (s for s in lines if name and mentions == 2 and call_of(s) is not None and code(call_of(s).func) == name):  # type: ignore[union-attr]
+                target = call.body[0].targets[0].target if binds_alone(call) else None  # type: ignore[attr-defined]
+                part = target.elements[element].value if isinstance(target, cst.Tuple) and element < len(target.elements) else None
+                reads = list(self._readers(part.value, function_of(around))) if isinstance(part, cst.Name) else []
+                if len(reads) == 1 and reads[0] in lines and code(_appended(reads[0]) or cst.Name("_")) == code(part):  # type: ignore[arg-type]
+                    return reads[0]
+        return None
+
+    def _readers(self, name: str, function: cst.CSTNode | None) -> Iterator[cst.CSTNode]:
+        """The statements of a function (`None`: of the file) that read a name, other than in loops which give it values of their own."""
+        for block, around in self._blocks:
+            loops = [_bound_by(one.target) for one in around if isinstance(one, cst.For)]
+            if function_of(around) is function and not any(name in names for names in loops):
+                yield from (statement for statement in body(block) if name in _read_by(statement))
+
+    def _is_steady(self, lines: Sequence[cst.CSTNode], site: Site) -> bool:
+        """Whether what the value is computed from is still there by its name where it is noted."""
+        last = lines.index(site.statement)
+        for name in site.inputs:
+            first = next((i for i, s in enumerate(lines[:last]) if s in site.slice and name in read(s)), last)
+            if any(name in bound(s) for s in lines[first + 1 : last]):
+                return False
+        return True
 
     def _computed(self, before: Sequence[cst.CSTNode], samples: Sequence[cst.CSTNode], value: cst.BaseExpression) -> list[cst.CSTNode]:
         """The statements by which a value comes of modules, without what is sampled."""
@@ -184,7 +242,7 @@ class _Planner:
         inputs = [name for name in names if name in local and name.isidentifier()]
         many = collected.rpartition(".")[2].removeprefix(f"{model}_").removeprefix("saved_")
         single = f"{many.removesuffix('ies')}y" if many.endswith("ies") else many.removesuffix("s") or "value"
-        return Site(statement, collected, value, model, chosen, inputs, self._free.pick(f"compute_{single}"), draws, inside[0])
+        return Site(statement, collected, value, model, chosen, inputs, self._free.pick(f"compute_{single}"), draws, inside[0], statement)
 
     def _locals(self, function: cst.CSTNode | None) -> set[str]:
         """Names that a function gives values to; without one, those that loops of the file do."""
@@ -201,7 +259,7 @@ class _Planner:
             for statement in body(block):
                 here = statement.iter if isinstance(statement, cst.For) else statement
                 known = names & _lists_in(here) if isinstance(statement, (cst.SimpleStatementLine, cst.For)) else set()
-                if not known or statement is site.statement or _empties(statement, known):
+                if not known or statement is site.adds or _empties(statement, known):
                     continue
                 if (alias := _alias(statement, known)) is not None:
                     every.add(alias)
@@ -263,10 +321,11 @@ class _Planner:
     # -- what is written ----------------------------------------------------------------------------------------------
     def _record(self, site: Site) -> None:
         """The function of the value, and what is noted in the value's place."""
-        lines = [self._again(one) for one in site.slice]
+        inner = {site.model: site.model.rpartition(".")[2]}
+        lines = [self._renamed(one, inner) for one in site.slice]
         lines[:1] = [one.with_changes(leading_lines=()) for one in lines[:1]]
-        parameters = [cst.Param(cst.Name(name)) for name in (site.model, *site.inputs)]
-        result = cst.SimpleStatementLine([cst.Return(self._again(site.value))])
+        parameters = [cst.Param(cst.Name(name)) for name in (inner[site.model], *site.inputs)]
+        result = cst.SimpleStatementLine([cst.Return(self._renamed(site.value, inner))])
         function = cst.FunctionDef(
             cst.Name(site.function), cst.Parameters(parameters), cst.IndentedBlock([*lines, result]), leading_lines=_BLANK
         )
@@ -274,8 +333,19 @@ class _Planner:
         note: Any = cst.parse_statement(f"{site.draws} = {STATE}({site.model})")
         if not any(code(one) == code(note) for one in self._plan.before.get(site.slice[0], ())):
             self._before(site.slice[0], note)
-        record = cst.parse_statement(f"{site.collected}.append(({', '.join((site.draws, *site.inputs))}))")
-        self._plan.replaced[site.statement] = [record.with_changes(leading_lines=site.statement.leading_lines)]  # type: ignore[attr-defined]
+        record = cst.parse_expression(f"({', '.join((site.draws, *site.inputs))})")
+        line: Any = self._plan.replaced.get(site.statement, [site.statement])[0]
+        self._plan.replaced[site.statement] = [self._with_record(line, site, record)]
+
+    def _with_record(self, line: Any, site: Site, record: cst.BaseExpression) -> cst.CSTNode:
+        """The statement with what is noted in the place of the value."""
+        if site.element is None:
+            return cst.parse_statement(f"{site.collected}.append({code(record)})").with_changes(leading_lines=line.leading_lines)
+        small = line.body[0]
+        elements = list(small.value.elements)
+        elements[site.element] = elements[site.element].with_changes(value=record)
+        new = line.with_changes(body=[small.with_changes(value=small.value.with_changes(elements=elements))])
+        return self._noted(line, new)  # type: ignore[no-any-return]
 
     def _use(self, site: Site, use: Use) -> None:
         single, many = site.function.removeprefix("compute_"), site.collected.rpartition(".")[2]
@@ -285,17 +355,21 @@ class _Planner:
         replayed: Any = cst.parse_statement(f"{values} = {REPLAY}({site.function}, {site.model}, {episode})")
         self._keep_module(replayed, site)
         statement: Any = use.statement
-        if isinstance(statement, cst.For):
+        if isinstance(statement, cst.For) and statement not in self._plan.replaced:
             lines = self._mapped(statement, use.name, values)
         else:
-            lines = [self._noted(statement, statement.visit(_Put(use.name, values))).with_changes(leading_lines=())]
-        self._plan.replaced[statement] = [stacked.with_changes(leading_lines=statement.leading_lines), replayed, *lines]
+            # Another list may be used in the same statement.
+            *earlier, last = self._plan.replaced.get(statement, [statement])
+            self._plan.before.setdefault(statement, []).extend(earlier)
+            lines = [self._noted(last, last.visit(_Put(use.name, values))).with_changes(leading_lines=())]
+        comments = statement.leading_lines if statement not in self._plan.replaced else ()
+        self._plan.replaced[statement] = [stacked.with_changes(leading_lines=comments), replayed, *lines]
 
     def _keep_module(self, replayed: cst.CSTNode, site: Site) -> None:
         """The module's name is seen to hold a module where it is handed over too."""
-        old = next(n for s in [*site.slice, site.value] for n in _names(s) if n.value == site.model)
-        for node in _names(replayed):
-            if node.value == site.model:
+        old = next(n for s in [*site.slice, site.value] for n in _chains(s) if code(n) == site.model)
+        for node in _chains(replayed):
+            if code(node) == site.model:
                 self._plan.origin[node] = old
 
     def _mapped(self, use: cst.For, collected: str, values: str) -> list[cst.CSTNode]:
@@ -354,6 +428,10 @@ class _Planner:
         new = node.deep_clone()
         self._note(node, new)
         return new
+
+    def _renamed(self, node: Any, names: dict[str, str]) -> Any:
+        """A second node like one, in which the module has the name of a parameter."""
+        return self._noted(node, node.deep_clone().visit(Rename(names)))
 
     def _note(self, node: cst.CSTNode, new: cst.CSTNode) -> None:
         self._plan.origin.setdefault(new, self._plan.origin.get(node, node))
@@ -421,6 +499,13 @@ def _appended(statement: cst.CSTNode) -> cst.BaseExpression | None:
     return call.args[0].value if call is not None and len(call.args) == 1 and not bound(statement) else None
 
 
+def _read_by(statement: cst.CSTNode) -> list[str]:
+    """Names that a statement reads; of a loop or a condition, those of its header."""
+    if isinstance(statement, cst.SimpleStatementLine):
+        return read(statement)
+    return list(_headers(statement))
+
+
 def _list_of(node: cst.CSTNode | None) -> str:
     """The text of a name, or of an attribute of one; "" for anything else."""
     chain = isinstance(node, cst.Attribute) and isinstance(node.value, cst.Name)
@@ -453,6 +538,21 @@ def _empties(statement: cst.CSTNode, names: set[str]) -> bool:
         return code(small.target) in {f"{name}[:]" for name in names}
     receiver, method = method_of(statement)
     return method == "clear" and _list_of(receiver) in names
+
+
+def _chains(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    """The names and attributes of a piece of a program."""
+    chains: list[cst.CSTNode] = []
+
+    class Chains(cst.CSTVisitor):
+        def visit_Name(self, node: cst.Name) -> None:
+            chains.append(node)
+
+        def visit_Attribute(self, node: cst.Attribute) -> None:
+            chains.append(node)
+
+    node.visit(Chains())
+    return iter(chains)
 
 
 def _names(node: cst.CSTNode) -> Iterator[cst.Name]:
