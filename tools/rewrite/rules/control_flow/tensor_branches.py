@@ -596,6 +596,12 @@ class ReplaceEarlyReturns(_Branching):
             "        return lax.cond(jnp.min(x) > -1, if_true, if_false)\n\n    return lax.cond(jnp.sum(x) > 0, if_true, if_false)\n",
         ),
         (
+            "import torch\n\ndef f(x: torch.Tensor):\n    if x.sum() > 0:\n        return x\n    if x.max() > -1:\n        x = x * 3\n    return x + 1\n",
+            "def f(x: jax.Array):\n    def if_true(x):\n        return x\n\n    def if_false(x):\n        def if_true(x):\n            x = x * 3\n"
+            "            return x\n\n        def if_false(x):\n            return x\n\n        x = lax.cond(jnp.max(x) > -1, if_true, if_false, x)\n"
+            "        return x + 1\n\n    return lax.cond(jnp.sum(x) > 0, if_true, if_false, x)\n",
+        ),
+        (
             "import torch\n\ndef f(x: torch.Tensor):\n    if x.sum() > 0:\n        return x * 2\n    return x + 1\n",
             "def f(x: jax.Array):\n    def if_true():\n        return x * 2\n\n    def if_false():\n        return x + 1\n\n"
             "    return lax.cond(jnp.sum(x) > 0, if_true, if_false)\n",
@@ -632,7 +638,7 @@ class ReplaceEarlyReturns(_Branching):
             return None
         body: list[cst.BaseStatement] = list(updated.body.body)
         for old, new in reversed(self.early):
-            index = next((i for i, statement in enumerate(body) if statement is new), -1)
+            index = _index_of(body, new)
             rest = self._rest(function=original, old=old, new=new, after=body[index + 1 :]) if index >= 0 else None
             if rest is None:
                 continue
@@ -853,6 +859,13 @@ def _without_blank_start(statements: Sequence[cst.BaseStatement]) -> list[cst.Ba
 
 def _code(node: cst.CSTNode) -> str:
     return cst.Module([]).code_for_node(node)
+
+
+def _index_of(body: Sequence[cst.BaseStatement], branch: cst.If) -> int:
+    """Where a branch stands in a block; -1 where it does not. Another branch of the block that became several statements has made it a copy."""
+    same = [i for i, statement in enumerate(body) if statement is branch]
+    text = _code(branch).strip()
+    return next(iter(same or [i for i in reversed(range(len(body))) if isinstance(body[i], cst.If) and _code(body[i]).strip() == text]), -1)
 
 
 def _returns_value(statements: Sequence[cst.CSTNode]) -> bool:
