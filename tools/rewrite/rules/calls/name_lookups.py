@@ -17,6 +17,8 @@ from migrate_agent.tools.rewrite.tables.helpers import rngs_of
 from migrate_agent.tools.rewrite.tables.registry import Refuse, layers, ops
 from migrate_agent.tools.types import Observed
 
+ACTIVATIONS = frozenset(f"torch.nn.functional.{name}" for name in ("elu", "gelu", "leaky_relu", "relu", "sigmoid", "silu", "tanh"))
+"""What a caller chooses from where code looks for a function by name: examples show one or two of them."""
 LISTING = frozenset({"dir", "vars"})
 """Functions that list what a namespace has."""
 COMMA = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
@@ -25,7 +27,7 @@ COMMA = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
 class ReplaceLookups(Rule):
     """Replace lookups by name: `getattr(nn, "ReLU")` → `ReLU`, `getattr(nn, name)` → `{"ELU": ELU, "ReLU": ReLU}[name]`.
 
-    The table has the layers that were observed or are named in the file; `getattr(F, name)` likewise with
+    The table has the layers that were observed or are named in the file, and of activation functions the usual ones; `getattr(F, name)` likewise with
     functions, and so is `eval(f"nn.{name}")`; `hasattr(F, name)` and `name in dir(F)` ask for the same names. Declines (a hole) where there is none, and where one draws
     random numbers.
     """
@@ -45,13 +47,16 @@ class ReplaceLookups(Rule):
         ),
         (
             "import torch.nn.functional as F\n\ndef f(x, name='relu'):\n    assert name in ('relu', 'tanh', 'sum')\n    return getattr(F, name)\n",
-            "def f(x, name='relu'):\n    assert name in ('relu', 'tanh', 'sum')\n    return {'relu': jax.nn.relu, 'tanh': jnp.tanh}[name]\n",
+            "def f(x, name='relu'):\n    assert name in ('relu', 'tanh', 'sum')\n"
+            "    return {'elu': jax.nn.elu, 'gelu': gelu, 'leaky_relu': leaky_relu, 'relu': jax.nn.relu, "
+            "'sigmoid': jax.nn.sigmoid, 'silu': jax.nn.silu, 'tanh': jnp.tanh}[name]\n",
         ),
         (
             "import torch.nn.functional as F\n\ndef f(x, name='relu', other='tanh'):\n    if not hasattr(F, name) or not hasattr(F, 'relu'):\n        raise ValueError\n"
             "    return getattr(F, name)\n",
-            "def f(x, name='relu', other='tanh'):\n    if not (name in ('relu', 'tanh')):\n        raise ValueError\n"
-            "    return {'relu': jax.nn.relu, 'tanh': jnp.tanh}[name]\n",
+            "def f(x, name='relu', other='tanh'):\n    if not (name in ('elu', 'gelu', 'leaky_relu', 'relu', 'sigmoid', 'silu', 'tanh')):\n        raise ValueError\n"
+            "    return {'elu': jax.nn.elu, 'gelu': gelu, 'leaky_relu': leaky_relu, 'relu': jax.nn.relu, "
+            "'sigmoid': jax.nn.sigmoid, 'silu': jax.nn.silu, 'tanh': jnp.tanh}[name]\n",
         ),
         (
             "from torch import nn\n\ndef f(name='ELU'):\n    if name not in dir(nn) or name[1:] in vars(nn):\n        raise ValueError\n"
@@ -114,7 +119,8 @@ class ReplaceLookups(Rule):
 
     def _known_names(self, namespace: str, original: cst.Call) -> cst.Tuple | None:
         """The names that the lookups of the file know; without any, a hole."""
-        names = sorted({dotted.rpartition(".")[2] for dotted in {*self._names_in_file(namespace), *self._observed_in_file(namespace)}})
+        dotted_names = _with_siblings({*self._names_in_file(namespace), *self._observed_in_file(namespace)})
+        names = sorted(dotted.rpartition(".")[2] for dotted in dotted_names)
         if not names:
             self.context.hole(original, "no example shows which layer a computed name stands for", "dynamic-name")
             return None
@@ -162,7 +168,7 @@ class ReplaceLookups(Rule):
             raise Refuse("a layer with parameters is made from text", "dynamic-name")
         if not all(_has_counterpart(dotted) for dotted in observed):
             raise Refuse("what a computed name of torch stands for is not known to be a layer", "dynamic-name")
-        candidates = sorted(observed | set(self._names_in_file(namespace)))
+        candidates = sorted(_with_siblings(observed | set(self._names_in_file(namespace))))
         if not candidates:
             raise Refuse("no example shows which layer a computed name stands for", "dynamic-name")
         elements = [cst.DictElement(cst.SimpleString(repr(dotted.rpartition(".")[2])), self._value(dotted)) for dotted in candidates]
@@ -206,6 +212,11 @@ def _parts_of_text(text: cst.BaseExpression) -> _Text | None:
 
 def _is_made(fact: Observed | None) -> bool:
     return fact is not None and any(kind.startswith("module:") for kind in fact.kinds)
+
+
+def _with_siblings(names: set[str]) -> set[str]:
+    """These names, and where one is an activation function, the others that a caller may name in its place."""
+    return names | ACTIVATIONS if names & ACTIVATIONS else names
 
 
 def _has_counterpart(dotted: str) -> bool:
