@@ -16,11 +16,14 @@ def stand_in(folder: Path, data: str) -> None:
 
 
 def digits(folder: Path, draws: np.random.Generator) -> None:
-    """MNIST's four files: 96 images to train with and 32 to test with."""
+    """MNIST's four files: 96 images to train with and 32 to test with, some of each class.
+
+    A program that draws two images of one class until they differ never ends where a class has one alone.
+    """
     for name, count in (("train", 96), ("t10k", 32)):
         images = draws.integers(0, 256, (count, 28, 28)) * (draws.random((count, 28, 28)) > 0.6)
         _idx(folder / "MNIST" / "raw" / f"{name}-images-idx3-ubyte", images)
-        _idx(folder / "MNIST" / "raw" / f"{name}-labels-idx1-ubyte", draws.integers(0, 10, count))
+        _idx(folder / "MNIST" / "raw" / f"{name}-labels-idx1-ubyte", draws.permutation(np.arange(count) % 10))
 
 
 def _idx(path: Path, array: np.ndarray) -> None:

@@ -11,6 +11,7 @@ import torch
 from migrate_agent.evals.programs.both_run import median_interval
 from migrate_agent.evals.programs.confirm import different_lines, different_weights
 from migrate_agent.evals.programs.listed import OWN, load_programs
+from migrate_agent.evals.programs.stand_ins import stand_in
 from migrate_agent.evals.programs.torch_run import KeepsAll
 from migrate_agent.evals.suite import Options, Outcome
 from migrate_agent.evals.suites.programs import groups, passed, report, summary
@@ -118,3 +119,11 @@ def test_dropout_inside_a_recurrent_layer_keeps_all() -> None:
         torch.testing.assert_close(torch.nn.functional.dropout(x, 0.2), x / 0.8)
     assert torch.equal(torch.get_rng_state(), state)
     torch.testing.assert_close(result, second(first(x)[0] / 0.5)[0])
+
+
+def test_digits_that_stand_in_are_some_of_each_class(tmp_path: Path) -> None:
+    """Of data in which a class has one image, programs that look for pairs never end."""
+    stand_in(tmp_path, "digits:data")
+    for name in ("train", "t10k"):
+        labels = np.frombuffer((tmp_path / "data" / "MNIST" / "raw" / f"{name}-labels-idx1-ubyte").read_bytes()[8:], np.uint8)
+        assert np.bincount(labels, minlength=10).min() >= 3
