@@ -13,6 +13,7 @@ import numpy as np
 from migrate_agent.tools.rewrite.analysis.parameter_writes import argument_names
 from migrate_agent.tools.rewrite.analysis.repo import ClassModel
 from migrate_agent.tools.rewrite.rules.apply_tables import tidy
+from migrate_agent.tools.rewrite.rules.mutation.handed_back import handed_back
 from migrate_agent.tools.rewrite.rules.parameters.plain_values import fan_values
 from migrate_agent.tools.rewrite.rules.parameters.sequential_parts import in_mirror
 from migrate_agent.tools.rewrite.rules.rule import Rule
@@ -73,6 +74,9 @@ def storage(rule: Rule, node: cst.BaseExpression) -> cst.BaseAssignTargetExpress
     if variable(rule, node):
         return subscript(node)
     if isinstance(node, cst.Name):
+        # What the function hands back is an array, in branches that saw parameters alone too.
+        if node.value in handed_back(context, context.function_key):
+            return node
         fact = context.observed(node)
         is_parameter = fact and set(fact.kinds) == {"parameter"}
         return subscript(node) if is_parameter or context.is_handle(node) else node

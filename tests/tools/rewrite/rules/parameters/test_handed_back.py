@@ -34,8 +34,10 @@ class Net(nn.Module):
 def test_parameters_and_tensors(tmp_path: Path) -> None:
     seen = {}
     for number, line in enumerate(SOURCE.splitlines(), 1):
-        if "zeros_(w)" in line:  # the other branch did not run
+        if "zeros_(w)" in line:
             seen[Span(number, line.find("w)"), number, line.find("w)") + 1)] = Observed(("parameter", "tensor"), ((4,),), ("float32",))
+        if "ones_(w)" in line:  # this one saw parameters alone
+            seen[Span(number, line.find("w)"), number, line.find("w)") + 1)] = Observed(("parameter",), ((4,),), ("float32",))
         if (at := line.find("self.layer.bias")) >= 0:
             seen[Span(number, at, number, at + 15)] = Observed(("parameter",), ((4,),), ("float32",))
             seen[Span(number, at, number, at + 10)] = Observed(("module:torch.nn.LayerNorm",))
