@@ -101,6 +101,8 @@ class Inventory:
     bound: tuple[str, ...] = ()
     style: Literal["plain", "close"] = "close"
     """How mirrors are written: with Flax's own layers where these do the same, or close to the source."""
+    scan_layers: bool = False
+    """Whether equal layers that are called one after the other become one scan over stacked parameters."""
 
     def unit(self, identifier: str) -> Unit:
         """The unit with this id. Raises `KeyError`."""

@@ -4,6 +4,7 @@ Names are attribute paths. NNX's standard layers have other names and axis order
 Attributes whose torch names NNX uses itself stand in the table `torch_names` of their class: `{"mask_": "mask"}`.
 A class says in `tied_names` under which further names torch has a variable: `{"head.weight": "embedding.weight"}`.
 What a container with `registered = False` holds stands under its other names alone.
+A class with `stacked = "layers"` holds under this attribute one module for all of its `count` layers: each array has a first axis more.
 Parameters (`nnx.Param`), statistics (`nnx.BatchStat`) and plain `nnx.Variable`s belong to the dictionary; random streams, caches and
 intermediates do not. Importing this module imports no torch.
 """
@@ -58,24 +59,33 @@ RULES: Mapping[type[nnx.Module], Mapping[str, Rule]] = {
 
 @dataclass(frozen=True)
 class Leaf:
-    """One entry of a state dictionary: its torch name, the variable behind it, and the axis order from NNX's array to torch's."""
+    """One entry of a state dictionary: its torch name, the variable behind it, and the axis order from NNX's array to torch's.
+
+    `index`: where the array of this entry lies in a variable that holds those of several layers.
+    """
 
     name: str
     variable: nnx.Variable[Any]
     axes: tuple[int, ...] | None = None
+    index: tuple[int, ...] = ()
+
+    def part(self, array: Any) -> Any:
+        """What belongs to this entry of an array of the variable's shape."""
+        return array[self.index] if self.index else array
 
     def to_torch(self, array: Any) -> Array:
         """An array of the variable's shape (its value, its gradient) in torch's axis order: a new, contiguous numpy array."""
-        return np.array(np.asarray(array) if self.axes is None else np.asarray(array).transpose(self.axes), order="C")
+        part = np.asarray(self.part(array))
+        return np.array(part if self.axes is None else part.transpose(self.axes), order="C")
 
     def from_torch(self, array: Any) -> Array:
-        """An array in torch's axis order as the variable holds it."""
+        """An array in torch's axis order as the variable, or the part of it, holds it."""
         return np.asarray(array) if self.axes is None else np.asarray(array).transpose(np.argsort(self.axes))
 
     @property
     def shape(self) -> tuple[int, ...]:
         """The shape in torch's axis order."""
-        shape = tuple(self.variable.get_value().shape)
+        shape = tuple(self.variable.get_value().shape)[len(self.index) :]
         return shape if self.axes is None else tuple(shape[axis] for axis in self.axes)
 
 
@@ -119,9 +129,19 @@ def load_leaves(targets: Mapping[str, Leaf], state: Mapping[str, Array]) -> None
     problems = [*_key_problems(targets, state), *_shape_problems(targets, state), *_tie_problems(targets, state)]
     if problems:
         raise StateDictError("; ".join(problems))
+    stacks: dict[int, tuple[nnx.Variable[Any], list[tuple[tuple[int, ...], Array]]]] = {}
     for name, leaf in targets.items():
-        # `jnp.array` would compile a program for each shape
-        leaf.variable.set_value(jax.device_put(np.array(leaf.from_torch(state[name]))))
+        array = np.array(leaf.from_torch(state[name]))
+        if leaf.index:
+            stacks.setdefault(id(leaf.variable), (leaf.variable, []))[1].append((leaf.index, array))
+        else:
+            # `jnp.array` would compile a program for each shape
+            leaf.variable.set_value(jax.device_put(array))
+    for variable, parts in stacks.values():
+        whole = np.empty(variable.get_value().shape, parts[0][1].dtype)
+        for index, array in parts:
+            whole[index] = array
+        variable.set_value(jax.device_put(whole))
 
 
 def _key_problems(targets: Mapping[str, Leaf], state: Mapping[str, Array]) -> Iterator[str]:
@@ -139,9 +159,9 @@ def _shape_problems(targets: Mapping[str, Leaf], state: Mapping[str, Array]) -> 
 
 
 def _tie_problems(targets: Mapping[str, Leaf], state: Mapping[str, Array]) -> Iterator[str]:
-    first: dict[int, Leaf] = {}
+    first: dict[tuple[int, tuple[int, ...]], Leaf] = {}
     for name, leaf in targets.items():
-        other = first.setdefault(id(leaf.variable), leaf)
+        other = first.setdefault((id(leaf.variable), leaf.index), leaf)
         # A missing key is reported already.
         if other is leaf or name not in state or other.name not in state:
             continue
@@ -153,13 +173,17 @@ def _bit_equal(one: Array, other: Array) -> bool:
     return one.shape == other.shape and one.dtype == other.dtype and one.tobytes() == other.tobytes()
 
 
-def _walk(node: Any, prefix: str, above: tuple[int, ...]) -> Iterator[Leaf]:
-    """The leaves below `node`; `above` holds the ids of the nodes that contain it, so that a cycle ends."""
+def _walk(node: Any, prefix: str, above: tuple[int, ...], index: tuple[int, ...] = ()) -> Iterator[Leaf]:
+    """The leaves below `node`; `above` holds the ids of the nodes that contain it, so that a cycle ends. `index`: its place in stacks of layers."""
     # Only ancestors count: a module that is shared by two parents appears under both paths.
     if id(node) in above:
         return
+    if attribute := getattr(type(node), "stacked", ""):
+        for number in range(node.count):
+            yield from _walk(getattr(node, attribute), f"{prefix}{number}.", (*above, id(node)), (*index, number))
+        return
     inside: dict[str, Leaf] = {}
-    for leaf in _walk_children(node, prefix, above):
+    for leaf in _walk_children(node, prefix, above, index):
         inside[leaf.name] = leaf
         yield leaf
     for name, shared in _of_classes(type(node), "tied_names").items():
@@ -168,16 +192,16 @@ def _walk(node: Any, prefix: str, above: tuple[int, ...]) -> Iterator[Leaf]:
             yield replace(tied, name=f"{prefix}{name}")
 
 
-def _walk_children(node: Any, prefix: str, above: tuple[int, ...]) -> Iterator[Leaf]:
+def _walk_children(node: Any, prefix: str, above: tuple[int, ...], index: tuple[int, ...]) -> Iterator[Leaf]:
     children = list(_children(node))
     own = {id(value) for _, _, value in children if isinstance(value, nnx.Variable)}
     for attribute, name, value in children:
         path = f"{prefix}{name}" if name else prefix.removesuffix(".")
         if isinstance(value, nnx.Variable):
             if _in_state_dict(value):
-                yield _leaf(node, attribute, prefix, name, value)
+                yield _leaf(node, attribute, prefix, name, value, index)
         elif isinstance(value, (nnx.Module, list, tuple, dict)) and getattr(value, "registered", True) is not False:
-            leaves = _walk(value, f"{path}." if path else "", (*above, id(node)))
+            leaves = _walk(value, f"{path}." if path else "", (*above, id(node)), index)
             # A dictionary of Python may keep what the module has as attributes too: torch knows it by these.
             yield from (leaf for leaf in leaves if type(value) is not dict or id(leaf.variable) not in own)
 
@@ -211,10 +235,10 @@ def _in_state_dict(variable: nnx.Variable[Any]) -> bool:
     return stored_kind and hasattr(variable.get_value(), "dtype")
 
 
-def _leaf(node: Any, attribute: str, prefix: str, name: str, variable: nnx.Variable[Any]) -> Leaf:
+def _leaf(node: Any, attribute: str, prefix: str, name: str, variable: nnx.Variable[Any], index: tuple[int, ...]) -> Leaf:
     for kind in type(node).__mro__:
         rule = RULES.get(kind, {}).get(attribute)
         if rule is not None:
-            axes = None if rule.axes is None else rule.axes(variable.get_value().ndim)
-            return Leaf(f"{prefix}{rule.name}", variable, axes)
-    return Leaf(f"{prefix}{name}", variable)
+            axes = None if rule.axes is None else rule.axes(variable.get_value().ndim - len(index))
+            return Leaf(f"{prefix}{rule.name}", variable, axes, index)
+    return Leaf(f"{prefix}{name}", variable, None, index)

@@ -158,8 +158,8 @@ def _write(output: Path, checkpoint_match: Match, to: str) -> None:
     from safetensors.torch import load as as_tensors
 
     tensors = as_tensors(as_bytes(arrays))
-    first = {row.entry.path: row.entry.name for row in reversed(checkpoint_match.rows) if row.entry}
-    torch.save({row.entry.name: tensors[first[row.entry.path]] for row in checkpoint_match.rows if row.entry}, output)
+    first = {row.entry.place: row.entry.name for row in reversed(checkpoint_match.rows) if row.entry}
+    torch.save({row.entry.name: tensors[first[row.entry.place]] for row in checkpoint_match.rows if row.entry}, output)
 
 
 def _usage(unit: Unit, present: Present, output: Path, to: str) -> str:

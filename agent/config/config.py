@@ -161,6 +161,8 @@ class RewriteTable(_Table):
     style: Literal["plain", "close"] | None = None
     """`plain`: Flax's own layers where these do the same. `close`: layers with torch's names and arguments throughout. By default that of the mirror
     which is there, or `plain`."""
+    scan_layers: bool = False
+    """Equal layers that are called one after the other become one scan over stacked parameters, which is compiled once."""
 
 
 class LimitsTable(_Table):

@@ -87,4 +87,4 @@ class Services:
     def scanned(self, root: Path, config: Config) -> Inventory:
         """What `scan` finds, with the style that the configuration asks of ports, or that a mirror has which is there."""
         inventory = self.scan(root)
-        return replace(inventory, style=config.rewrite.style or mirror_style(inventory))
+        return replace(inventory, style=config.rewrite.style or mirror_style(inventory), scan_layers=config.rewrite.scan_layers)

@@ -17,7 +17,7 @@ from flax import nnx
 from torch import nn
 
 from migrate_agent.tools import weights
-from migrate_agent.tools.vendored.containers import Sequential
+from migrate_agent.tools.vendored.containers import LayerStack, Sequential
 from migrate_agent.tools.vendored.conv_layers import Conv2d, ConvTranspose2d
 from migrate_agent.tools.vendored.embedding import Embedding
 from migrate_agent.tools.vendored.linear import Linear
@@ -104,6 +104,38 @@ def test_a_square_tie_keeps_its_layout(first: str) -> None:
     np.testing.assert_array_equal(weights.state_dict(module)["1.weight"], matrix)
     with pytest.raises(StateDictError, match=r"0\.weight and 1\.weight are one tied variable"):
         weights.load_state_dict(module, {"0.weight": matrix, "1.weight": matrix.T})
+
+
+def stack(count: int) -> LayerStack:
+    """Layers of a convolution, a norm and two levels of stacks."""
+
+    def layer(rngs: nnx.Rngs) -> nnx.Module:
+        inner = LayerStack(lambda rngs: Linear(3, 2, rngs=rngs), 2, rngs=rngs)
+        return nnx.List([Conv2d(4, 6, (2, 3), groups=2, rngs=rngs), BatchNorm2d(6, rngs=rngs), inner])
+
+    return LayerStack(layer, count, rngs=nnx.Rngs(0))
+
+
+def test_a_stack_has_the_names_and_layouts_of_a_list() -> None:
+    inner = [nn.ModuleList([nn.Linear(3, 2) for _ in range(2)]) for _ in range(3)]
+    torch_list = nn.ModuleList([nn.ModuleList([nn.Conv2d(4, 6, (2, 3), groups=2), nn.BatchNorm2d(6), one]) for one in inner])
+    state, port = torch_state(torch_list), stack(3)
+    weights.load_state_dict(port, state)
+    found = weights.state_dict(port)
+    assert found.keys() == state.keys()
+    for name, value in state.items():
+        np.testing.assert_array_equal(found[name], value)
+    one = weights.leaves(port)["1.2.0.weight"]
+    assert one.index == (1, 0) and one.variable.get_value().shape == (3, 2, 3, 2)
+    with pytest.raises(StateDictError, match=r"missing keys: 2\.0\.weight"):
+        weights.load_state_dict(port, {name: value for name, value in state.items() if name != "2.0.weight"})
+
+
+def test_a_stack_of_no_layers_gives_what_it_takes() -> None:
+    port = stack(0)
+    assert weights.state_dict(port) == {}
+    np.testing.assert_array_equal(port(jnp.arange(3.0)), np.arange(3.0))
+    assert weights.state_dict(nnx.merge(*nnx.split(port))) == {}
 
 
 def test_one_error_names_all_keys_and_changes_nothing() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from migrate_agent.tools.checkpoint.files import Array, CheckpointError
@@ -14,8 +16,8 @@ def to_jax(match: Match) -> dict[str, Array]:
     Integers get the port's dtype (JAX has no int64 unless asked), floats keep the checkpoint's. Raises `CheckpointError` where tied names
     carry different arrays, and where an integer does not fit.
     """
-    arrays: dict[str, Array] = {}
-    first: dict[str, str] = {}
+    arrays: dict[tuple[str, tuple[int, ...]], Array] = {}
+    first: dict[tuple[str, tuple[int, ...]], str] = {}
     for row in match.rows:
         if row.entry is None or row.tensor is None:
             continue
@@ -23,19 +25,38 @@ def to_jax(match: Match) -> dict[str, Array]:
         # `axes` leads from the port's array to torch's; `argsort` of a permutation is its inverse.
         array = array if row.entry.axes is None else array.transpose(np.argsort(row.entry.axes))
         array = np.asarray(array, order="C")
-        if row.entry.path in arrays and not _bit_equal(arrays[row.entry.path], array):
-            raise CheckpointError(
-                f"{first[row.entry.path]} and {row.entry.name} are one tied variable in the port, but differ in the checkpoint"
-            )
-        first.setdefault(row.entry.path, row.entry.name)
-        arrays.setdefault(row.entry.path, array)
-    return arrays
+        place = row.entry.place
+        if place in arrays and not _bit_equal(arrays[place], array):
+            raise CheckpointError(f"{first[place]} and {row.entry.name} are one tied variable in the port, but differ in the checkpoint")
+        first.setdefault(place, row.entry.name)
+        arrays.setdefault(place, array)
+    return _stacked(arrays)
+
+
+def _stacked(arrays: Mapping[tuple[str, tuple[int, ...]], Array]) -> dict[str, Array]:
+    """Path → array; the arrays of layers that share a variable as one."""
+    whole: dict[str, Array] = {}
+    for (path, index), array in arrays.items():
+        if not index:
+            whole[path] = array
+        elif path not in whole:
+            indices = [other for name, other in arrays if name == path]
+            counts = tuple(max(numbers) + 1 for numbers in zip(*indices, strict=True))
+            whole[path] = np.empty((*counts, *array.shape), array.dtype)
+        if index:
+            whole[path][index] = array
+    return whole
 
 
 def to_torch(match: Match) -> dict[str, Array]:
     """Torch's name → array in torch's axis order; a tied variable appears under each of its names."""
     pairs = ((row.entry, row.tensor.read()) for row in match.rows if row.entry is not None and row.tensor is not None)
-    return {entry.name: np.asarray(array if entry.axes is None else array.transpose(entry.axes), order="C") for entry, array in pairs}
+    return {entry.name: _in_torch(entry, array) for entry, array in pairs}
+
+
+def _in_torch(entry: Entry, array: Array) -> Array:
+    part = array[entry.index] if entry.index else array
+    return np.asarray(part if entry.axes is None else part.transpose(entry.axes), order="C")
 
 
 def _cast_integers(array: Array, entry: Entry) -> Array:

@@ -26,6 +26,7 @@ def _describe(arguments: Mapping[str, Any], texts: Mapping[str, Any]) -> dict[st
                 "path": paths[name],
                 "shape": list(leaf.shape),
                 "axes": None if leaf.axes is None else list(leaf.axes),
+                "index": list(leaf.index),
                 "dtype": str(leaf.variable.get_value().dtype),
             }
             for name, leaf in leaves(model).items()

@@ -87,4 +87,4 @@ def _entry(row: Mapping[str, Any]) -> Entry:
     shape, axes = tuple(map(int, row["shape"])), None if row["axes"] is None else tuple(map(int, row["axes"]))
     if axes is not None and sorted(axes) != list(range(len(shape))):
         raise CheckpointError(f"{row['name']}: {axes} is no order of its axes")
-    return Entry(str(row["name"]), str(row["path"]), shape, axes, str(row["dtype"]))
+    return Entry(str(row["name"]), str(row["path"]), shape, axes, str(row["dtype"]), tuple(map(int, row["index"])))

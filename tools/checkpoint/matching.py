@@ -16,17 +16,23 @@ COMPILED = "_orig_mod."
 @dataclass(frozen=True)
 class Entry:
     """One entry of a port's state dictionary: torch's name and shape, the path of the variable behind it, and the axis order from its array
-    to torch's (`None`: as it is). Several entries of one path are tied."""
+    to torch's (`None`: as it is). `index`: its place in a variable that holds the arrays of several layers. Several entries of one place are tied."""
 
     name: str
     path: str
     shape: tuple[int, ...]
     axes: tuple[int, ...] | None
     dtype: str
+    index: tuple[int, ...] = ()
+
+    @property
+    def place(self) -> tuple[str, tuple[int, ...]]:
+        """The variable, and the part of it."""
+        return self.path, self.index
 
     @property
     def stored(self) -> tuple[int, ...]:
-        """The shape as the port holds it."""
+        """The shape as the port holds it, without the axes of stacked layers."""
         if self.axes is None:
             return self.shape
         return tuple(self.shape[self.axes.index(axis)] for axis in range(len(self.axes)))
@@ -111,12 +117,12 @@ def _sample_names(names: Sequence[str]) -> list[str]:
 def _match(entries: Sequence[Entry], group: Group, names: Mapping[str, str], steps: tuple[str, ...]) -> Match:
     rows: list[Row] = []
     used: set[str] = set()
-    matched_paths = {entry.path for entry in entries if entry.name in names}
+    matched = {entry.place for entry in entries if entry.name in names}
     for entry in entries:
         old = names.get(entry.name)
         tensor = group.tensors[old] if old is not None else None
         if old is None or tensor is None:
-            rows.append(Row("tied" if entry.path in matched_paths else "missing", entry))
+            rows.append(Row("tied" if entry.place in matched else "missing", entry))
             continue
         used.add(old)
         rows.append(Row("matches" if tensor.shape == entry.shape else "shape", entry, tensor, old))
@@ -130,7 +136,14 @@ def match_port(entries: Sequence[Entry], tensors: Mapping[str, Tensor]) -> Match
     rows = []
     for entry in entries:
         tensor = tensors.get(entry.path)
-        kind: RowKind = "missing" if tensor is None else "matches" if tensor.shape == entry.stored else "shape"
+        kind: RowKind = "missing" if tensor is None else "matches" if _fits(tensor.shape, entry) else "shape"
         rows.append(Row(kind, entry, tensor, entry.path if tensor else ""))
     paths = {entry.path for entry in entries}
     return Match((*rows, *(Row("extra", None, tensor, name) for name, tensor in tensors.items() if name not in paths)))
+
+
+def _fits(shape: tuple[int, ...], entry: Entry) -> bool:
+    """Whether a variable of this shape has the entry's part."""
+    depth = len(entry.index)
+    inside = len(shape) >= depth and all(number < size for number, size in zip(entry.index, shape, strict=False))
+    return inside and shape[depth:] == entry.stored

@@ -39,7 +39,9 @@ class Place:
     def array(self, leaf: Leaf | None) -> Any:
         """The array in torch's axis order."""
         array = np.asarray(self.variable.get_value())
-        return leaf.to_torch(array) if leaf and not self.torch_axes and array.ndim == len(leaf.axes or ()) else array
+        if leaf is None or not self._is_of_parameter(array, leaf):
+            return array
+        return np.array(leaf.part(array)) if self.torch_axes or leaf.axes is None else leaf.to_torch(array)
 
     def put(self, array: Any, leaf: Leaf | None) -> None:
         """Replace the array by one in torch's axis order. Raises `OptimizerStateError` where the shapes differ."""
@@ -47,9 +49,17 @@ class Place:
         array = np.asarray(array)
         if leaf and not self.torch_axes and array.ndim == len(leaf.axes or ()):
             array = leaf.from_torch(array)
-        if array.shape != before.shape:
-            raise OptimizerStateError(f"{self.slot} of {self.parameter or 'all parameters'} has shape {array.shape}, not {before.shape}")
-        self.variable.set_value(jnp.asarray(array, before.dtype))
+        stacked = leaf is not None and bool(leaf.index) and self._is_of_parameter(before, leaf)
+        old = leaf.part(before) if leaf and stacked else before
+        if array.shape != old.shape:
+            raise OptimizerStateError(f"{self.slot} of {self.parameter or 'all parameters'} has shape {array.shape}, not {old.shape}")
+        value = jnp.asarray(array, before.dtype)
+        self.variable.set_value(before.at[leaf.index].set(value) if leaf and stacked else value)
+
+    def _is_of_parameter(self, array: Any, leaf: Leaf) -> bool:
+        """Whether the array has the parameter's axes, and not one number for the whole of it."""
+        count = len(leaf.index) + len(leaf.shape)
+        return bool(array.ndim == count) if leaf.index or not self.torch_axes else False
 
 
 def places(optimizer: nnx.Optimizer[Any]) -> list[Place]:
@@ -98,7 +108,9 @@ def load_optimizer(
     unknown = sorted(set(by_parameter) - set(paths))
     if unknown:
         raise OptimizerStateError(f"the model has no parameters {', '.join(unknown)}")
-    torch_name = {paths[parameter]: parameter for parameter in by_parameter}
+    names_at: dict[str, list[str]] = {}
+    for parameter in by_parameter:
+        names_at.setdefault(paths[parameter], []).append(parameter)
     count = _count(by_parameter, updates)
     every = places(optimizer)
     for entry in every:
@@ -108,10 +120,12 @@ def load_optimizer(
                 raise OptimizerStateError(f"the state of {name} does not count updates, and a schedule needs their number")
             entry.put(count, None)
         elif key and entry.parameter:
-            parameter = torch_name.get(entry.parameter, "")
-            _put(entry, by_parameter.get(parameter, {}), key, by_name.get(parameter))
+            for parameter in names_at.get(entry.parameter, ()):
+                _put(entry, by_parameter[parameter], key, by_name.get(parameter))
         elif key:
-            group = {torch_name.get(other.parameter, "") for other in every if other.label == entry.label and other.parameter}
+            group = {
+                name for other in every if other.label == entry.label and other.parameter for name in names_at.get(other.parameter, ())
+            }
             _put_shared(entry, [slots for parameter, slots in by_parameter.items() if parameter in group], key)
     optimizer.step.set_value(jnp.asarray(count or 0, optimizer.step.get_value().dtype))
 

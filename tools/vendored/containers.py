@@ -1,6 +1,6 @@
 """Containers of layers and parameters with PyTorch's behaviour."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import jax
@@ -64,6 +64,27 @@ class ModuleList(nnx.List[Any]):
 
     def __init__(self, modules: Iterable[Any] | None = None, *, rngs: nnx.Rngs | None = None) -> None:
         super().__init__(modules)
+
+
+class LayerStack(nnx.Module):
+    """`count` equal layers, applied one after the other by a scan, so that they are compiled once.
+
+    `make(rngs)` makes a layer. Each array of all of them is one, along a new first axis. A layer must give what it takes: an array of the same
+    shape and dtype; further arguments are the same for all.
+    """
+
+    stacked = "layers"
+
+    def __init__(self, make: Callable[[nnx.Rngs], nnx.Module], count: int, *, rngs: nnx.Rngs) -> None:
+        self.count = count
+        self.layers = nnx.data(nnx.vmap(make)(rngs.split(count)) if count else None)
+
+    def __call__(self, x: jax.Array, *args: Any, **kwargs: Any) -> jax.Array:
+        @nnx.scan(in_axes=(nnx.Carry, 0), out_axes=nnx.Carry)
+        def step(x: jax.Array, layer: Any) -> Any:
+            return layer(x, *args, **kwargs)
+
+        return step(x, self.layers) if self.count else x
 
 
 class OrderedModuleDict(nnx.Dict[Any]):

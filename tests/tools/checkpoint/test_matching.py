@@ -139,3 +139,24 @@ def test_a_name_in_two_shards(tmp_path: Path) -> None:
         save(tmp_path / f"{name}.safetensors", {"w": np.ones(2)})
     with pytest.raises(CheckpointError, match=r"w stands in both a.safetensors and b.safetensors"):
         read_tensors((tmp_path / "a.safetensors", tmp_path / "b.safetensors"))
+
+
+STACKED = tuple(Entry(f"h.{number}.fc.weight", "h.layers.fc.kernel", (3, 4), (1, 0), "float32", (number,)) for number in range(2))
+
+
+def test_layers_of_a_stack_are_parts_of_one_array_both_ways(tmp_path: Path) -> None:
+    arrays: dict[str, Array] = {f"h.{number}.fc.weight": np.random.default_rng(number).normal(size=(3, 4)) for number in range(2)}
+    save(tmp_path / "torch.safetensors", arrays)
+    there = match(STACKED, [Group((), read_tensors((tmp_path / "torch.safetensors",)))])
+    assert there.fits
+    stacked = to_jax(there)
+    assert {path: array.shape for path, array in stacked.items()} == {"h.layers.fc.kernel": (2, 4, 3)}
+    save(tmp_path / "jax.safetensors", stacked)
+    back = match_port(STACKED, read_tensors((tmp_path / "jax.safetensors",)))
+    assert back.fits
+    assert all(np.array_equal(array, arrays[name]) for name, array in to_torch(back).items())
+
+
+def test_a_stack_of_fewer_layers_is_another_shape(tmp_path: Path) -> None:
+    save(tmp_path / "jax.safetensors", {"h.layers.fc.kernel": np.zeros((1, 4, 3))})
+    assert [row.kind for row in match_port(STACKED, read_tensors((tmp_path / "jax.safetensors",))).rows] == ["matches", "shape"]

@@ -26,6 +26,7 @@ from migrate_agent.tools.programs.optimizer_state import load_optimizer, save_op
 from migrate_agent.tools.programs.tables.arguments import parse_signature
 from migrate_agent.tools.programs.tables.registry import DROPPED, Optimizer, optimizer_arguments, optimizer_text, optimizers
 from migrate_agent.tools.programs.vendored.parameter_groups import in_torch_axes
+from migrate_agent.tools.vendored.containers import LayerStack
 from migrate_agent.tools.weights import leaves, variable_paths
 
 CASES = [
@@ -84,6 +85,23 @@ def test_updates_and_state_are_torchs(row: Optimizer, options: str) -> None:
         saved = save_optimizer(optimizer, module, row.name, groups, [list(params)])
         same_state(saved["state"], as_numpy(original.state_dict())["state"], row.limit)
         torch_loads(make(params.values()), saved)
+
+
+@pytest.mark.parametrize("name", ["torch.optim.AdamW", "torch.optim.SGD"])
+def test_the_state_of_stacked_layers_is_that_of_each(name: str) -> None:
+    row, options = optimizers()[name], "momentum=0.9" if name.endswith("SGD") else ""
+    with double_precision():
+        module = randomised(LayerStack(lambda rngs: nnx.Linear(4, 3, rngs=rngs), 2, rngs=nnx.Rngs(0)))
+        params = torch_parameters(module)
+        original = getattr(torch.optim, name.rpartition(".")[2])(params.values(), lr=0.1, **eval(f"dict({options})"))
+        for parameter in params.values():
+            parameter.grad = torch.randn_like(parameter)
+        original.step()
+        optimizer = nnx.Optimizer(module, transform(row, options, module), wrt=nnx.Param)
+        state = as_numpy(original.state_dict())
+        load_optimizer(optimizer, module, name, state, [list(params)], updates=1)
+        saved = save_optimizer(optimizer, module, name, state["param_groups"], [list(params)])
+        same_state(saved["state"], state["state"], 1e-12)
 
 
 def as_numpy(value: Any) -> Any:

@@ -45,13 +45,15 @@ class Migrated:
 
 
 @contextmanager
-def migrated(fixtures: Path, calls: Mapping[str, Calls], folder: Path, style: Literal["plain", "close"] = "close") -> Iterator[Migrated]:
+def migrated(
+    fixtures: Path, calls: Mapping[str, Calls], folder: Path, style: Literal["plain", "close"] = "close", scan_layers: bool = False
+) -> Iterator[Migrated]:
     """The modules (name → its calls) of a folder, migrated; both trees are importable, and JAX has its 64-bit types."""
     root, mirror = folder / "repository", folder / "mirror"
     root.mkdir()
     for module in calls:
         shutil.copy(fixtures / f"{module}.py", root)
-    inventory = replace(scan(root), style=style)
+    inventory = replace(scan(root), style=style, scan_layers=scan_layers)
     examples = [Example(f"{module}.py:{name}", *texts) for module, some in calls.items() for name, texts in some.items()]
     with open_sandbox("process", warn=lambda text: None) as sandbox:  # type: ignore[attr-defined]
         recording = record(inventory, examples, sandbox, folder / "recording")

@@ -199,7 +199,12 @@ class Candidate:
         """The weight map as JSON: torch's name, the variable's path, the shape in torch, the order of axes."""
         paths = weights.variable_paths(self.model)
         return [
-            {"name": name, "path": paths[name], "shape": list(leaf.shape), "axes": None if leaf.axes is None else list(leaf.axes)}
+            {
+                "name": name,
+                "path": paths[name] + "".join(f"[{number}]" for number in leaf.index),
+                "shape": list(leaf.shape),
+                "axes": None if leaf.axes is None else list(leaf.axes),
+            }
             for name, leaf in self._leaves.items()
         ]
 

@@ -403,8 +403,8 @@ class _Watch:
         number, names = next(((number, names) for number, names in matches if names.keys() == values.keys()), (-1, {}))
         if number < 0:
             return
-        arrange = dict(names.values())
-        arrays = {names[path][0]: value for path, value in values.items()}
+        arrange = {name: leaf.axes for leaves in names.values() for name, leaf in leaves}
+        arrays = {name: leaf.part(values[path]) for path, leaves in names.items() for name, leaf in leaves}
         jax.debug.callback(lambda arrays: self._end_step(number, arrays, arrange), arrays, ordered=True)
 
     def _end_step(self, number: int, arrays: Mapping[str, Any], arrange: Mapping[str, Any]) -> None:
@@ -495,7 +495,7 @@ class _Watch:
         from migrate_agent.tools.weights import leaves
 
         targets = leaves(model)
-        values = {name: leaf.variable.get_value() for name, leaf in targets.items()}
+        values = {name: leaf.part(leaf.variable.get_value()) for name, leaf in targets.items()}
         arrange = {name: leaf.axes for name, leaf in targets.items()}
 
         def note(arrays: Mapping[str, Any]) -> None:
@@ -541,14 +541,18 @@ def _path(path: Any) -> str:
     return ".".join(part for part in parts if part not in ("value", "raw_value"))
 
 
-def _parameter_names(model: Any) -> dict[str, tuple[str, Any]]:
-    """Path of each parameter of a module → its name and axes in the original."""
+def _parameter_names(model: Any) -> dict[str, list[tuple[str, Any]]]:
+    """Path of each parameter of a module → its name in the original, and its leaf; several of each that holds those of several layers."""
     import jax
     from flax import nnx
 
     from migrate_agent.tools.weights import leaves
 
-    of_variable = {id(leaf.variable): (name, leaf.axes) for name, leaf in leaves(model).items()}
+    of_variable: dict[int, list[tuple[str, Any]]] = {}
+    for name, leaf in leaves(model).items():
+        # Names of tied parameters: the last one counts.
+        others = [one for one in of_variable.get(id(leaf.variable), ()) if one[1].index != leaf.index]
+        of_variable[id(leaf.variable)] = [*others, (name, leaf)]
     paths = {".".join(map(str, path)): variable for path, variable in nnx.iter_graph(model) if isinstance(variable, nnx.Param)}
     parameters = {_path(path) for path, _ in jax.tree_util.tree_leaves_with_path(nnx.state(model, nnx.Param))}
     return {path: of_variable[id(variable)] for path, variable in paths.items() if path in parameters and id(variable) in of_variable}
@@ -584,7 +588,7 @@ def _copies(model: Any) -> list[Any]:
     from migrate_agent.tools.weights import leaves
 
     def values(module: Any) -> dict[str, Any]:
-        return {name: np.asarray(leaf.variable.get_value()) for name, leaf in leaves(module).items()}
+        return {name: np.asarray(leaf.part(leaf.variable.get_value())) for name, leaf in leaves(module).items()}
 
     own = values(model)
     others = [one for one in gc.get_objects() if type(one) is type(model) and one is not model]

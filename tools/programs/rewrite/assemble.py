@@ -137,7 +137,7 @@ def _changed(inventory: Inventory, texts: Mapping[str, str], root: Path) -> Inve
     shutil.copytree(inventory.root, root)
     for path, text in texts.items():
         (root / path).write_text(text)
-    return replace(scan(root), style=inventory.style)
+    return replace(scan(root), style=inventory.style, scan_layers=inventory.scan_layers)
 
 
 def _never_run(holes: Sequence[Hole], source: str, script: TakenOut) -> list[Region]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 
 from migrate_agent.tools.rewrite.analysis.facts import Result
+from migrate_agent.tools.rewrite.analysis.layer_stacks import LayerStacks
 from migrate_agent.tools.rewrite.analysis.mixins import inline_mixin_bases
 from migrate_agent.tools.rewrite.analysis.packages.reached import reached_files, without_unreached
 from migrate_agent.tools.rewrite.analysis.plain_layers.uses import PlainLayers, plain_layers
@@ -136,6 +137,8 @@ class Repo:
             model.bindings = {name: self.canonical(dotted, model.file) for name, dotted in model.bindings.items()}
             model.stars = [self.canonical(star, model.file) for star in model.stars]
         self._resolved: dict[str, tuple[FileModel, str] | None] = {}
+        self.stacks = LayerStacks()
+        """Lists of equal layers that become stacks, where these are asked for."""
         self.results: dict[tuple[str, str], Result] = {}
         """(file path, function) → what calls give, filled while the facts of the file are inferred."""
         bound: set[str] = set()

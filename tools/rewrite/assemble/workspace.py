@@ -13,10 +13,11 @@ import libcst as cst
 from migrate_agent.tools.rewrite.analysis.class_facts import asks_layers_for_class, walked_classes
 from migrate_agent.tools.rewrite.analysis.coverage import unexercised
 from migrate_agent.tools.rewrite.analysis.exercised import Exercised, exercised
-from migrate_agent.tools.rewrite.analysis.facts import Facts
+from migrate_agent.tools.rewrite.analysis.facts import Facts, span_of
 from migrate_agent.tools.rewrite.analysis.host_draws.find import as_tensors, host_draws
 from migrate_agent.tools.rewrite.analysis.inference import infer
 from migrate_agent.tools.rewrite.analysis.intermediates import intermediates
+from migrate_agent.tools.rewrite.analysis.layer_stacks import layer_stacks
 from migrate_agent.tools.rewrite.analysis.parameter_writes import mutated_parameters, written_parameters
 from migrate_agent.tools.rewrite.analysis.randomness import FunctionKey, Randomness, analyse
 from migrate_agent.tools.rewrite.analysis.repo import FileModel, Repo
@@ -64,6 +65,12 @@ class Workspace:
         self.inventory, self.observations = inventory, observations
         self.repo = Repo(inventory, observations.keys())
         find_imports(self.repo, observations)
+        if inventory.scan_layers:
+            self.repo.stacks = layer_stacks(
+                self.repo.files,
+                lambda path, node: span_of(node, self.repo.files[path].lines),
+                lambda path, span: observations.get(path, {}).get(span),
+            )
         self.hosts: dict[str, Host] = {}
         """Scripts whose statements are rewritten as such, by path."""
         self._facts: dict[str, Facts] = {}

@@ -30,6 +30,7 @@ from migrate_agent.tools.rewrite.rules.classes.class_names import AskForClasses
 from migrate_agent.tools.rewrite.rules.classes.class_surgery import RefuseClassSurgery
 from migrate_agent.tools.rewrite.rules.classes.isinstance_tests import ExtendIsinstanceTests
 from migrate_agent.tools.rewrite.rules.classes.kept_methods import UnbindKeptMethods
+from migrate_agent.tools.rewrite.rules.classes.layer_stacks import StackLayers
 from migrate_agent.tools.rewrite.rules.classes.module_methods import ReplaceModuleMethods
 from migrate_agent.tools.rewrite.rules.classes.modules import ConvertMethods, ConvertModuleClass, GiveLambdasRngs
 from migrate_agent.tools.rewrite.rules.classes.ordered_children import KeepChildrenInOrder
@@ -152,6 +153,7 @@ CALLS_IN_CONTEXT: tuple[type[Rule], ...] = (
     ShareVariables,
     AttendToTables,
     OpenSequences,
+    StackLayers,
     AskForClasses,
     ChooseLayersByName,
     GoThroughModules,
