@@ -42,8 +42,8 @@ def draft(folder: Path) -> dict[bool, Path]:
         recording = Exercise(called, config, inventory, sandbox, folder / "recorded").run_given(Recording())
     drafts = {}
     for scanned in (False, True):
-        asked = replace(inventory, scan_layers=scanned)
-        files = called.compose(asked, recording.observations, [UNIT], {}, examples_of(recording, UNIT)).files
+        configured = replace(inventory, scan_layers=scanned)
+        files = called.compose(configured, recording.observations, [UNIT], {}, examples_of(recording, UNIT)).files
         drafts[scanned] = lay_out(folder / ("scanned" if scanned else "listed"), files)
     return drafts
 
@@ -61,7 +61,7 @@ def timed(mirror: Path, layers: int, state: Path) -> dict[str, Any]:
     module: Any = importlib.import_module("model_jax")
     began = time.process_time()
     model = module.GPT(module.GPTConfig(n_layer=layers, **CONFIGURATION), rngs=nnx.Rngs(0))
-    made = time.process_time() - began
+    constructing = time.process_time() - began
     if state.exists():
         load_state_dict(model, load_file(state))
     else:
@@ -77,7 +77,7 @@ def timed(mirror: Path, layers: int, state: Path) -> dict[str, Any]:
         ready(step(model, *tokens))
         seconds.append(time.process_time() - began)
     return {
-        "construct_s": round(made, 1),
+        "construct_s": round(constructing, 1),
         "compile_s": round(compiled - min(seconds), 1),
         "step_ms": round(1000 * min(seconds), 1),
         "loss": float(loss),

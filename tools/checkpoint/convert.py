@@ -25,11 +25,11 @@ def to_jax(match: Match) -> dict[str, Array]:
         # `axes` leads from the port's array to torch's; `argsort` of a permutation is its inverse.
         array = array if row.entry.axes is None else array.transpose(np.argsort(row.entry.axes))
         array = np.asarray(array, order="C")
-        place = row.entry.place
-        if place in arrays and not _bit_equal(arrays[place], array):
-            raise CheckpointError(f"{first[place]} and {row.entry.name} are one tied variable in the port, but differ in the checkpoint")
-        first.setdefault(place, row.entry.name)
-        arrays.setdefault(place, array)
+        part = row.entry.place
+        if part in arrays and not _bit_equal(arrays[part], array):
+            raise CheckpointError(f"{first[part]} and {row.entry.name} are one tied variable in the port, but differ in the checkpoint")
+        first.setdefault(part, row.entry.name)
+        arrays.setdefault(part, array)
     return _stacked(arrays)
 
 

@@ -46,12 +46,13 @@ def migrate_program(
     known: Observations | None = None,
     style: Literal["plain", "close"] = "close",
     keep: bool = False,
+    scan_layers: bool = False,
 ) -> Migrated:
     """Observe, rewrite and judge a program. `units` are ids of modules that the mirror holds already, `known` what they were observed with, and
-    `style` is the mirror's. What no run reaches becomes an error; with `keep` it stays.
+    `style` and `scan_layers` are the mirror's. What no run reaches becomes an error; with `keep` it stays.
     """
     original = stage(root, program, folder / "original")
-    inventory = replace(scan(original), style=style)
+    inventory = replace(scan(original), style=style, scan_layers=scan_layers)
     target = next((file.target for file in inventory.files if file.path == program.source), program.source)
     if reasons := refusals((original / program.source).read_text()):
         return Migrated(target, Draft({}), reason=f"{program.source}: {reasons[0]}")

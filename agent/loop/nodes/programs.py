@@ -49,6 +49,7 @@ def _migrate(context: Context, state: RunState, program: Program, folder: Path) 
         context.recording.observations,
         context.inventory.style,
         context.config.run.keep_unreached,
+        context.inventory.scan_layers,
     )
     return _row(program, migrated, time.monotonic() - began), migrated.draft
 

@@ -55,7 +55,7 @@ def layer_stacks(
         words.update(node.value for node in walk(file.tree) if isinstance(node, ast.Constant) and isinstance(node.value, str))
     named = {part for word in words if re.fullmatch(r"[\w.]+", word) for part in word.split(".")}
     stacks = [one for name, one in uses.items() if one.lists and one.loops and not one.others and name not in named]
-    return LayerStacks(frozenset(place for one in stacks for place in one.lists), frozenset(place for one in stacks for place in one.loops))
+    return LayerStacks(frozenset(spot for one in stacks for spot in one.lists), frozenset(spot for one in stacks for spot in one.loops))
 
 
 def _read(
@@ -65,9 +65,9 @@ def _read(
     observed: Callable[[str, Span], Observed | None],
     uses: dict[str, _Uses],
 ) -> None:
-    known: set[int] = set()
-    for name, place, value in _bindings(file.tree):
-        known.add(id(place))
+    understood: set[int] = set()
+    for name, target, value in _bindings(file.tree):
+        understood.add(id(target))
         one = uses.setdefault(name, _Uses())
         if _is_list_of_equals(file, value):
             one.lists.append((path, span(path, value)))
@@ -77,10 +77,10 @@ def _read(
         for loop in [node for node in walk(function) if isinstance(node, ast.For) and isinstance(node.iter, ast.Attribute)]:
             if (call := _chained_call(loop, function)) is not None and isinstance(loop.iter, ast.Attribute):
                 if _is_same(observed(path, span(path, call.args[0])), observed(path, span(path, call))):
-                    known.add(id(loop.iter))
+                    understood.add(id(loop.iter))
                     uses.setdefault(loop.iter.attr, _Uses()).loops.append((path, span(path, loop.iter)))
     for node in walk(file.tree):
-        if isinstance(node, ast.Attribute) and id(node) not in known:
+        if isinstance(node, ast.Attribute) and id(node) not in understood:
             uses.setdefault(node.attr, _Uses()).others += 1
         elif isinstance(node, (ast.FunctionDef, ast.ClassDef)):
             uses.setdefault(node.name, _Uses()).others += 1

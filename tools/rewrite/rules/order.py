@@ -92,6 +92,7 @@ from migrate_agent.tools.rewrite.rules.mutation.outer_names import BindOuterName
 from migrate_agent.tools.rewrite.rules.mutation.returned_arguments import ReturnChangedArguments
 from migrate_agent.tools.rewrite.rules.mutation.saved_for_backward import SaveForBackwardLast
 from migrate_agent.tools.rewrite.rules.parameters.buffers import SetBuffers
+from migrate_agent.tools.rewrite.rules.parameters.constructed_values import InitialiseWhereMade
 from migrate_agent.tools.rewrite.rules.parameters.freezing import FreezeParameters
 from migrate_agent.tools.rewrite.rules.parameters.initialisers import ReplaceInitialisers
 from migrate_agent.tools.rewrite.rules.parameters.interim_containers import BuildContainersInLocals
@@ -259,6 +260,7 @@ AROUND_NOTES: tuple[type[Rule], ...] = (
     CollectLoopSlices,
     SaveForBackwardLast,
     ComputeMasksAtOnce,
+    InitialiseWhereMade,
 )
 
 # At the very end what is left over, and what nobody could rewrite: any rule above may still take a hole away.

@@ -21,12 +21,12 @@ class StackLayers(Rule):
         context = self.context
         if (context.file.file.path, context.span(original)) not in context.repo.stacks.lists:
             return None
-        made = updated.args[0].value
-        if not isinstance(made, cst.ListComp) or not isinstance(made.for_in.iter, cst.Call):
+        layers = updated.args[0].value
+        if not isinstance(layers, cst.ListComp) or not isinstance(layers.for_in.iter, cst.Call):
             return None
-        count = made.for_in.iter.args[0].value
+        count = layers.for_in.iter.args[0].value
         rngs = context.rngs() or context.build("nnx.Rngs(0)")
-        return context.build("vendored.LayerStack(lambda rngs: {layer}, {count}, rngs={rngs})", layer=made.elt, count=count, rngs=rngs)
+        return context.build("vendored.LayerStack(lambda rngs: {layer}, {count}, rngs={rngs})", layer=layers.elt, count=count, rngs=rngs)
 
     def leave_For(self, original: cst.For, updated: cst.For) -> cst.BaseStatement | None:
         context = self.context

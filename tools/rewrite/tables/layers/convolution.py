@@ -73,11 +73,11 @@ def plain_transposed(spatial: int) -> Callable[[Call], str]:
 
 def _transposed_padding(call: Call, spatial: int) -> str:
     """What is put around the input: of each axis k - 1 - p elements at both ends, and the output padding more at the high one; "" where it is not known."""
-    each = [_each(call, name, spatial) for name in ("kernel_size", "padding", "output_padding")]
-    if not all(each):
+    sizes = [_each(call, name, spatial) for name in ("kernel_size", "padding", "output_padding")]
+    if not all(sizes):
         return ""
     pairs = []
-    for size, crop, extra in zip(*each, strict=True):
+    for size, crop, extra in zip(*sizes, strict=True):
         low = _difference(size, crop)
         pairs.append(f"({low}, {low if extra == '0' else _sum(low, extra)})")
     if len(set(pairs)) == 1 and spatial > 1 and not pairs[0][1:-1].replace(", ", "").isdigit():
@@ -94,8 +94,8 @@ def _each(call: Call, name: str, spatial: int) -> list[str]:
         return [str(value)] * spatial
     if written := _written(call, name):
         return [f"({one})" if not one.isidentifier() else one for one in written] if len(written) == spatial else []
-    known = _is_repeatable(call, name) and is_kind(call, name, "int")
-    return [f"{{{name}}}"] * spatial if known else []
+    is_number = _is_repeatable(call, name) and is_kind(call, name, "int")
+    return [f"{{{name}}}"] * spatial if is_number else []
 
 
 def _difference(size: str, crop: str) -> str:
