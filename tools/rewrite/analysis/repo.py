@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 
 from migrate_agent.tools.rewrite.analysis.facts import Result
-from migrate_agent.tools.rewrite.analysis.layer_stacks import LayerStacks
 from migrate_agent.tools.rewrite.analysis.mixins import inline_mixin_bases
 from migrate_agent.tools.rewrite.analysis.packages.reached import reached_files, without_unreached
+from migrate_agent.tools.rewrite.analysis.plain_layers.stacks import LayerStacks
 from migrate_agent.tools.rewrite.analysis.plain_layers.uses import PlainLayers, plain_layers
 from migrate_agent.tools.rewrite.tables.canonical_names import TORCH
 from migrate_agent.tools.rewrite.tables.layers.lazy import LAZY

@@ -17,8 +17,8 @@ from migrate_agent.tools.rewrite.analysis.facts import Facts, span_of
 from migrate_agent.tools.rewrite.analysis.host_draws.find import as_tensors, host_draws
 from migrate_agent.tools.rewrite.analysis.inference import infer
 from migrate_agent.tools.rewrite.analysis.intermediates import intermediates
-from migrate_agent.tools.rewrite.analysis.layer_stacks import layer_stacks
 from migrate_agent.tools.rewrite.analysis.parameter_writes import mutated_parameters, written_parameters
+from migrate_agent.tools.rewrite.analysis.plain_layers.stacks import layer_stacks
 from migrate_agent.tools.rewrite.analysis.randomness import FunctionKey, Randomness, analyse
 from migrate_agent.tools.rewrite.analysis.repo import FileModel, Repo
 from migrate_agent.tools.rewrite.analysis.runtime_imports import find_imports

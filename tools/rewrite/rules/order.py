@@ -52,6 +52,7 @@ from migrate_agent.tools.rewrite.rules.cleanup.unused_locals import DropUnusedLo
 from migrate_agent.tools.rewrite.rules.control_flow.asserts import WriteAsserts
 from migrate_agent.tools.rewrite.rules.control_flow.constants import DecideConstants
 from migrate_agent.tools.rewrite.rules.control_flow.growing_loops import GrowInBuffers
+from migrate_agent.tools.rewrite.rules.control_flow.handed_back import HandBackNumbers
 from migrate_agent.tools.rewrite.rules.control_flow.loop_exits import ReplaceLoopExits
 from migrate_agent.tools.rewrite.rules.control_flow.prints import DropPrintsOfValues
 from migrate_agent.tools.rewrite.rules.control_flow.tensor_branches import (
@@ -147,6 +148,7 @@ CALLS_IN_CONTEXT: tuple[type[Rule], ...] = (
     FreezeParameters,
     CallBasesByName,
     KeepTracedIntegers,
+    HandBackNumbers,
     WriteAtPointers,
     SwitchModules,
     ReduceArrays,

@@ -12,7 +12,7 @@ class StackLayers(Rule):
     and `for block in self.blocks: x = block(x)` → `x = self.blocks(x)`.
 
     Declines for layers that depend on their number, lists that are used in any other way, and layers that were seen to change the shape or dtype
-    of what they are given (`analysis/layer_stacks.py`).
+    of what they are given (`analysis/plain_layers/stacks.py`).
     """
 
     KEEP = ("def f(xs: list):\n    for x in xs:\n        y = x(1)\n    return y\n",)

@@ -23,6 +23,7 @@ from migrate_agent.tools.rewrite.rules.calls.pointers import reads_pointer
 from migrate_agent.tools.rewrite.rules.calls.traced_integers import is_traced_float, is_traced_integer
 from migrate_agent.tools.rewrite.rules.context import Context
 from migrate_agent.tools.rewrite.rules.control_flow.changed_modules import changed_modules, drawing_modules
+from migrate_agent.tools.rewrite.rules.control_flow.handed_back import hands_back
 from migrate_agent.tools.rewrite.rules.indexing.known_numbers import reads_known_numbers
 from migrate_agent.tools.rewrite.rules.rule import Rule
 from migrate_agent.tools.rewrite.tables.templates import wrap
@@ -248,7 +249,7 @@ class ReplaceTensorBranches(Rule):
         # A number that is drawn is an array by now (`DrawOnDevice`).
         if made_once or is_conversion(self.context, original) or self.context.span(func) in self.context.facts.draws:
             return
-        if is_traced_integer(self.context, original) or is_traced_float(self.context, original):
+        if is_traced_integer(self.context, original) or is_traced_float(self.context, original) or hands_back(self.context, original):
             return
         if chooses_module(self.context, original) or reads_pointer(self.context, original) or reads_known_numbers(self.context, original):
             return
