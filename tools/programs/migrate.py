@@ -92,7 +92,10 @@ def _with_further(
     """
     every, chosen = seen.recording.observations, []
     for further in judge.further:
-        more = merged(observed(further), every)
+        try:
+            more = merged(observed(further), every)
+        except ObservationError:  # the judge ran it; watched, it may still not run, and then it is one run less
+            continue
         wider = rewrite(observations=more, constructions=seen.constructions)
         if not wider.holes:
             every, draft = more, wider

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from migrate_agent.tools.programs import migrate
+from migrate_agent.tools.programs.observe import ObservationError
 from migrate_agent.tools.programs.program import Program
 from migrate_agent.tools.types import Draft, Evidence, Limits, Verdict
 
@@ -32,3 +33,14 @@ def test_an_error_stands_for_lines_and_not_for_lost_conditions(
     found = migrate.migrate_program(Program(("train.py",)), tmp_path, sandbox, tmp_path.parent / "folder", Limits(), lambda text: None)
     assert found.evidence is not None
     assert found.evidence.status == status
+
+
+def test_a_further_run_that_cannot_be_watched_is_left_out() -> None:
+    def observed(further: Any) -> Any:
+        raise ObservationError("train.py does not run")
+
+    judge: Any = SimpleNamespace(further=("--resume",))
+    seen: Any = SimpleNamespace(recording=SimpleNamespace(observations={}), constructions=())
+    draft = Draft({"train_jax.py": TEXT})
+    assert migrate._with_further(judge, draft, seen, observed, lambda **options: Draft({})) is draft
+    assert judge.further == ()
