@@ -49,7 +49,10 @@ Layout = Literal["", "strided", "expanded"]
 
 @dataclass
 class Result:
-    """The results of one run: arrays by key (`out/0`, `grad/name`, `input-grad/0`, `state/name`, `loss`), the output's tree, dtypes and draws."""
+    """The results of one run: arrays by key (`out/0`, `grad/name`, `input-grad/0`, `state/name`, `loss`), the output's tree, dtypes and draws.
+
+    Floats of Python in the tree are arrays too (`number/2`, by their place), so that their rounding can be measured.
+    """
 
     arrays: dict[str, Array] = field(default_factory=dict)
     tree: trees.Tree = field(default_factory=dict)
@@ -378,6 +381,8 @@ class Original:
             result.tree = trees.encode(output, outputs, is_leaf)
             result.dtypes = [dtype_name(item) for item in outputs]
             result.arrays |= {f"out/{index}": to_numpy(item) for index, item in enumerate(outputs)}
+            numbers = enumerate(trees.items(result.tree))
+            result.arrays |= {f"number/{index}": np.asarray(item) for index, item in numbers if isinstance(item, float)}
             if targets is not None:
                 result.targets = targets(result) if callable(targets) else targets
                 value = loss(outputs, result.targets)

@@ -18,7 +18,7 @@ UNPAIRED = "the two sides draw random numbers in another order or shape"
 
 
 class Pair(NamedTuple):
-    """A leaf on both sides; `got` is None where the candidate gave none. `key` is empty for a plain number."""
+    """A leaf on both sides; `got` is None where the candidate gave none. `key` is empty for a plain number that is no float."""
 
     label: str
     key: str
@@ -34,7 +34,8 @@ def output_pairs(scenario: Scenario, answer: Answer, prefix: str = "") -> list[P
         return []
     pairs = []
     for number, (their, our) in enumerate(zip(trees.items(theirs), trees.items(ours), strict=True)):
-        key = f"{prefix}out/{their.number}" if isinstance(their, trees.Leaf) else ""
+        key = f"{prefix}out/{their.number}" if isinstance(their, trees.Leaf) else f"{prefix}number/{number}"
+        key = key if key in scenario.arrays or isinstance(their, trees.Leaf) else ""
         expected = scenario.arrays[key] if key else np.asarray(their)
         actual = answer.arrays.get(f"out/{our.number}") if isinstance(our, trees.Leaf) else np.asarray(our)
         pairs.append(Pair(f"{scenario.name} output {number}", key, expected, actual, scenario.name))
