@@ -28,8 +28,14 @@ from migrate_agent.tools.rewrite.analysis.plain_layers.ties import EMBEDDING, Ti
 from migrate_agent.tools.rewrite.tables.registry import is_repeatable, layers
 from migrate_agent.tools.scan.nodes import walk
 
-HARMLESS_UTILITIES = ("torch.nn.utils.rnn", "torch.nn.utils.clip_grad", "torch.nn.utils.remove_", "torch.nn.utils.parametrize.remove_")
-"""Below `torch.nn.utils`, what does not replace the parameters of a layer, or only those that another one has replaced."""
+HARMLESS_UTILITIES = (
+    "torch.fx.wrap",
+    "torch.nn.utils.rnn",
+    "torch.nn.utils.clip_grad",
+    "torch.nn.utils.remove_",
+    "torch.nn.utils.parametrize.remove_",
+)
+"""Of the modules below, what does not replace the parameters of a layer, or only those that another one has replaced."""
 SURGERY = ("torch.nn.utils", "torch.ao", "torch.quantization", "torch.fx", "torch.func", "torch.nn.quantized")
 """Modules that put other parameters, or other layers, in the place of a layer's own."""
 GRADIENTS = frozenset({"requires_grad", "requires_grad_", "grad", "register_hook", "is_leaf"})

@@ -35,6 +35,8 @@ USES = [
     ("        if isinstance(d, (nn.Linear, nn.LayerNorm)):\n            d.weight.data.zero_()\n", set()),
     ("        if isinstance(d, (nn.Linear, nn.LayerNorm)):\n            nn.init.xavier_normal_(d.weight)\n", {"Linear", "LayerNorm"}),
     ("        if isinstance(d, self.kinds):\n            pass\n", ALL),
+    ("\n\n@torch.fx.wrap\ndef whole(x):\n    return x\n", set()),
+    ("        self.graph = torch.fx.symbolic_trace(self.fc)\n", ALL),
     ("        if isinstance(d, nn.Linear) or isinstance(d, nn.Conv2d):\n            d.weight.data.normal_()\n", set()),
     (
         "        name = d.__class__.__name__\n        if name.find('Linear') != -1 or 'Conv' in name:\n            d.weight.data.normal_()\n",
@@ -245,19 +247,19 @@ WRITTEN = [
         "for part in d:\n            if type(part) in {nn.Linear}:\n                nn.init.zeros_(part.weight)",
         "if type(part) in {nnx.Linear}:\n                part.kernel[...] = jnp.zeros_like(part.kernel)",
     ),
-    ("nn.init.normal_(self.fc.weight, std=0.02)", "self.fc.kernel[...] = 0.02 * jax.random.normal("),
+    ("nn.init.normal_(self.fc.weight, std=0.02)", "kernel_init=nnx.initializers.normal(0.02)"),
     (
         "nn.init.xavier_uniform_(self.fc.weight)",
-        'self.fc.kernel[...] = nnx.initializers.variance_scaling(1.0, "fan_avg", "uniform")(',
+        'kernel_init=nnx.initializers.variance_scaling(1.0, "fan_avg", "uniform")',
     ),
     ("nn.init.xavier_uniform_(self.fc.weight, d)", "self.fc.kernel[...] = init_xavier_uniform("),
-    ("self.fc.weight.data.fill_(0.5)", "self.fc.kernel[...] = jnp.full_like(self.fc.kernel, 0.5)"),
+    ("self.fc.weight.data.fill_(0.5)", "kernel_init=nnx.initializers.constant(0.5)"),
     ("self.fc.weight.data = torch.eye(3)", "self.fc.kernel[...] = jnp.eye(3).T"),
     ("nn.init.ones_(self.norm.weight)", "self.norm.scale[...] = jnp.ones_like(self.norm.scale[...])"),
     ("self.rows = self.fc.weight.shape[0]", "self.rows = self.fc.kernel[...].T.shape[0]"),
     (
         "self.conv = nn.Conv2d(3, 4, 3)\n        nn.init.kaiming_normal_(self.conv.weight, mode='fan_out', nonlinearity='relu')",
-        'self.conv.kernel[...] = nnx.initializers.variance_scaling(2.0, "fan_out", "normal")(',
+        'kernel_init=nnx.initializers.variance_scaling(2.0, "fan_out", "normal")',
     ),
     (
         "self.conv = nn.Conv2d(3, 4, 3)\n        self.conv.weight.data = torch.ones(4, 3, 3, 3)",
