@@ -63,7 +63,7 @@ class _Pass(cst.CSTTransformer):
             return handler(node, *updated)
         except Exception as error:
             rule = type(handler.__self__).__name__  # type: ignore[attr-defined]
-            self.context.hole(node, f"the rule {rule} ended with {type(error).__name__}: {error}", RULE_ERROR)
+            self.context.hole(node, f"the rule {rule} ended with {type(error).__name__}: {_text_of(error)}", RULE_ERROR)
             return None
 
     def on_leave(self, original_node: Any, updated_node: Any) -> Any:
@@ -172,3 +172,11 @@ def rewrite_file(
         spans,
         context.dead,
     )
+
+
+def _text_of(error: Exception) -> str:
+    """What an error says; that of a parser may fail itself, where there was no text to parse."""
+    try:
+        return str(error)
+    except Exception:
+        return "it has no text"

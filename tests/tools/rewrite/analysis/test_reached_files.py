@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from migrate_agent.tools.rewrite.analysis.repo import Repo
+from migrate_agent.tools.rewrite.assemble.workspace import Workspace
 from migrate_agent.tools.types import Inventory, SourceFile
 
 MODEL = (
@@ -28,3 +29,15 @@ def test_only_what_is_reached_of_an_installed_package_counts(tmp_path: Path, cal
     installed = SourceFile(str(site), "layerlib", "layerlib_jax.py", "layerlib_jax", True, adopted="layerlib 1.0")
     kinds = Repo(Inventory(tmp_path, (own, installed), (), style="plain")).plain.kinds
     assert ("torch.nn.Linear" in kinds) == is_plain
+
+
+def test_what_nothing_leads_to_may_ask_for_a_layer_that_flax_has_as_a_function(tmp_path: Path) -> None:
+    site = tmp_path / "layerlib.py"
+    site.write_text("from torch import nn\n\ndef half(x):\n    return x / 2\n\ndef is_idle(x):\n    return isinstance(x, nn.Identity)\n")
+    (tmp_path / "net.py").write_text(MODEL.format("half").replace("nn.Linear(d, 3)", "nn.Identity()"))
+    own = SourceFile("net.py", "net", "net_jax.py", "net_jax", True)
+    installed = SourceFile(str(site), "layerlib", "layerlib_jax.py", "layerlib_jax", True, adopted="layerlib 1.0")
+    space = Workspace(Inventory(tmp_path, (own, installed), (), style="plain"), {})
+    assert "torch.nn.Identity" in space.repo.plain.kinds
+    assert space.rewritten(str(site)).holes == ()
+    assert "isinstance(x, Identity)" in "".join(statement.text for statement in space.statements(str(site)))

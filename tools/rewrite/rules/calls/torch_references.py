@@ -172,8 +172,9 @@ class ReplaceTorchReferences(Rule):
         context = self.context
         if dotted in CONSTANTS:
             return context.use(cst.parse_expression(CONSTANTS[dotted]))
-        if dotted in context.repo.plain.kinds and self._is_asked_for():
-            return context.use(cst.parse_expression(layers()[dotted].plain_class))
+        # Code that nothing leads to may ask for a layer that Flax has as a function alone.
+        if dotted in context.repo.plain.kinds and self._is_asked_for() and (flax := layers()[dotted].plain_class):
+            return context.use(cst.parse_expression(flax))
         if dotted in layers():
             row = layers()[dotted]
             if row.tested_as and self._is_test_of_instance():
