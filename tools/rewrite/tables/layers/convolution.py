@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from migrate_agent.tools.rewrite.tables.ops.calls import is_kind, is_name
 from migrate_agent.tools.rewrite.tables.registry import UNKNOWN, Call, Layer, is_repeatable
@@ -27,22 +27,15 @@ def plain_convolution(spatial: int) -> Callable[[Call], str]:
     """Flax's convolution with the axes moved around it, for `spatial` axes; "" where the size of its kernel is not plain to read."""
 
     def to(call: Call) -> str:
-        sizes = _sizes(call, spatial)
-        padding = _padding(call)
+        sizes, padding = _sizes(call, spatial), _padding(call)
         if not sizes or padding is None or call.given("dtype") or call.literal("padding_mode") != "zeros":
             return ""
-        bias = call.literal("bias")
         options = [
-            "" if call.literal("stride") == 1 else "strides={stride}",
             padding,
             "" if call.literal("dilation") == 1 else "kernel_dilation={dilation}",
             "" if call.literal("groups") == 1 else "feature_group_count={groups}",
-            "" if bias is True else "use_bias={bias}",
-            "kernel_init=vendored.fan_in_kernel",
-            "" if bias is False else f"bias_init=vendored.fan_in_bias({_fan_in(call, spatial)})",
         ]
-        written = "".join(f"{option}, " for option in options if option)
-        return f"vendored.ChannelsFirstConv({{in_channels}}, {{out_channels}}, {sizes}, {written}rngs={{rngs}})"
+        return _construction("ChannelsFirstConv", call, sizes, options, _fan_in(call, spatial))
 
     return to
 
@@ -56,19 +49,24 @@ def plain_transposed(spatial: int) -> Callable[[Call], str]:
             return ""
         if call.literal("groups") != 1 or call.literal("dilation") not in (1, (1,) * spatial):
             return ""
-        bias = call.literal("bias")
-        options = [
-            "" if call.literal("stride") == 1 else "strides={stride}",
-            f"padding={padding}",
-            "transpose_kernel=True",
-            "" if bias is True else "use_bias={bias}",
-            "kernel_init=vendored.fan_in_kernel",
-            "" if bias is False else f"bias_init=vendored.fan_in_bias({_product('{out_channels}', call, spatial)})",
-        ]
-        written = "".join(f"{option}, " for option in options if option)
-        return f"vendored.ChannelsFirstConvTranspose({{in_channels}}, {{out_channels}}, {sizes}, {written}rngs={{rngs}})"
+        options = [f"padding={padding}", "transpose_kernel=True"]
+        return _construction("ChannelsFirstConvTranspose", call, sizes, options, _product("{out_channels}", call, spatial))
 
     return to
+
+
+def _construction(helper: str, call: Call, sizes: str, options: Sequence[str], fan_in: str) -> str:
+    """The template of a layer with torch's initial values, of `fan_in` inputs for each output; options that are "" are left out."""
+    bias = call.literal("bias")
+    every = [
+        "" if call.literal("stride") == 1 else "strides={stride}",
+        *options,
+        "" if bias is True else "use_bias={bias}",
+        "kernel_init=vendored.fan_in_kernel",
+        "" if bias is False else f"bias_init=vendored.fan_in_bias({fan_in})",
+    ]
+    written = "".join(f"{option}, " for option in every if option)
+    return f"vendored.{helper}({{in_channels}}, {{out_channels}}, {sizes}, {written}rngs={{rngs}})"
 
 
 def _transposed_padding(call: Call, spatial: int) -> str:
