@@ -13,7 +13,7 @@ INPUT = "torch.randn(4, 6)"
 CALLS = {
     "stacked": {
         "Stacked": ("6, 3", f"{INPUT}, torch.tensor(0.5)"),
-        **dict.fromkeys(("Numbered", "Indexed", "Narrowing", "Fed", "Named"), ("6", INPUT)),
+        **dict.fromkeys(("Numbered", "Indexed", "Narrowing", "Fed", "Named", "Shared"), ("6", INPUT)),
     }
 }
 

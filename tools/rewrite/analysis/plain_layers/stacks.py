@@ -4,27 +4,15 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
 
-from migrate_agent.tools.rewrite.analysis.plain_layers.names import dotted
+from migrate_agent.tools.rewrite.analysis.plain_layers.names import ParsedFile, dotted
 from migrate_agent.tools.scan.nodes import walk
 from migrate_agent.tools.types import Observed, Span
 
 MODULE_LIST = "torch.nn.ModuleList"
 DICTIONARIES = frozenset({"dict", "ModuleDict"})
-
-
-class ParsedFile(Protocol):
-    """A file of a repository: its tree, names bound by imports → dotted names, and its classes by name."""
-
-    @property
-    def tree(self) -> ast.Module: ...
-    @property
-    def bindings(self) -> Mapping[str, str]: ...
-    @property
-    def classes(self) -> Collection[str]: ...
 
 
 @dataclass(frozen=True)
@@ -69,7 +57,9 @@ def _read(
     for name, target, value in _bindings(file.tree):
         understood.add(id(target))
         one = uses.setdefault(name, _Uses())
-        if _is_list_of_equals(file, value):
+        if (layer := _equal_layer(file, value)) is not None and not any(
+            _is_shared(observed(path, span(path, argument))) for argument in (*layer.args, *(word.value for word in layer.keywords))
+        ):
             one.lists.append((path, span(path, value)))
         else:
             one.others += 1
@@ -105,8 +95,13 @@ def _last(node: ast.expr) -> str:
     return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 
 
-def _is_list_of_equals(file: ParsedFile, value: ast.expr) -> bool:
-    """`nn.ModuleList([Block(config) for _ in range(n)])`, where the layers do not depend on their number."""
+def _is_shared(given: Observed | None) -> bool:
+    """Whether what layers are given holds parameters, which are one for all of them in the list, and would be one for each in a stack."""
+    return given is not None and any(kind.startswith(("module:", "parameter", "tensor")) for kind in given.kinds)
+
+
+def _equal_layer(file: ParsedFile, value: ast.expr) -> ast.Call | None:
+    """The call that makes each layer in `nn.ModuleList([Block(config) for _ in range(n)])`, where they do not depend on their number."""
     match value:
         case ast.Call(
             func=func,
@@ -122,8 +117,8 @@ def _is_list_of_equals(file: ParsedFile, value: ast.expr) -> bool:
             ],
             keywords=[],
         ) if dotted(file, func) == MODULE_LIST:
-            return not any(isinstance(node, ast.Name) and node.id == number for node in ast.walk(layer))
-    return False
+            return None if any(isinstance(node, ast.Name) and node.id == number for node in ast.walk(layer)) else layer
+    return None
 
 
 def _chained_call(loop: ast.For, function: ast.FunctionDef) -> ast.Call | None:
