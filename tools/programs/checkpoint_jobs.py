@@ -56,7 +56,8 @@ def converted_checkpoint(arguments: Mapping[str, Any], inputs: Mapping[str, Path
             return {"error": str(error)}
         if not port.states:
             return {"error": "with these options the script loads nothing of a checkpoint: give it those that it goes on with"}
-        write(port.converted(tree), output / CHECKPOINT)
+    # Outside of the program's folder, where the program itself may not write.
+    write(port.converted(tree), output / CHECKPOINT)
     return {}
 
 

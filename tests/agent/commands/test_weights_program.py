@@ -52,7 +52,7 @@ def printed(script: str, root: Path) -> list[str]:
     return run.stdout.splitlines()
 
 
-@pytest.mark.slow
+@pytest.mark.ci
 def test_the_rewrite_goes_on_where_the_original_stopped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

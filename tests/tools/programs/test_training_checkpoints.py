@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -92,7 +95,28 @@ def test_resumed_is_uninterrupted(tmp_path: Path) -> None:
     assert losses == whole
 
 
-@pytest.mark.slow
+WRITE = """
+write_checkpoint({"a": jax.device_put(jnp.arange(3.0), jax.devices()[-1]), "b": np.arange(2), "key": jax.random.key(7), "step": 3}, PATH)
+"""
+READ = """
+tree = read_checkpoint(PATH)
+print(tree["a"].tolist(), tree["a"].devices(), type(tree["b"]).__name__, tree["b"].dtype, jax.random.key_data(tree["key"]).tolist(), tree["step"])
+"""
+
+
+def test_a_checkpoint_is_read_where_its_devices_are_not(tmp_path: Path) -> None:
+    """Written on the second of two devices, read where there is one, as what a GPU saved is on a CPU."""
+    imports = "from migrate_agent.tools.programs.vendored.checkpoints import jax, jnp, np, read_checkpoint, write_checkpoint"
+    printed = ""
+    for devices, text in ((2, WRITE), (1, READ)):
+        flags = f"--xla_force_host_platform_device_count={devices}"
+        command = [sys.executable, "-c", f"{imports}\nPATH = {str(tmp_path / 'last')!r}{text}"]
+        environment = {**os.environ, "XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"}
+        printed = subprocess.run(command, check=True, capture_output=True, text=True, env=environment).stdout
+    assert printed.strip() == "[0.0, 1.0, 2.0] {CpuDevice(id=0)} ndarray int64 [0, 7] 3"
+
+
+@pytest.mark.ci
 def test_a_torch_run_goes_on_and_comes_back(tmp_path: Path) -> None:
     """Torch's file → JAX for ten updates → torch's file → torch for five: as torch alone."""
     sandbox, limits, name = ProcessSandbox(), Limits(), "torch.optim.AdamW"

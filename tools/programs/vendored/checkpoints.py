@@ -49,11 +49,24 @@ def write_checkpoint(tree: Any, path: Any) -> None:
 
 
 def read_checkpoint(path: Any) -> Any:
-    """The tree that `write_checkpoint` wrote. Raises `FileNotFoundError` where there is none."""
+    """The tree that `write_checkpoint` wrote, on the devices that it was on, where they are here. Raises `FileNotFoundError` where there is none."""
+    folder = epath.Path(path).absolute()
+    saved = ocp.StandardCheckpointHandler().metadata(folder / "arrays").tree
     with ocp.Checkpointer(ocp.CompositeCheckpointHandler()) as checkpointer:
-        parts = ocp.args.Composite(arrays=ocp.args.StandardRestore(), outline=ocp.args.JsonRestore())
-        restored = checkpointer.restore(epath.Path(path).absolute(), parts)
+        arrays = ocp.args.StandardRestore({name: _array_here(array) for name, array in saved.items()})
+        restored = checkpointer.restore(folder, ocp.args.Composite(arrays=arrays, outline=ocp.args.JsonRestore()))
     return _filled(restored["outline"]["tree"], restored["arrays"])
+
+
+def _array_here(saved: Any) -> Any:
+    """What to restore a saved array as: on the default device where its own are not here, as a GPU's are not on a CPU."""
+    if saved.sharding is None:
+        return np.zeros(saved.shape, saved.dtype)
+    try:
+        sharding = saved.sharding.to_jax_sharding()
+    except ValueError:
+        sharding = jax.sharding.SingleDeviceSharding(jax.devices()[0])
+    return jax.ShapeDtypeStruct(saved.shape, saved.dtype, sharding=sharding)
 
 
 def _outline(tree: Any, arrays: dict[str, Any]) -> Any:
