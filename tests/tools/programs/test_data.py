@@ -7,6 +7,7 @@ from collections import namedtuple
 from collections.abc import Iterator
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 import torch
@@ -236,3 +237,33 @@ def test_rows_name_torchs_arguments() -> None:
             assert set(parse_signature(row.signature).parameters) <= {*theirs, "lengths"}
     assert set(WITHOUT_EFFECT) < set(parse_signature(LOADER).parameters)
     assert set(BASES.values()) <= set(symbols())
+
+
+class Doubled(datasets.TensorDataset):
+    """A data set whose samples are another's, changed."""
+
+    def __getitem__(self, index: Any) -> tuple[Any, ...]:
+        return tuple(2 * part for part in super().__getitem__(index))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda x: datasets.TensorDataset(x),
+        lambda x: Doubled(x),
+        lambda x: datasets.Subset(datasets.TensorDataset(x), [5, 1, 7, 3]),
+        lambda x: datasets.Subset(Doubled(x), [5, 1, 7, 3]),
+        lambda x: datasets.ConcatDataset([datasets.TensorDataset(x), Doubled(x)]),
+    ],
+)
+def test_samples_that_are_read_at_once_are_the_same(make: Any) -> None:
+    dataset = make(jnp.arange(8.0))
+    indices = [3, 0, 2, len(dataset) - 1]
+    assert datasets.samples_of(dataset, indices) == [tuple(map(float, dataset[index])) for index in indices]
+
+
+def test_rows_are_read_from_the_host_and_follow_what_they_are_of() -> None:
+    dataset = datasets.TensorDataset(jnp.arange(4.0))
+    assert isinstance(datasets.samples_of(dataset, [1])[0][0], np.floating)
+    dataset.tensors = (jnp.arange(4.0) + 10,)
+    assert datasets.samples_of(dataset, [1]) == [(11.0,)]

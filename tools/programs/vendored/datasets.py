@@ -8,6 +8,8 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
+
 from migrate_agent.tools.vendored.torch_random import TorchGenerator, default_generator
 
 
@@ -35,11 +37,19 @@ class IterableDataset(Dataset):
         raise NotImplementedError
 
 
+def samples_of(dataset: Any, indices: Sequence[int]) -> Any:
+    """The samples of these indices: at once, where the data set reads several by `__getitems__`, as torch's loader asks for them."""
+    many = getattr(dataset, "__getitems__", None)
+    return many(indices) if many else [dataset[index] for index in indices]
+
+
 class TensorDataset(Dataset):
     """`torch.utils.data.TensorDataset` of arrays with one first axis: a sample is a tuple of one row of each.
 
     Raises `ValueError` where the arrays have different lengths.
     """
+
+    _host: tuple[Any, tuple[Any, ...]] = (None, ())
 
     def __init__(self, *tensors: Any) -> None:
         if any(len(tensor) != len(tensors[0]) for tensor in tensors):
@@ -48,6 +58,16 @@ class TensorDataset(Dataset):
 
     def __getitem__(self, index: Any) -> tuple[Any, ...]:
         return tuple(tensor[index] for tensor in self.tensors)
+
+    def __getitems__(self, indices: Sequence[int]) -> list[Any]:
+        """The samples of these indices for a loader, read from memory of the host: each row of a device's array would be a program of its own."""
+        if type(self).__getitem__ is not TensorDataset.__getitem__:
+            return [self[index] for index in indices]
+        tensors, rows = self._host
+        if tensors is not self.tensors:
+            rows = tuple(np.asarray(tensor) for tensor in self.tensors)
+            self._host = (self.tensors, rows)
+        return [tuple(row[index] for row in rows) for index in indices]
 
     def __len__(self) -> int:
         return len(self.tensors[0])
@@ -63,6 +83,12 @@ class Subset(Dataset):
         if isinstance(index, list):
             return self.dataset[[self.indices[i] for i in index]]
         return self.dataset[self.indices[index]]
+
+    def __getitems__(self, indices: Sequence[int]) -> list[Any]:
+        """The samples of these indices, as the data set below reads several."""
+        if type(self).__getitem__ is not Subset.__getitem__:
+            return [self[index] for index in indices]
+        return samples_of(self.dataset, [self.indices[index] for index in indices])
 
     def __len__(self) -> int:
         return len(self.indices)
@@ -80,9 +106,20 @@ class ConcatDataset(Dataset):
     def __getitem__(self, index: int) -> Any:
         if not -len(self) <= index < len(self):
             raise IndexError(f"index {index} is out of range for {len(self)} samples")
+        dataset, within = self._place(index)
+        return dataset[within]
+
+    def __getitems__(self, indices: Sequence[int]) -> list[Any]:
+        """The samples of these indices, as the data sets below read them."""
+        if type(self).__getitem__ is not ConcatDataset.__getitem__:
+            return [self[index] for index in indices]
+        return [samples_of(dataset, [within])[0] for dataset, within in map(self._place, indices)]
+
+    def _place(self, index: int) -> tuple[Any, int]:
+        """The data set that a sample is in, and its index there."""
         index %= len(self)
         place = bisect.bisect_right(self.cumulative_sizes, index)
-        return self.datasets[place][index - (self.cumulative_sizes[place - 1] if place else 0)]
+        return self.datasets[place], index - (self.cumulative_sizes[place - 1] if place else 0)
 
     def __len__(self) -> int:
         return self.cumulative_sizes[-1]

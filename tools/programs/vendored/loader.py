@@ -8,7 +8,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from migrate_agent.tools.programs.vendored.datasets import IterableDataset
+from migrate_agent.tools.programs.vendored.datasets import IterableDataset, samples_of
 from migrate_agent.tools.programs.vendored.samplers import BatchSampler, RandomSampler, SequentialSampler
 from migrate_agent.tools.vendored.torch_random import TorchGenerator, default_generator
 
@@ -98,7 +98,7 @@ class DataLoader:
     def _batches(self) -> Iterator[Any]:
         if self.batch_sampler is not None:
             for indices in self.batch_sampler:
-                yield self.collate_fn(self._samples(indices))
+                yield self.collate_fn(samples_of(self.dataset, indices))
         elif self.sampler is not None:
             for index in self.sampler:
                 yield self.collate_fn(self.dataset[index])
@@ -114,8 +114,3 @@ class DataLoader:
                     batch = []
             if batch and not self.drop_last:
                 yield self.collate_fn(batch)
-
-    def _samples(self, indices: list[int]) -> Any:
-        # A data set may read a whole batch at once.
-        many = getattr(self.dataset, "__getitems__", None)
-        return many(indices) if many else [self.dataset[index] for index in indices]
