@@ -331,7 +331,26 @@ ACTOR_CRITIC = (
 )
 """In the rewrite of `forms.ACTOR_CRITIC`."""
 
+PARTED: tuple[Case, ...] = (
+    Case("the discriminator's loss not halved", False, (("(loss_fake + loss_real) * 0.5", "(loss_fake + loss_real)"),)),
+    Case("the real half alone", False, (("(loss_fake + loss_real) * 0.5", "loss_real * 0.5"),)),
+    Case("the generator's score of the points", False, (("    score = netD(fake)\n", "    score = netD(lax.stop_gradient(fake))\n"),)),
+    Case(
+        "the generator before the discriminator",
+        False,
+        (
+            (
+                "    def optimize_parameters(self):\n",
+                "    def optimize_parameters(self):\n        train_netG(self.netG, self.optimizer_G, self.netD, self.noise)\n",
+            ),
+        ),
+    ),
+    Case("one fake for both", True, (("    score = netD(lax.stop_gradient(fake))", "    score = netD(fake)"),)),
+)
+"""In the rewrite of `forms.PARTED`."""
+
 CASES = {
+    "parted": PARTED,
     "closure": CLOSURE,
     "resumed": RESUMED,
     "plain": PLAIN,

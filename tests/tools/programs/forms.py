@@ -1098,7 +1098,80 @@ for episode in range(5):
 """
 """Values that a function gives back beside the action, and its caller collects."""
 
+PARTED = '''\
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+
+class Net(nn.Module):
+    def __init__(self, n_in, n_out):
+        super().__init__()
+        self.fc1 = nn.Linear(n_in, 16)
+        self.fc2 = nn.Linear(16, n_out)
+
+    def forward(self, x):
+        return self.fc2(F.leaky_relu(self.fc1(x), 0.2))
+
+
+class Adversaries:
+    """A generator and a discriminator, and one step of both."""
+
+    def __init__(self, netG, netD, lr):
+        self.netG, self.netD = netG, netD
+        self.optimizer_G = torch.optim.Adam(self.netG.parameters(), lr=lr, betas=(0.5, 0.999))
+        self.optimizer_D = torch.optim.Adam(self.netD.parameters(), lr=lr, betas=(0.5, 0.999))
+
+    def set_input(self, real, noise):
+        self.real, self.noise = real, noise
+
+    def forward(self):
+        self.fake = self.netG(self.noise)
+
+    def backward_D(self):
+        """The loss of the discriminator."""
+        # fake; stop backprop to the generator by detaching
+        score = self.netD(self.fake.detach())
+        loss_fake = F.binary_cross_entropy_with_logits(score, torch.zeros_like(score))
+        score = self.netD(self.real)
+        loss_real = F.binary_cross_entropy_with_logits(score, torch.ones_like(score))
+        self.loss_D = (loss_fake + loss_real) * 0.5
+        self.loss_D.backward()
+
+    def backward_G(self):
+        score = self.netD(self.fake)
+        self.loss_G = F.binary_cross_entropy_with_logits(score, torch.ones_like(score))
+        self.loss_G.backward()
+
+    def optimize_parameters(self):
+        self.forward()
+        # the discriminator
+        self.optimizer_D.zero_grad()
+        self.backward_D()
+        self.optimizer_D.step()
+        # the generator
+        self.optimizer_G.zero_grad()
+        self.backward_G()
+        self.optimizer_G.step()
+
+    def losses(self):
+        return {"D": self.loss_D.item(), "G": self.loss_G.item()}
+
+
+torch.manual_seed(4)
+points = torch.randn(64, 2) * 0.3 + 1.0
+model = Adversaries(Net(4, 2), Net(2, 1), 1e-2)
+for step in range(8):
+    index = torch.randint(0, len(points), (16,))
+    model.set_input(points[index], torch.randn(16, 4))
+    model.optimize_parameters()
+    losses = model.losses()
+    print("step %d D %.4f G %.4f" % (step, losses["D"], losses["G"]))
+'''
+"""A step whose losses are computed, and whose gradients are taken, in methods of their own."""
+
 FORMS = {
+    "parted": PARTED,
     "closure": CLOSURE,
     "resumed": RESUMED,
     "classification": example("digits"),

@@ -189,6 +189,7 @@ def plan_step(
     """The names of the step. `outside` are the statements of the program around it, `kinds` what names were seen to hold, `others_of` further steps
     of its function. Where it is not `alone` in the program, its functions are named after its modules.
     """
+    ends = isinstance(scope.inner, cst.FunctionDef) and scope.inner.body is core.block
     fetched = [name for statement in core.fetched for name in bound(statement)]
     made = dict.fromkeys([*(name for statement in core.slice for name in (*gives(statement), *changed(statement))), *fetched])
     used = {name for statement in outside for name in _value_read(statement)} | {*fetched, *_carried(core, made)}
@@ -223,7 +224,7 @@ def plan_step(
         tuple(
             name
             for name in made
-            if name in used and name != loss and (name in fetched or name in _carried(core, made) or _outlives(core, name, others_of))
+            if name in used and name != loss and (name in fetched or name in _carried(core, made) or _outlives(core, name, others_of, ends))
         ),
         tuple(name for name in norms if name in used),
         scope.inner if closure else scope.outer,
@@ -280,8 +281,8 @@ def _inner_names(names: Sequence[str], taken: set[str]) -> dict[str, str]:
     return result
 
 
-def _outlives(core: Core, name: str, others: Sequence[Core]) -> bool:
-    """Whether what a step gives a name may be read after it, before the name is bound anew."""
+def _outlives(core: Core, name: str, others: Sequence[Core], ends: bool) -> bool:
+    """Whether what a step gives a name may be read after it, before the name is bound anew. `ends`: the function's names end with the step's block."""
     if core.accumulates or name.startswith(f"{SELF}."):
         return True
     lines = list(body(core.block))
@@ -294,7 +295,7 @@ def _outlives(core: Core, name: str, others: Sequence[Core]) -> bool:
         made = {n for s in (*other.slice, *other.fetched) for n in bound(s)} if other else {*_filled(statement)}
         if name in made or (other is None and binds_alone(statement) and name in bound(statement)):
             return False
-    return True
+    return not ends
 
 
 def _filled(node: cst.CSTNode) -> list[str]:

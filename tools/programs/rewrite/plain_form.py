@@ -18,6 +18,7 @@ from migrate_agent.tools.programs.rewrite.method_optimizers import Inlined
 from migrate_agent.tools.programs.rewrite.named_optimizers import NamedOptimizers
 from migrate_agent.tools.programs.rewrite.names import Imports, name_of
 from migrate_agent.tools.programs.rewrite.normalise import Normalise
+from migrate_agent.tools.programs.rewrite.parted_steps import PartedSteps
 from migrate_agent.tools.programs.rewrite.phases import Phases
 from migrate_agent.tools.programs.rewrite.spans import Positions, moved, positions_of, span_of
 from migrate_agent.tools.programs.rewrite.taken_branches import TakenBranches
@@ -51,6 +52,8 @@ def plain_form(
     positions = positions_of(module)
     accelerators = AcceleratorBranches(module, positions, observed)
     module, observed = _after(module, accelerators, positions, observed)
+    parted = PartedSteps(module)
+    module, observed = _after(module, parted, positions_of(module), observed)
     module, observed = _with_taken_branches(module, observed)
     module, observed = _with_named_optimizers(module, observed)
     module, observed = _with_phases(module, observed)
@@ -73,7 +76,7 @@ def plain_form(
     drawn = DrawnArguments(plain, Imports(plain.code))
     last, seen = _after(plain, drawn, spans, facts)
     last, seen = _with_collected_values(last, seen)
-    return PlainForm(last, seen, tuple(dict.fromkeys([*accelerators.notes, *normalise.notes])))
+    return PlainForm(last, seen, tuple(dict.fromkeys([*accelerators.notes, *parted.notes, *normalise.notes])))
 
 
 Script = tuple[cst.Module, Mapping[Span, Observed]]
@@ -107,7 +110,7 @@ def _with_collected_values(module: cst.Module, observed: Mapping[Span, Observed]
 
 def _after(
     module: cst.Module,
-    change: AcceleratorBranches | TakenBranches | Phases | NamedOptimizers | DrawnArguments | KeptLists | CollectedValues,
+    change: AcceleratorBranches | PartedSteps | TakenBranches | Phases | NamedOptimizers | DrawnArguments | KeptLists | CollectedValues,
     positions: Positions,
     observed: Mapping[Span, Observed],
 ) -> Script:
