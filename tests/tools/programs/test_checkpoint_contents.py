@@ -38,6 +38,7 @@ def _safetensors(folder: Path, tree: Any) -> None:
 
 
 WHOLE = {"model": jnp.asarray(WEIGHT.T), "moment": jnp.asarray(MOMENT.T), "epoch": 3}
+STACKED = jnp.stack([jnp.zeros((3, 2)), jnp.asarray(WEIGHT.T)])
 ROWS: tuple[tuple[Callable[[Path, Any], None], dict[str, Any], str], ...] = (
     (_orbax, WHOLE, "pass"),
     (_orbax, WHOLE | {"epoch": 4}, "fail"),
@@ -46,6 +47,18 @@ ROWS: tuple[tuple[Callable[[Path, Any], None], dict[str, Any], str], ...] = (
     (_safetensors, {"weight": WEIGHT, "moment": MOMENT, "epoch": np.array([3])}, "pass"),
     (_safetensors, {"weight": -WEIGHT, "moment": MOMENT, "epoch": np.array([3])}, "fail"),
 )
+
+
+@pytest.mark.parametrize(("layers", "status"), [({2}, "pass"), ({3}, "fail"), ((), "fail")])
+def test_layers_that_lie_as_one_array(tmp_path: Path, layers: set[int], status: str) -> None:
+    """What a layer of a stack has counts by itself, where the program's modules have stacks of so many layers."""
+    for name in ("torch", "jax"):
+        (tmp_path / name).mkdir()
+    torch.save(STATE, tmp_path / "torch" / "ckpt.pt")
+    _orbax(tmp_path / "jax", WHOLE | {"model": STACKED})
+    theirs = Ran({"contents": torch_files(tmp_path / "torch", ["ckpt.pt"])}, {})
+    ours = Ran({"contents": jax_files(tmp_path / "jax", _files(tmp_path / "jax"), layers)}, {})
+    assert contents(Pair(theirs, theirs, ours)).status == status
 
 
 @pytest.mark.parametrize(("write", "tree", "status"), ROWS)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import jax
+import libcst as cst
 import numpy as np
 import pytest
 import torch
@@ -20,9 +22,14 @@ from migrate_agent.tests.tools.programs.problem import (
 )
 from migrate_agent.tests.tools.programs.test_optimizers import as_numpy
 from migrate_agent.tools.programs.optimizer_state import OptimizerStateError, load_optimizer, save_optimizer
+from migrate_agent.tools.programs.rewrite.core import NotUnderstoodError
+from migrate_agent.tools.programs.rewrite.groups import OptimizerCall
+from migrate_agent.tools.programs.rewrite.optimizers import transform
 from migrate_agent.tools.programs.tables.groups import Group, partition
 from migrate_agent.tools.programs.tables.registry import Text, optimizer_arguments, optimizer_text
+from migrate_agent.tools.programs.vendored.parameter_groups import by_layer, parameter_name
 from migrate_agent.tools.rewrite.tables.registry import Refuse
+from migrate_agent.tools.vendored.containers import LayerStack
 from migrate_agent.tools.weights import leaves, variable_paths
 
 AXES = {"embed.embedding": 2, "fc.kernel": 2, "fc.bias": 1, "conv.kernel": 3, "conv.bias": 1}
@@ -118,3 +125,39 @@ def test_state_that_does_not_fit() -> None:
     with pytest.raises(OptimizerStateError, match="step differs"):
         load_optimizer(optimizer, module, "torch.optim.Adam", state, [names])
     assert sorted(variable_paths(module)) == sorted(names)
+
+
+STACKED = [
+    ("AdamW", "p.ndim >= 2", "mask=by_layer(model, lambda p: p.ndim >= 2)"),
+    ("AdamW", "'bias' not in name", "label_parameters("),
+    ("AdamW", "'bias' not in name and p.ndim > 1", "rank"),
+    ("AdamW", "", "optax.adamw("),
+    ("Muon", "", "axes"),
+    ("Adafactor", "", "axes"),
+]
+
+
+def test_a_condition_on_axes_is_of_one_layer() -> None:
+    class Stacked(nnx.Module):
+        def __init__(self) -> None:
+            self.h = LayerStack(lambda rngs: nnx.Linear(4, 4, rngs=rngs), 3, rngs=nnx.Rngs(0))
+            self.head = nnx.Linear(4, 2, rngs=nnx.Rngs(1))
+
+    model = Stacked()
+    mask = by_layer(model, lambda p: p.ndim >= 2)
+    for params in (nnx.state(model, nnx.Param), nnx.as_pure(nnx.state(model, nnx.Param))):
+        chosen = {parameter_name(path): bool(value) for path, value in jax.tree_util.tree_leaves_with_path(mask(params))}
+        assert chosen == {"h.layers.kernel": True, "h.layers.bias": False, "head.kernel": True, "head.bias": False}
+
+
+@pytest.mark.parametrize(("name", "decays", "outcome"), STACKED)
+def test_optimizers_of_stacked_layers(name: str, decays: str, outcome: str) -> None:
+    call = cst.ensure_type(cst.parse_expression(f"torch.optim.{name}(groups, lr=0.1)"), cst.Call)
+    optimizer = OptimizerCall("model", False, decays=decays, weight_decay="0.1" if decays else "", stacked=True)
+    if outcome in ("axes", "rank"):
+        with pytest.raises(NotUnderstoodError, match=outcome):
+            transform(f"torch.optim.{name}", call, optimizer, None)
+    else:
+        made = transform(f"torch.optim.{name}", call, optimizer, None)
+        assert outcome in made.code
+        assert ("by_layer" in made.helpers) == ("by_layer" in outcome)

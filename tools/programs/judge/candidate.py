@@ -6,7 +6,7 @@ import gc
 import importlib
 import random
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import count
 from pathlib import Path
@@ -77,7 +77,7 @@ def run_candidate(arguments: Mapping[str, Any], inputs: Mapping[str, Path], outp
     trace.write(
         output,
         files=files,
-        contents=jax_files(work, files),
+        contents=jax_files(work, files, _stacked_layers([*watch.models, *watch.constructed.values()])),
         problems=watch.problems,
         compiled=watch.compiled,
         eager=watch.eager,
@@ -539,6 +539,14 @@ def _path(path: Any) -> str:
     """The dotted path of a leaf of a tree of parameters, whatever the nodes are."""
     parts = [str(getattr(key, "key", getattr(key, "name", getattr(key, "idx", key)))) for key in path]
     return ".".join(part for part in parts if part not in ("value", "raw_value"))
+
+
+def _stacked_layers(models: Sequence[Any]) -> set[int]:
+    """How many layers each stack of these modules has."""
+    from flax import nnx
+
+    nodes = [node for model in models for _, node in nnx.iter_graph(model) if getattr(type(node), "stacked", "")]
+    return {int(node.count) for node in nodes}
 
 
 def _parameter_names(model: Any) -> dict[str, list[tuple[str, Any]]]:

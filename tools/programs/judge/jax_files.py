@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +15,17 @@ METADATA = "_METADATA"
 """The file of an orbax checkpoint that says which arrays it has."""
 
 
-def jax_files(work: Path, names: Sequence[str]) -> list[dict[str, Any]]:
-    """Of each file or folder of arrays or plain numbers its path, the fingerprints of its arrays, and its numbers."""
+def jax_files(work: Path, names: Sequence[str], layers: Collection[int] = ()) -> list[dict[str, Any]]:
+    """Of each file or folder of arrays or plain numbers its path, the fingerprints of its arrays, and its numbers.
+
+    `layers` are the numbers of layers that the program's modules hold as stacks: of an array with such a first axis, what each layer has counts too.
+    """
     rows = []
     for name in names:
         arrays, numbers = _read(work / name)
         if arrays or numbers:
-            tensors = [fingerprint(array) for array in arrays if array.size > 1 and array.dtype.kind == "f"]
+            parts = [part for array in arrays for part in (array, *(array if array.ndim > 1 and len(array) in layers else ()))]
+            tensors = [fingerprint(array) for array in parts if array.size > 1 and array.dtype.kind == "f"]
             scalars = [float(array.reshape(-1)[0]) for array in arrays if array.size == 1 and array.dtype.kind in "fiu"]
             rows.append({"path": name, "tensors": tensors, "numbers": [*numbers, *scalars]})
     return rows

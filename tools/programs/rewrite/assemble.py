@@ -53,7 +53,8 @@ def rewrite_program(
     files = ProgramFiles(inventory, program.source, observations)
     paths = (program.source, *files.own(files.traced()))
     plain = {path: _plain(inventory, path, every, recorded, constructions if path == program.source else ()) for path in paths}
-    parts = _taken_out(files, plain)
+    stacked = inventory.scan_layers and bool(Workspace(inventory, every).repo.stacks.lists)
+    parts = _taken_out(files, plain, stacked)
     if isinstance(parts, Hole):
         return Draft({}, (parts,))
     targets = {file.path: file.target for file in inventory.files}
@@ -107,10 +108,10 @@ def _plain(
     return plain_form((inventory.root / path).read_text(), observations.get(path, {}), construction, constructions)
 
 
-def _taken_out(files: ProgramFiles, plain: Mapping[str, PlainForm]) -> dict[str, TakenOut] | Hole:
+def _taken_out(files: ProgramFiles, plain: Mapping[str, PlainForm], stacked: bool) -> dict[str, TakenOut] | Hole:
     """The files of a program without its training steps, or the first place that no rule covers."""
     rates = {path for path, form in plain.items() if "param_groups" in form.text}
-    parts = {path: ProgramFile(form, shared=bool(rates - {path})) for path, form in plain.items()}
+    parts = {path: ProgramFile(form, shared=bool(rates - {path}), stacked=stacked) for path, form in plain.items()}
     path = files.source
     try:
         if not any(part.trains for part in parts.values()):

@@ -31,7 +31,7 @@ class OptimizerCall:
     `parts` are groups by parts of the module. With groups by rank or name, `decays` is the text of the condition on a parameter `p` for which
     `weight_decay` holds, and which leaves the others without.
     `statements` are those that make the groups. `inject`: the program sets the rate while it runs. `trainable` is the text of the filter of the
-    parameters that are updated, where these are not all.
+    parameters that are updated, where these are not all. `stacked`: modules of the program hold layers as stacks, whose parameters have an axis more.
     """
 
     model: str
@@ -41,6 +41,7 @@ class OptimizerCall:
     statements: tuple[cst.CSTNode, ...] = ()
     trainable: str = ""
     parts: tuple[PartGroup, ...] = ()
+    stacked: bool = False
 
 
 @dataclass(frozen=True)

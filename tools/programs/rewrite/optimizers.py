@@ -49,6 +49,10 @@ def _plain(dotted: str, call: cst.Call, optimizer: OptimizerCall, scheduler: Sch
             # Set by the scheduler before the first step.
             name = row_of(dotted, optimizers()).momentum
             momentum = Text(arguments["betas"].element(0).text if name == "b1" else arguments["momentum"].text)
+        if optimizer.stacked and row_of(dotted, optimizers()).axes:
+            raise NotUnderstoodError(
+                "this optimizer looks at the axes of each parameter, and stacked layers ([rewrite] scan_layers) have one more", call
+            )
         text = scheduled_optimizer(dotted, arguments, rate, momentum, optimizer.inject)
     except Refuse as error:
         raise NotUnderstoodError(str(error), call) from None
@@ -66,8 +70,15 @@ def _masked(text: Text, optimizer: OptimizerCall, call: cst.Call) -> Text:
     by_name = "name" in names_in(optimizer.decays)
     truth = optimizer.decays if optimizer.decays.startswith("not ") else f"bool({optimizer.decays})"
     labels = f"label_parameters(lambda name, p: {truth})"
-    mask = f", mask={labels}" if by_name else f", mask=lambda params: jax.tree.map(lambda p: {optimizer.decays}, params)"
-    helpers = text.helpers | ({"label_parameters"} if by_name else set())
+    if optimizer.stacked and "p" in names_in(optimizer.decays):
+        if by_name:
+            raise NotUnderstoodError("groups by name and rank have no rule where layers are stacked ([rewrite] scan_layers)", call)
+        mask, helper = f"by_layer({optimizer.model}, lambda p: {optimizer.decays})", {"by_layer"}
+    elif by_name:
+        mask, helper = labels, {"label_parameters"}
+    else:
+        mask, helper = f"lambda params: jax.tree.map(lambda p: {optimizer.decays}, params)", set()
+    mask, helpers = f", mask={mask}", text.helpers | helper
     for decay in (f"weight_decay={optimizer.weight_decay}", f"add_decayed_weights({optimizer.weight_decay}"):
         if text.code.count(decay) == 1:
             return Text(text.code.replace(decay, decay + mask), helpers)

@@ -47,16 +47,18 @@ class TakenOut:
 
 class ProgramFile:
     """A file of a program in its plain form. `others` are the optimizers that other files construct, by name, and `shared` says whether other files
-    set the rates of optimizers.
+    set the rates of optimizers. `stacked`: modules of the program hold layers as stacks.
     """
 
-    def __init__(self, plain: PlainForm, others: Mapping[str, OptimizerCall] | None = None, shared: bool = False) -> None:
+    def __init__(
+        self, plain: PlainForm, others: Mapping[str, OptimizerCall] | None = None, shared: bool = False, stacked: bool = False
+    ) -> None:
         self.plain, self.module, self.observed = plain, plain.module, plain.observed
         self.imports = Imports(plain.text)
         self.positions = positions_of(plain.module)
         self.kinds = _kinds(self.positions, plain.observed)
         self.seen = _optimizers(self.kinds)
-        self.others, self.shared = others or {}, shared
+        self.others, self.shared, self.stacked = others or {}, shared, stacked
         self._free = FreeNames(plain.text)
 
     @property
@@ -101,6 +103,7 @@ class ProgramFile:
         if not calls and len(self.others) == 1:
             # The file is handed the only optimizer of the program.
             calls = {name: call for name in self.seen for call in self.others.values()}
+        calls = {name: replace(call, stacked=self.stacked) for name, call in calls.items()}
         return Optimizers(calls, schedulers, optimizer_names(module, self.imports))
 
     @property

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 import optax
+from flax import nnx
 
 
 class TorchAxesState(NamedTuple):
@@ -27,6 +28,21 @@ def label_parameters(label: Callable[[str, Any], str]) -> Callable[[Any], Any]:
     They are a function of the parameters, since `nnx.Optimizer` hands its transforms trees of variables at one time and of arrays at another.
     """
     return lambda params: jax.tree_util.tree_map_with_path(lambda path, p: label(parameter_name(path), p), params)
+
+
+def by_layer(model: nnx.Module, condition: Callable[[Any], bool]) -> Callable[[Any], Any]:
+    """A mask of parameters by what one layer's look like: `condition` takes shape and dtype of each, without the axes that number the layers of a stack.
+
+    A stack is a module whose class says by `stacked` which attribute holds one module for all of its layers.
+    """
+    nodes = [(path, getattr(type(node), "stacked", "")) for path, node in nnx.iter_graph(model)]
+    stacks = [".".join(map(str, (*path, attribute))) + "." for path, attribute in nodes if attribute]
+
+    def of_layer(path: Any, p: Any) -> bool:
+        axes = sum(parameter_name(path).startswith(stack) for stack in stacks)
+        return condition(jax.ShapeDtypeStruct(p.shape[axes:], p.dtype))
+
+    return lambda params: jax.tree_util.tree_map_with_path(of_layer, params)
 
 
 def in_torch_axes(transform: optax.GradientTransformation, axes: Mapping[str, tuple[int, ...]]) -> optax.GradientTransformation:
