@@ -16,6 +16,7 @@ from migrate_agent.tools.harness.common.input_sampling import Array
 from migrate_agent.tools.harness.common.seeded_arrays import LARGE
 from migrate_agent.tools.harness.jax_side.comparisons import compares
 from migrate_agent.tools.harness.jax_side.module import is_key
+from migrate_agent.tools.harness.jax_side.silent import silent
 from migrate_agent.tools.verify.candidate.session import Session
 
 
@@ -44,7 +45,7 @@ def _export(session: Session, scenario: Any) -> dict[str, Any]:
     leaves, targets = session.leaves(scenario)
     arguments = (trainable, rest, list(leaves), dict(targets))
     traced = program.jitted.trace(*arguments)
-    function = jaxpr_as_fun(traced.jaxpr)
+    function = jaxpr_as_fun(silent(traced.jaxpr))
     flat = jax.tree.leaves(arguments)
     # Random keys become constants of the program: every draw is replaced, so they decide nothing.
     data_indices = [index for index, value in enumerate(flat) if not is_key(value)]
