@@ -146,7 +146,7 @@ def verify(
 
 def _in_order(examples: Sequence[Example], translated: Sequence[Example]) -> tuple[list[Example], list[Example]]:
     """Both with the calls of the module itself in front, and of these and of each method no more than the budgets allow."""
-    calls = [number for number, example in enumerate(examples) if not example.method][: budgets.MAX_EXAMPLES]
+    calls = [number for number, example in enumerate(examples) if not example.method][: budgets.MAX_EXAMPLES + budgets.MAX_BRIEF]
     names = list(dict.fromkeys(example.method for example in examples if example.method))[: budgets.MAX_METHODS]
     of_methods = [[number for number, example in enumerate(examples) if example.method == name] for name in names]
     order = [*calls, *(number for numbers in of_methods for number in numbers[: budgets.METHOD_EXAMPLES])]

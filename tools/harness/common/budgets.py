@@ -165,6 +165,9 @@ STRINGS: Final = 4
 MAX_EXAMPLES: Final = 4
 """Examples of a unit that are run, first come first served; only the first gets all seeds."""
 
+MAX_BRIEF: Final = 12
+"""Further examples that reach code that the others do not: of each only one call in each mode is compared, in float64."""
+
 MAX_METHODS: Final = 12
 METHOD_EXAMPLES: Final = 2
 METHOD_SEEDS: Final = 2

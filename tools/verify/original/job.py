@@ -26,7 +26,7 @@ from migrate_agent.tools.verify.contract.scenario import Scenario
 from migrate_agent.tools.verify.contract.schedule import LARGE_ELEMENTS, ORIGINAL_SHARE, Deadline
 from migrate_agent.tools.verify.original.outputs import attempt, elements, one_line
 from migrate_agent.tools.verify.original.scenarios.configurations import compare, others, refuse_large
-from migrate_agent.tools.verify.original.scenarios.menu import write_scenarios
+from migrate_agent.tools.verify.original.scenarios.menu import write_brief, write_scenarios
 from migrate_agent.tools.verify.original.scenarios.methods import called_otherwise, write_method
 from migrate_agent.tools.verify.original.scenarios.random import SPREAD, TILTS
 from migrate_agent.tools.verify.original.scenarios.refusals import refusals
@@ -102,6 +102,7 @@ def run(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) 
     reached: dict[str, frozenset[int]] = {}
     called: set[str] = set()
     paths: set[str] = set()
+    count = 0
     for one in example_units:
         cls = one.original.cls
         calls += [] if one.original.method else [one.original.call]
@@ -113,9 +114,12 @@ def run(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) 
             if one.original.method and examples:
                 facts = write_method(writer, first=one.original.method not in called)
                 called.add(one.original.method)
+            elif count >= budgets.MAX_EXAMPLES:
+                facts = write_brief(writer, new_construction=one.otherwise)
             else:
                 facts = write_scenarios(writer, first=not examples, new_construction=one.otherwise, new=one.new, paths=paths)
                 paths |= {writer.path()} if one.new else set()
+                count += 1
             examples.append({"index": one.index, "changes": {}, **facts})
         except Exception as error:
             example_units.fail(one.index, error)

@@ -95,6 +95,23 @@ def write_scenarios(
     return description
 
 
+def write_brief(writer: ScenarioWriter, *, new_construction: bool) -> dict[str, Any]:
+    """Write one call of an example that is there for the code that it reaches: in training mode where it trains, with gradients, and in evaluation mode
+    where that gives something else. Initial values too, of a constructor call that no earlier example has. Raises the errors of the original."""
+    with writer.lines:
+        writer.once(writer.original.state(), writer.values(0), "eval")
+    writer.states = {0: writer.sample_state(0)}
+    tensor_files.save(writer.folder / f"given/states/{writer.state_name(0)}.safetensors", writer.states[0])
+    values = writer.values(0)
+    trained = add_gradient(writer, 0, values, native=False)
+    if trained is None or (trained.mode == "train" and writer.trains()):
+        writer.add("eval-s0", Role.SEED, "eval", 0, values)
+    description = describe(writer)
+    if new_construction and not writer.original.is_function:
+        description["inits"] = sample_initial_values(writer)
+    return description
+
+
 def first_calls(writer: ScenarioWriter) -> float:
     """Call the example once in each mode, for the lines that it runs; the seconds of the quicker call. Raises the errors of the original."""
     unit, times = writer.original, []
@@ -175,10 +192,13 @@ def customs(writer: ScenarioWriter) -> Customs:
     return Customs(tuple(apart), "exponential" in kinds and "uniform" not in kinds)
 
 
-def add_gradient(writer: ScenarioWriter, seed: int, values: Sequence[Array]) -> Scenario | None:
-    """Add a forward and backward pass in training mode where possible, else in evaluation mode. Returns it; None where neither runs."""
+def add_gradient(writer: ScenarioWriter, seed: int, values: Sequence[Array], *, native: bool = True) -> Scenario | None:
+    """Add a forward and backward pass in training mode where possible, else in evaluation mode. Returns it; None where neither runs. With `native` the
+    first is also run in the user's dtypes, and may be where the search for the worst input starts."""
     for mode in writer.modes:
-        if writer.add(f"gradient-{mode}-s{seed}", Role.GRADIENT, mode, seed, values, gradient=True, native=seed == 0, sampled=True):
+        if writer.add(
+            f"gradient-{mode}-s{seed}", Role.GRADIENT, mode, seed, values, gradient=True, native=native and seed == 0, sampled=native
+        ):
             return writer.scenarios[-1]
     return None
 
