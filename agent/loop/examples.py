@@ -34,6 +34,14 @@ def _key(example: Example) -> tuple[str, str, str, str]:
     return example.unit, example.init, example.call, example.method
 
 
+def _halves(units: Sequence[Unit], examples: Sequence[Example]) -> tuple[Sequence[Example], Sequence[Example]]:
+    """The examples of one half of the units, and of the other; of one unit alone, its examples."""
+    if len(units) == 1:
+        return examples[: len(examples) // 2], examples[len(examples) // 2 :]
+    first = {unit.id for unit in units[: len(units) // 2]}
+    return [example for example in examples if example.unit in first], [example for example in examples if example.unit not in first]
+
+
 _IMPORTED = "the file was imported"
 
 
@@ -132,10 +140,9 @@ class Exercise:
         holes = self._holes(units, merged)
         if not holes or holes <= self._holes(units, recording):
             return merged
-        if len(units) == 1:
+        if len(examples) == 1:
             return recording
-        for number, half in enumerate((units[: len(units) // 2], units[len(units) // 2 :])):
-            own = [example for example in examples if any(example.unit == unit.id for unit in half)]
+        for number, own in enumerate(_halves(units, examples)):
             recording = self._grown_where_exact(own, recording, folder.with_name(f"{folder.name}-{number}"), part)
         return recording
 

@@ -15,7 +15,7 @@ from migrate_agent.tools.record.session import plan
 from migrate_agent.tools.types import Example, Inventory, Job, Limits, Recording, Unit
 
 ENTRY = "migrate_agent.tools.record.guessing.further:further_calls"
-SECONDS = 3.0
+SECONDS = 8.0
 """For the search of one unit."""
 MOST_EXAMPLES = 3
 """Examples of one unit that the search starts from."""

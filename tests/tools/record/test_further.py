@@ -143,6 +143,7 @@ def test_a_construction_that_reaches_more_is_found(tmp_path: Path) -> None:
     assert [(example.init, example.call) for example in found] == [
         ("Config(), gate=True", "torch.randn(2, 4)"),
         ("Config(norm='layer')", "torch.randn(2, 4)"),
+        ("Config(norm='group')", "torch.randn(2, 4)"),
     ]
 
 
@@ -200,8 +201,8 @@ COMPARED = [
     ("x == 3", ("3",)),
     ("x != -1", ("-1",)),
     ("x == 0.5", ("0.5",)),
-    ("x < 0", ("0", "-1", "1")),
-    ("1 <= x", ("1", "0", "2")),
+    ("x < 0", ("0", "-1", "0.5", "1")),
+    ("1 <= x", ("1", "0", "1.5", "2")),
     ("x in (1, 'a', None)", ("1", "'a'", "None")),
     ("x is None", ("None",)),
 ]
@@ -308,6 +309,87 @@ def test_ranks_containers_and_widths_of_parameters(name: str, init: str, call: s
     inventory = scan(tmp_path)
     unit = inventory.unit(f"model.py:{name}")
     assert [example.call for example in further(inventory, unit, [Example(unit.id, init, call)])] == calls
+
+
+TOGETHER = """
+import torch
+from torch import nn
+ACTIVATIONS = dict(relu=nn.ReLU, tanh=nn.Tanh)
+def norm_of(kind, width):
+    if kind == "layer":
+        return nn.LayerNorm(width)
+    return nn.Identity()
+class Causal(nn.Module):
+    def __init__(self, causal=False):
+        super().__init__()
+        self.causal = causal
+    def forward(self, x, streaming=False):
+        if streaming:
+            if not self.causal:
+                raise ValueError("causal only")
+            if x.shape[0] != 1:
+                raise ValueError("one stream")
+            return x * 2
+        return x
+class Named(nn.Module):
+    def __init__(self, act="relu", norm="none"):
+        super().__init__()
+        if isinstance(act, str):
+            self.act = ACTIVATIONS[act]()
+        else:
+            self.act = act()
+        self.norm = norm_of(kind=norm, width=4)
+    def forward(self, x):
+        return self.norm(self.act(x))
+class Wired(nn.Module):
+    def __init__(self, widths=None, out=None):
+        super().__init__()
+        if isinstance(widths, int):
+            widths = [widths]
+        self.layers = nn.ModuleList([nn.Linear(4, 4) for _ in widths or [1]])
+        if out is not None:
+            self.head = nn.Linear(4, out)
+        else:
+            self.head = None
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x)
+        return x if self.head is None else self.head(x)
+class Conditioned(nn.Module):
+    def __init__(self, sizes):
+        super().__init__()
+        if not isinstance(sizes, (list, tuple)):
+            sizes = [sizes]
+        self.layers = nn.ModuleList([nn.Linear(size, 3) for size in sizes])
+    def forward(self, x, cond):
+        if not isinstance(cond, (list, tuple)):
+            cond = [cond]
+        for layer, one in zip(self.layers, cond, strict=True):
+            x = x + layer(one)
+        return x
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "init", "call", "rows"),
+    [
+        ("Causal", "", "torch.randn(2, 4)", [("causal=True", "torch.randn(2, 4)[:1], streaming=True")]),
+        ("Named", "", "torch.randn(2, 4)", [("norm='layer'", "torch.randn(2, 4)"), ("act=torch.nn.Tanh", "torch.randn(2, 4)")]),
+        ("Wired", "", "torch.randn(2, 4)", [("widths=2", "torch.randn(2, 4)"), ("out=64", "torch.randn(2, 4)")]),
+        (
+            "Conditioned",
+            "[2, 5]",
+            "torch.randn(2, 3), [torch.randn(2, 2), torch.randn(2, 5)]",
+            [("2", "torch.randn(2, 3), torch.randn(2, 2)")],
+        ),
+    ],
+)
+def test_what_has_to_change_together(name: str, init: str, call: str, rows: list[tuple[str, str]], tmp_path: Path) -> None:
+    """What code asks before it refuses, arguments of other kinds, names under which arguments are handed on."""
+    (tmp_path / "model.py").write_text(TOGETHER)
+    inventory = scan(tmp_path)
+    unit = inventory.unit(f"model.py:{name}")
+    assert [(example.init, example.call) for example in further(inventory, unit, [Example(unit.id, init, call)])] == rows
 
 
 def test_examples_that_reach_something_come_first(tmp_path: Path) -> None:

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import ast
 import builtins
+import copy
 import importlib.machinery
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from functools import lru_cache
 from importlib.abc import MetaPathFinder
 from importlib.util import decode_source
 from pathlib import Path
@@ -129,6 +131,12 @@ class _Counter:
         self.starts: dict[str, tuple[int, int]] = {}
         self.ran: set[int] = set()
         self.total = 0
+        self.trees: dict[str, ast.Module] = {}
+        """Path → the tree of a file as it was read."""
+        self.tests: dict[int, tuple[ast.expr, ...]] = {}
+        """Place → the conditions around it."""
+        self.functions: list[frozenset[int]] = []
+        """Places of each function, without those that only refuse."""
         self.choices: list[tuple[str, int]] = []
         """Path of the file and number in it, of each call by which data chooses."""
 
@@ -138,6 +146,12 @@ class _Counter:
         # New numbers each time: functions of an import that failed half-way may still run, and count no more.
         first, self.total = self.total, self.total + len(every)
         self.starts[path] = first, len(every)
+        around = _conditions(tree)
+        self.tests |= {
+            first + number: copy.deepcopy(around[id(place.node)]) for number, place in enumerate(every) if around[id(place.node)]
+        }
+        self.trees[path] = copy.deepcopy(tree)
+        self.functions += _functions(tree, every, first)
         rows = choices.choices(tree)
         choices.instrument(rows, len(self.choices))
         self.choices += [(path, number) for number in range(len(rows))]
@@ -191,6 +205,73 @@ def take() -> frozenset[int]:
     taken = frozenset(_COUNTER.ran)
     _COUNTER.ran.clear()
     return taken
+
+
+def any_left(ran: Set[int]) -> bool:
+    """Whether a function of which something ran has places that did not, beside those that only refuse."""
+    return any(not function <= ran and not function.isdisjoint(ran) for function in _COUNTER.functions)
+
+
+@lru_cache(maxsize=1)
+def names_before_idle(ran: frozenset[int]) -> frozenset[str]:
+    """The last parts of the names in the conditions around what did not run of functions of which something ran, and of the names that those have
+    their values from, under one other name."""
+    idle = {number for function in _COUNTER.functions if not function.isdisjoint(ran) for number in function - ran}
+    names = {name for number in idle for test in _COUNTER.tests.get(number, ()) for name in _names(test)}
+    for tree in trees():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Assign) and names & {name for target in node.targets for name in _names(target)}:
+                names |= _names(node.value)
+            if isinstance(node, ast.Call):
+                names |= {name for keyword in node.keywords if keyword.arg in names for name in _names(keyword.value)}
+    return frozenset(names)
+
+
+def _names(node: ast.AST) -> set[str]:
+    parts = {part.id if isinstance(part, ast.Name) else part.attr for part in ast.walk(node) if isinstance(part, (ast.Name, ast.Attribute))}
+    return parts - {"self"}
+
+
+def _conditions(tree: ast.Module) -> dict[int, tuple[ast.expr, ...]]:
+    """The `id` of each statement or side of an expression that stands in conditions → these, those that its own line asks too."""
+    around: dict[int, tuple[ast.expr, ...]] = {}
+    waiting: list[tuple[ast.AST, tuple[ast.expr, ...]]] = [(tree, ())]
+    while waiting:
+        node, tests = waiting.pop()
+        around[id(node)] = tests
+        inside = tests
+        if isinstance(node, (ast.If, ast.IfExp, ast.While)):
+            inside = (*tests, node.test)
+        elif isinstance(node, (ast.For, ast.AsyncFor)):
+            inside = (*tests, node.iter)
+        elif isinstance(node, ast.BoolOp):
+            inside = (*tests, *node.values)
+        elif isinstance(node, FUNCTIONS):
+            inside = ()
+        waiting += [(child, inside) for child in ast.iter_child_nodes(node)]
+    return around
+
+
+def trees() -> Iterable[ast.Module]:
+    """The files that were imported, as they were read."""
+    return _COUNTER.trees.values()
+
+
+def _functions(tree: ast.Module, every: Sequence[Place], first: int) -> list[frozenset[int]]:
+    """Numbers of the places of each function of a file, without statements of blocks that end in a `raise`."""
+    refusing = {
+        id(statement)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.stmt)
+        for block in blocks(node)
+        if block and isinstance(block[-1], ast.Raise)
+        for statement in block
+    }
+    functions: dict[str, set[int]] = {}
+    for number, place in enumerate(every):
+        if id(place.node) not in refusing:
+            functions.setdefault(place.owner, set()).add(first + number)
+    return [*map(frozenset, functions.values())]
 
 
 def choice(number: int) -> tuple[str, int]:

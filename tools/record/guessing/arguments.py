@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 class Call(NamedTuple):
@@ -31,3 +31,11 @@ class Call(NamedTuple):
 def text_of(values: Mapping[str, str], required: Sequence[str]) -> str:
     """The argument list: required parameters by position, others by name."""
     return ", ".join(value if name in required else f"{name}={value}" for name, value in values.items())
+
+
+def first_samples(values: Mapping[str, str], arguments: Mapping[str, Any]) -> dict[str, str]:
+    """The first sample of each tensor of a call that has several, by argument."""
+    import torch
+
+    tensors = [name for name, value in arguments.items() if isinstance(value, torch.Tensor) and value.ndim > 1 and value.shape[0] > 1]
+    return {name: ast.unparse(ast.parse(f"({values[name]})[:1]")) for name in tensors if name in values}

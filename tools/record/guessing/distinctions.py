@@ -16,14 +16,32 @@ OTHER = "'none'"
 def distinctions(tree: ast.AST) -> dict[str, tuple[str, ...]]:
     """Last part of a name (`act` of `cfg.act`) → texts of the values that code distinguishes in it, in the order of the source.
 
-    Constants that it is compared with or looked for among, keys of a dictionary that it selects from, and both values of a switch.
+    Constants that it is compared with or looked for among, keys of a dictionary that it selects from, and both values of a switch. What is handed on
+    under another name (`f(name=self.kind)`) takes what that name takes.
     """
     options: dict[str, dict[str, None]] = {}
-    tables = {name: node.value for node in ast.walk(tree) if isinstance(node, ast.Assign) for name in _targets(node)}
+    tables = {name: _keys(node.value) for node in ast.walk(tree) if isinstance(node, ast.Assign) for name in _targets(node)}
     for node in ast.walk(tree):
         for name, texts in _of(node, tables):
             options.setdefault(name, {}).update(dict.fromkeys(texts))
+    for name, source in dict.fromkeys(pair for node in ast.walk(tree) for pair in _handed_on(node)):
+        if name in options and name != source:
+            options.setdefault(source, {}).update(options[name])
     return {name: tuple(texts) for name, texts in options.items()}
+
+
+def _handed_on(node: ast.AST) -> Iterator[tuple[str, str]]:
+    """Names of parameters, and of what a call gives them by name."""
+    for keyword in node.keywords if isinstance(node, ast.Call) else ():
+        if keyword.arg and last(keyword.value):
+            yield keyword.arg, last(keyword.value)
+
+
+def _keys(table: ast.expr) -> list[str]:
+    """Texts of the keys of a dictionary, written as `{…}` or `dict(…)`."""
+    if isinstance(table, ast.Dict):
+        return [text for key in table.keys if key is not None for text in _constants(key)]
+    return [repr(keyword.arg) for keyword in table.keywords if keyword.arg] if isinstance(table, ast.Call) else []
 
 
 def compares_ranks(tree: ast.AST) -> bool:
@@ -53,7 +71,10 @@ def asked_containers(tree: ast.AST) -> set[str]:
 
 
 def _targets(node: ast.Assign) -> list[str]:
-    return [last(target) for target in node.targets if last(target)] if isinstance(node.value, ast.Dict) else []
+    match node.value:
+        case ast.Dict() | ast.Call(func=ast.Name(id="dict")):
+            return [last(target) for target in node.targets if last(target)]
+    return []
 
 
 def last(node: ast.AST) -> str:
@@ -61,16 +82,15 @@ def last(node: ast.AST) -> str:
     return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
 
 
-def _of(node: ast.AST, tables: Mapping[str, ast.expr]) -> Iterator[tuple[str, list[str]]]:
+def _of(node: ast.AST, tables: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, list[str]]]:
     match node:
         case ast.Compare(left=left, ops=ops, comparators=others):
             texts = [text for other in (left, *others) for text in _constants(other)]
             texts += _beyond(texts) if any(isinstance(op, (ast.Lt, ast.LtE, ast.Gt, ast.GtE)) for op in ops) else []
             yield from ((last(other), texts) for other in (left, *others) if last(other) and texts)
         case ast.Subscript(value=table, slice=key) if last(key):
-            keys = tables.get(last(table), table)
-            if isinstance(keys, ast.Dict):
-                yield last(key), [text for one in keys.keys if one is not None for text in _constants(one)]
+            if texts := [*(tables[last(table)] if last(table) in tables else _keys(table))]:
+                yield last(key), texts
         case ast.Match(subject=subject, cases=cases) if last(subject):
             yield last(subject), [ast.unparse(case.pattern.value) for case in cases if isinstance(case.pattern, ast.MatchValue)]
         case ast.If(test=test) | ast.IfExp(test=test):
@@ -101,9 +121,9 @@ def _constants(node: ast.expr) -> list[str]:
 
 
 def _beyond(texts: Sequence[str]) -> list[str]:
-    """Of numbers that something is less or greater than: one below and one above each."""
+    """Of numbers that something is less or greater than: one below, a half and one above each."""
     numbers = [value for text in texts if isinstance(value := ast.literal_eval(text), (int, float)) and not isinstance(value, bool)]
-    return [repr(other) for number in numbers for other in (number - 1, number + 1)]
+    return [repr(other) for number in numbers for other in (number - 1, number + 0.5, number + 1)]
 
 
 def other_constructions(

@@ -9,28 +9,39 @@ import ast
 import inspect
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
-from itertools import chain
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from migrate_agent.tools.harness.common import methods, reach
-from migrate_agent.tools.harness.common.example_text import build, import_module, in_mode, make_namespace
+from migrate_agent.tools.harness.common.example_text import build, call_arguments, import_module, in_mode, make_namespace
 from migrate_agent.tools.harness.common.partial_import import use_parts
-from migrate_agent.tools.record.guessing.arguments import Call, text_of
+from migrate_agent.tools.record.guessing.arguments import Call, first_samples, text_of
 from migrate_agent.tools.record.guessing.distinctions import asked_containers, compares_ranks, distinctions, other_constructions
 from migrate_agent.tools.record.guessing.feedback import fed_back
+from migrate_agent.tools.record.guessing.kinds_asked import asked_kinds, of_other_kinds
 from migrate_agent.tools.record.guessing.own_seconds import WAITING, OwnSeconds
-from migrate_agent.tools.record.guessing.trial import MOST_SECONDS, time_limit
+from migrate_agent.tools.record.guessing.refused import SIZES, names_asked
+from migrate_agent.tools.record.guessing.rows import annotation_text, parameter_texts
+from migrate_agent.tools.record.guessing.trial import MOST_SECONDS, constructor_parameters, time_limit
 from migrate_agent.tools.types import Example
 
-MOST = 3
-"""Further calls of one module, and as many of one that is constructed otherwise."""
+MOST = 12
+"""Further calls of one module."""
 MOST_WIDTHS = 4
 """Sizes of a module's parameters that an optional argument may have."""
-MOST_OF_FUNCTION = 4
-"""Further calls of one function, which cost less."""
+MOST_OF_FUNCTION = 6
+"""Further calls of one function."""
+DEPTH = 2
+"""So many arguments are changed more where code refuses what was changed alone."""
+ALIKE = 3
+"""Values of one argument that end with the same error: no more of them are tried."""
+MOST_TOGETHER = 6
+"""Changes that are tried together with one that is refused."""
 BOOLEAN = re.compile(r"mask|pad|valid|keep")
 WHOLE = re.compile(
     r"^(t|time\w*|timesteps?|step\w*|ids?|\w*_ids?|pos\w*|label\w*|target\w*|index|\w*_index|indices|len\w*|\w*_lens?|classes)$"
@@ -47,11 +58,17 @@ class Trial(NamedTuple):
 
 
 def others(
-    call: Call, parameters: Sequence[inspect.Parameter], shape: Sequence[int] | None, widths: Sequence[int] = ()
+    call: Call,
+    parameters: Sequence[inspect.Parameter],
+    shape: Sequence[int] | None,
+    widths: Sequence[int] = (),
+    changed: Sequence[inspect.Parameter] | None = None,
 ) -> Iterator[dict[str, str]]:
-    """Other argument lists of a call: each optional argument left out, and each that is None given. `shape` is that of its first tensor [*]."""
+    """Other argument lists of a call: each optional argument left out, and each that is None given. `shape` is that of its first tensor [*]. With
+    `changed`, of these parameters alone."""
     plain = [parameter for parameter in parameters if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)]
     values = call.by_name([parameter.name for parameter in plain if parameter.kind is parameter.POSITIONAL_OR_KEYWORD])
+    plain = [parameter for parameter in plain if changed is None or parameter in changed]
     for parameter in plain:
         if parameter.default is not parameter.empty and parameter.name in values and values[parameter.name] != repr(parameter.default):
             yield {name: value for name, value in values.items() if name != parameter.name}
@@ -82,12 +99,9 @@ def of_one_sample(
     values: Mapping[str, str], arguments: Mapping[str, Any], parameters: Sequence[inspect.Parameter]
 ) -> Iterator[dict[str, str]]:
     """Other argument lists with a switch turned and the first sample of all tensors alone, as streaming code and samplers ask for."""
-    import torch
-
-    tensors = [name for name, value in arguments.items() if isinstance(value, torch.Tensor) and value.ndim > 1 and value.shape[0] > 1]
-    alone = {name: ast.unparse(ast.parse(f"({values[name]})[:1]")) for name in tensors}
+    alone = first_samples(values, arguments)
     for parameter in parameters:
-        if tensors and isinstance(parameter.default, bool):
+        if alone and isinstance(parameter.default, bool):
             yield {**values, **alone, parameter.name: str(not parameter.default)}
 
 
@@ -95,9 +109,13 @@ def in_other_containers(values: Mapping[str, str], tree: ast.AST) -> Iterator[di
     """Other argument lists where code asks whether an argument is a list or a tuple: of a list its first element alone, and else a list of one."""
     for name in values:
         if name in asked_containers(tree):
-            literal = ast.parse(values[name], mode="eval").body
-            first = literal.elts[:1] if isinstance(literal, (ast.List, ast.Tuple)) else []
-            yield {**values, name: ast.unparse(first[0]) if first else f"[{values[name]}]"}
+            yield {**values, name: first_element(values[name]) or f"[{values[name]}]"}
+
+
+def first_element(text: str) -> str:
+    """The text of the first element of a list or a tuple; "" of others."""
+    literal = ast.parse(text, mode="eval").body
+    return ast.unparse(literal.elts[0]) if isinstance(literal, (ast.List, ast.Tuple)) and literal.elts else ""
 
 
 def guesses(name: str, shape: Sequence[int] | None, widths: Sequence[int] = ()) -> list[str]:
@@ -143,77 +161,270 @@ def further_calls(arguments: Mapping[str, Any], inputs: Mapping[str, Path], outp
             for index, row in enumerate(unit["examples"])
         ]
         try:
-            found = list(_of_unit(unit["module"], unit["name"], examples, OwnSeconds(unit["seconds"])))
+            found = list(_of_unit(unit["module"], unit["name"], examples, OwnSeconds(unit["seconds"]), root))
         except (Exception, SystemExit):
             continue  # an example that does not run here is told where it is recorded
         rows += [{"unit": number, "example": index, "init": other.init, "call": other.call} for index, other in found]
     return rows
 
 
-def _of_unit(module_name: str, name: str, examples: Sequence[Example], time: OwnSeconds) -> Iterator[tuple[int, Example]]:
+def _of_unit(module_name: str, name: str, examples: Sequence[Example], time: OwnSeconds, root: Path) -> Iterator[tuple[int, Example]]:
     """The number of an example and a call: of the examples those that run what earlier ones do not, then other calls that do."""
     module = import_module(module_name)
-    known: frozenset[int] = frozenset()
+    search = Search(module, name, time, root)
     starts = []
     for index, example in enumerate(examples):
         trial = _trial(module, name, example)
-        starts.append((index, example, trial))
-        if not trial.ran <= known:
+        starts.append(Start(index, example, trial))
+        if search.adds(trial):
             yield index, example
-        known |= trial.ran
-    most = MOST if isinstance(_unit(module, name), type) else MOST_OF_FUNCTION
-    for search in (_other_calls, _constructed_otherwise):
-        count, waiting = 0, list(starts)
-        while waiting:
-            index, start, trial = waiting.pop(0)
-            for other in search(module, name, start, trial):
-                if time.spent or count >= most:
-                    break
-                try:
-                    tried = _trial(module, name, other)
-                except (Exception, SystemExit):
-                    continue
-                if not tried.ran <= known:
-                    known |= tried.ran
-                    count += 1
-                    # What it left unreached may lie behind one change more.
-                    waiting.append((index, other, tried))
-                    yield index, other
+    yield from search.beyond(starts)
 
 
-def _other_calls(module: Any, name: str, example: Example, trial: Trial) -> Iterator[Example]:
-    """The example with another call: by its parameters, and by what the file tells apart in them."""
-    call, unit = Call.of(example.call), _unit(module, name)
-    if call is None:
-        return
-    of_module = isinstance(unit, type)
-    parameters = list(inspect.signature(methods.unbound(unit, "") if of_module else unit).parameters.values())[int(of_module) :]
-    required = [parameter.name for parameter in parameters if parameter.default is parameter.empty]
-    texts = call.by_name([parameter.name for parameter in parameters])
+class Start(NamedTuple):
+    """An example that runs, the number of the one that it comes from, and what it showed."""
 
-    def result(values: Mapping[str, str]) -> Any:
-        return _result(module, name, replace(example, call=text_of(values, required)))[1]
-
-    arguments = dict(zip(texts, _result(module, name, example)[0], strict=False))
-    tree = ast.parse(inspect.getsource(module))
-    forms = chain(of_other_ranks(texts, arguments, tree), in_other_containers(texts, tree))
-    options = chain(others(call, parameters, trial.shape, trial.widths), of_one_sample(texts, arguments, parameters))
-    for values in chain(fed_back(texts, parameters, arguments, result), forms, options):
-        yield replace(example, call=text_of(values, required))
-    for text in other_constructions(call, parameters, distinctions(tree), lambda text: None):
-        yield replace(example, call=text)
+    number: int
+    example: Example
+    trial: Trial
 
 
-def _constructed_otherwise(module: Any, name: str, example: Example, trial: Trial) -> Iterator[Example]:
-    """The example with another constructor call, by what the file of the unit tells apart."""
-    if not isinstance(_unit(module, name), type):
-        return
-    call = Call.of(example.init)
-    namespace = make_namespace(module, example)
-    options = distinctions(ast.parse(inspect.getsource(module)))
-    parameters = list(inspect.signature(_unit(module, name).__init__).parameters.values())[1:]
-    for init in other_constructions(call, parameters, options, lambda text: _value(text, namespace)) if call is not None else ():
-        yield replace(example, init=init)
+@dataclass
+class Search:
+    """The search for calls and constructions of one unit that run what none did before. What one leaves unreached may lie behind one change more: so
+    those that reach something are changed in turn."""
+
+    module: Any
+    name: str
+    time: OwnSeconds
+    root: Path
+    known: set[int] = field(default_factory=set)
+    count: int = 0
+    _errors: dict[tuple[str, str], str] = field(default_factory=dict)
+    _later: list[tuple[Start, Example]] = field(default_factory=list)
+    _done: dict[tuple[str, str], Trial | frozenset[str]] = field(default_factory=dict)
+
+    def adds(self, trial: Trial) -> bool:
+        """Note what a trial ran; whether it ran something new."""
+        new = not trial.ran <= self.known
+        self.known |= trial.ran
+        return new
+
+    def beyond(self, starts: Sequence[Start]) -> Iterator[tuple[int, Example]]:
+        """Further calls, those with other arguments of the call first, then those with other arguments of the constructor, and so on. What nothing
+        that did not run asks about is tried last."""
+        while starts:
+            reaching: list[Start] = []
+            for change in (self._other_calls, self._constructed_otherwise):
+                waiting = [*starts, *reaching]
+                while waiting:
+                    start = waiting.pop(0)
+                    for other in self._changed(start, change):
+                        waiting.append(other)
+                        reaching.append(other)
+                        yield other.number, other.example
+            starts = reaching
+        while self._later and not self._over:
+            start, example = self._later.pop(0)
+            for other in self._added(start, (example,)):
+                yield other.number, other.example
+
+    @property
+    def _over(self) -> bool:
+        return self.time.spent or self.count >= self._most or not reach.any_left(self.known)
+
+    @cached_property
+    def _most(self) -> int:
+        return MOST if isinstance(self.unit, type) else MOST_OF_FUNCTION
+
+    @cached_property
+    def unit(self) -> Any:
+        """The class or the function."""
+        return _unit(self.module, self.name)
+
+    @cached_property
+    def tree(self) -> ast.Module:
+        """The file of the unit."""
+        return ast.parse(inspect.getsource(self.module))
+
+    @cached_property
+    def options(self) -> Mapping[str, Sequence[str]]:
+        """What the files of the repository that were imported tell apart."""
+        return distinctions(ast.Module([statement for tree in reach.trees() for statement in tree.body], []))
+
+    @cached_property
+    def kinds(self) -> Mapping[str, Sequence[str]]:
+        """Of what kinds the file of the unit asks arguments to be."""
+        return asked_kinds(self.tree)
+
+    @cached_property
+    def parameters(self) -> list[inspect.Parameter]:
+        """Those of the call."""
+        of_module = isinstance(self.unit, type)
+        return list(inspect.signature(methods.unbound(self.unit, "") if of_module else self.unit).parameters.values())[int(of_module) :]
+
+    @cached_property
+    def constructor(self) -> list[inspect.Parameter]:
+        """Parameters of the constructor; none of a function."""
+        return constructor_parameters(self.unit) if isinstance(self.unit, type) else []
+
+    def _changed(self, start: Start, change: Callable[[Start], Iterator[Example]]) -> Iterator[Start]:
+        """The changes of an example that run something new."""
+        if self._over:
+            return
+        errors = Counter[tuple[frozenset[str], str]]()
+        for other in change(start):
+            if self._over:
+                return
+            names = self._changed_names(start.example, other)
+            if not names & reach.names_before_idle(frozenset(self.known)):
+                self._later.append((start, other))
+            # What ends alike with several values does so with others.
+            elif all(count < ALIKE for (changed, _), count in errors.items() if changed == names):
+                yield from self._added(start, self._with_what_is_asked(other, start.trial))
+                errors[names, self._errors.get(_key(other), repr(other))] += 1
+
+    def _added(self, start: Start, examples: Iterable[Example]) -> Iterator[Start]:
+        """Those of these examples that run something new."""
+        for example in examples:
+            tried = self._attempt(example)
+            if isinstance(tried, Trial) and self.adds(tried):
+                self.count += 1
+                yield Start(start.number, example, tried)
+
+    def _changed_names(self, example: Example, other: Example) -> frozenset[str]:
+        """The names of what the other example has changed."""
+        init = changed_names(example.init, other.init, self.constructor)
+        return frozenset(init | changed_names(example.call, other.call, self.parameters))
+
+    def _with_what_is_asked(self, example: Example, trial: Trial) -> Iterator[Example]:
+        """The example; where the code refuses it on purpose, the example with what it asked before changed too, up to `DEPTH` times."""
+        waiting = [(example, 0)]
+        while waiting and not self._over:
+            one, depth = waiting.pop(0)
+            tried = self._attempt(one)
+            if isinstance(tried, Trial):
+                yield one
+                return
+            if depth < DEPTH:
+                waiting += [(other, depth + 1) for other in islice(self._changed_in(one, tried, trial), MOST_TOGETHER)]
+
+    def _attempt(self, example: Example) -> Trial | frozenset[str]:
+        """What a call showed; or the names that the code asked before it refused it, none where it was tried before."""
+        key = _key(example)
+        if key in self._done:
+            return self._done[key]
+        try:
+            result: Trial | frozenset[str] = _trial(self.module, self.name, example)
+        except (Exception, SystemExit) as error:
+            result = names_asked(error, self.root)
+            self._errors[key] = f"{type(error).__name__}: {error}"
+        self._done[key] = result
+        return result
+
+    def _changed_in(self, example: Example, names: frozenset[str], trial: Trial) -> Iterator[Example]:
+        """The example with one argument of these names changed, or the first sample of its tensors alone where a size is asked for."""
+        call = Call.of(example.call)
+        if not names or call is None:
+            return
+        options = {name: texts for name, texts in self.options.items() if name in names}
+        if init := Call.of(example.init):
+            namespace = make_namespace(self.module, example)
+            for text in other_constructions(init, self.constructor, options, lambda text: _value(text, namespace)):
+                yield replace(example, init=text)
+        if names & SIZES:
+            yield from self._of_one_sample(example, call)
+        given = [parameter for parameter in self.parameters if parameter.name in names]
+        for values in others(call, self.parameters, trial.shape, trial.widths, given):
+            yield replace(example, call=text_of(values, self._required))
+        for text in other_constructions(call, self.parameters, options, lambda text: None):
+            yield replace(example, call=text)
+
+    def _of_one_sample(self, example: Example, call: Call) -> Iterator[Example]:
+        texts = call.by_name([parameter.name for parameter in self.parameters])
+        arguments = _arguments(self.module, self.name, example, self.parameters)
+        if alone := first_samples(texts, arguments):
+            yield replace(example, call=text_of({**texts, **alone}, self._required))
+
+    @property
+    def _required(self) -> list[str]:
+        return [parameter.name for parameter in self.parameters if parameter.default is parameter.empty]
+
+    def _other_calls(self, start: Start) -> Iterator[Example]:
+        """The example with another call: by its parameters, and by what the files tell apart in them."""
+        example, trial, parameters = start.example, start.trial, self.parameters
+        call = Call.of(example.call)
+        if call is None:
+            return
+        texts = call.by_name([parameter.name for parameter in parameters])
+
+        def result(values: Mapping[str, str]) -> Any:
+            return _result(self.module, self.name, replace(example, call=text_of(values, self._required)))[1]
+
+        arguments = dict(zip(texts, _result(self.module, self.name, example)[0], strict=False))
+        forms = chain(of_other_ranks(texts, arguments, self.tree), in_other_containers(texts, self.tree))
+        options = chain(others(call, parameters, trial.shape, trial.widths), of_one_sample(texts, arguments, parameters))
+        of_kinds = of_other_kinds(texts, parameters, self.kinds)
+        for values in chain(fed_back(texts, parameters, arguments, result), forms, options, of_kinds):
+            yield replace(example, call=text_of(values, self._required))
+        for text in other_constructions(call, parameters, self.options, lambda text: None):
+            yield replace(example, call=text)
+
+    def _constructed_otherwise(self, start: Start) -> Iterator[Example]:
+        """The example with another constructor call, by what the files tell apart, and with arguments of other kinds."""
+        example, parameters = start.example, self.constructor
+        call = Call.of(example.init)
+        if call is None or not isinstance(self.unit, type):
+            return
+        namespace = make_namespace(self.module, example)
+        for init in other_constructions(call, parameters, self.options, lambda text: _value(text, namespace)):
+            yield replace(example, init=init)
+        required = [parameter.name for parameter in parameters if parameter.default is parameter.empty]
+        texts = call.by_name([parameter.name for parameter in parameters])
+        for values in chain(of_other_kinds(texts, parameters, self.kinds), self._given(texts, start.trial)):
+            yield replace(example, init=text_of(values, required))
+        yield from self._of_first_elements(example, texts, required)
+
+    def _given(self, texts: Mapping[str, str], trial: Trial) -> Iterator[dict[str, str]]:
+        """Constructor arguments with one that is None given, as its annotation and its name say, or a size of the input."""
+        sizes = [str(size) for size in dict.fromkeys([*(trial.shape or ())[1:]][::-1])]
+        for parameter in self.constructor:
+            if parameter.default is None and texts.get(parameter.name, "None") == "None":
+                likely = parameter_texts(parameter.name, annotation_text(parameter.annotation))[:2]
+                for text in dict.fromkeys([*likely, *sizes, "2", "0.5"]):
+                    yield {**texts, parameter.name: text}
+
+    def _of_first_elements(self, example: Example, texts: Mapping[str, str], required: Sequence[str]) -> Iterator[Example]:
+        """Of lists that the constructor and the call take for what the code asks about, the first element alone in both: they belong together."""
+        call = Call.of(example.call)
+        inits = {name: first for name, text in texts.items() if name in asked_containers(self.tree) and (first := first_element(text))}
+        if call is None or not inits:
+            return
+        given = call.by_name([parameter.name for parameter in self.parameters])
+        calls = {name: first for name, text in given.items() if name in asked_containers(self.tree) and (first := first_element(text))}
+        if calls:
+            yield replace(example, init=text_of({**texts, **inits}, required), call=text_of({**given, **calls}, self._required))
+
+
+def _key(example: Example) -> tuple[str, str]:
+    return example.init, example.call
+
+
+def changed_names(one: str, other: str, parameters: Sequence[inspect.Parameter]) -> set[str]:
+    """The parameters whose text differs between two argument lists, and names of arguments inside of these."""
+    names = [parameter.name for parameter in parameters]
+    before, after = (call.by_name(names) if (call := Call.of(text)) else {} for text in (one, other))
+    different = {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
+    return different | {word for name in different for word in re.findall(r"(\w+)=", after.get(name, ""))}
+
+
+def _arguments(module: Any, name: str, example: Example, parameters: Sequence[inspect.Parameter]) -> dict[str, Any]:
+    """What the first arguments of an example's call stand for, by name; nothing where they cannot be made."""
+    try:
+        args = call_arguments(example, make_namespace(module, example))[0]
+    except Exception:  # its values depend on what only a whole run makes
+        return {}
+    return dict(zip([parameter.name for parameter in parameters], args, strict=False))
 
 
 def _value(text: str, namespace: dict[str, Any]) -> Any:
@@ -242,13 +453,13 @@ def _unit(module: Any, name: str) -> Any:
 
 
 def _trial(module: Any, name: str, example: Example) -> Trial:
-    """What an example runs in both modes. Raises the errors of the original."""
+    """What an example runs, its constructor too. Raises the errors of the original."""
     import torch
 
     torch.manual_seed(0)
     with time_limit(MOST_SECONDS, WAITING):
-        instance, args, kwargs = build(module, name, example)
         reach.take()
+        instance, args, kwargs = build(module, name, example)
         tensors = [value for value in torch.utils._pytree.tree_leaves((args, kwargs)) if isinstance(value, torch.Tensor)]
         result = in_mode(instance, training=False)(*args, **kwargs)
         ran = reach.take()

@@ -16,6 +16,7 @@ from migrate_agent.tools.harness.common import methods, reach
 from migrate_agent.tools.harness.common.example_text import call_arguments, construct, import_module, in_mode, load_unit, make_namespace
 from migrate_agent.tools.harness.common.partial_import import use_parts
 from migrate_agent.tools.harness.common.trees import Unencodable, encode
+from migrate_agent.tools.record.guessing.arguments import first_samples, text_of
 from migrate_agent.tools.record.guessing.choices import choices
 from migrate_agent.tools.record.guessing.own_seconds import WAITING, OwnSeconds
 from migrate_agent.tools.record.guessing.rows import annotation_text, call_values
@@ -119,6 +120,9 @@ class Methods:
         if any(OUTSIDE.fullmatch(parameter.name) for parameter in needed):
             self.errors[name] = "it takes what lies outside of the program"
             return None
+        for call in self._handed_through(function):
+            if self._runs(name, call):
+                return call
         for values in itertools.islice(self._rows(function, needed), MOST_TRIALS):
             call = ", ".join(
                 value if p.kind is not p.KEYWORD_ONLY else f"{p.name}={value}" for p, value in zip(needed, values, strict=True)
@@ -128,6 +132,18 @@ class Methods:
             if self.time.spent:
                 break
         return None
+
+    def _handed_through(self, function: Any) -> Iterator[str]:
+        """Of a method that takes any arguments, as one that hands them to the call does: those of the call, and of their first sample alone."""
+        parameters = list(inspect.signature(function).parameters.values())[1:]
+        if {parameter.kind for parameter in parameters} != {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}:
+            return
+        yield self.example.call
+        names = [parameter.name for parameter in list(inspect.signature(methods.unbound(self.cls, "")).parameters.values())[1:]]
+        arguments = dict(zip(names, call_arguments(self.example, self.namespace)[0], strict=False))
+        if alone := first_samples(self.given, arguments):
+            required = [name for name in names if name in arguments]
+            yield text_of({**self.given, **alone}, required)
 
     def _with_options(self, name: str, call: str) -> str | None:
         """The call with those optional arguments that reach more code together; None where none does."""
