@@ -6,6 +6,7 @@ import random
 import runpy
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,29 @@ def note_step(stamps: list[float], steps: int) -> None:
     stamps.append(clock())
     if steps and len(stamps) >= steps:
         raise EndedError
+
+
+class Parts:
+    """The seconds of what a step is made of, one sum for each step. Of parts within parts the outermost counts."""
+
+    def __init__(self) -> None:
+        self.steps: list[float] = []
+        self._sum, self._depth, self._start = 0.0, 0, 0.0
+
+    def open(self) -> None:
+        """A part begins."""
+        self._start = self._start if self._depth else clock()
+        self._depth += 1
+
+    def close(self, counts: bool = True) -> None:
+        """A part ends; it adds nothing where it does not count."""
+        self._depth -= 1
+        self._sum += clock() - self._start if counts and not self._depth else 0.0
+
+    def end(self) -> None:
+        """A step ends."""
+        self.steps.append(self._sum)
+        self._sum = 0.0
 
 
 def begin() -> None:
@@ -66,9 +90,14 @@ def median_interval(stamps: list[float], compiled: list[int] | None = None) -> f
     `compiled` says how many programs had been compiled at each step. What was compiled on the way to a step is no part of it, so that such intervals are
     left out; where there are no others, none is.
     """
-    first = min(3, len(stamps) - 2)
-    if len(stamps) < 3:
+    return median_step([0.0, *np.diff(stamps)], compiled)
+
+
+def median_step(seconds: Sequence[float], compiled: list[int] | None = None) -> float:
+    """The median of the seconds of each step, all but the first three: see `median_interval`."""
+    if len(seconds) < 3:
         return float("nan")
-    intervals = np.diff(np.asarray(stamps[first:]))
-    steady = np.diff(np.asarray(compiled[first:])) == 0 if compiled else np.ones(len(intervals), bool)
-    return float(np.median(intervals[steady] if steady.any() else intervals))
+    first = min(3, len(seconds) - 2)
+    later = np.asarray(seconds[first + 1 :])
+    steady = np.diff(np.asarray(compiled[first:])) == 0 if compiled else np.ones(len(later), bool)
+    return float(np.median(later[steady] if steady.any() else later))

@@ -26,7 +26,8 @@ HERE = Path(__file__).parent
 
 @dataclass(frozen=True)
 class Confirmed:
-    """What the comparison found: why it does not confirm the rewrite (empty: it does), and seconds a step of torch and of JAX (NaN: unknown).
+    """What the comparison found: why it does not confirm the rewrite (empty: it does), and seconds of torch and of JAX (NaN: unknown) from one step to
+    the next, and of a step alone: its forward and backward passes and its update.
 
     A pair is not `comparable` where the original has no optimizer, so that there is no point at which to hand over weights.
     """
@@ -35,11 +36,18 @@ class Confirmed:
     comparable: bool = True
     torch_seconds: float = math.nan
     jax_seconds: float = math.nan
+    torch_step: float = math.nan
+    jax_step: float = math.nan
 
     @property
     def ratio(self) -> float:
-        """A step of the rewrite as a multiple of torch's."""
+        """From step to step of the rewrite, as a multiple of torch's."""
         return self.jax_seconds / self.torch_seconds if self.torch_seconds else math.nan
+
+    @property
+    def step_alone(self) -> float:
+        """A step alone, as a multiple of torch's."""
+        return self.jax_step / self.torch_step if self.torch_step else math.nan
 
 
 class RunError(Exception):
@@ -73,12 +81,13 @@ def _compared(
         lines["jax", mode] = _run(
             rewrite, ["jax_run.py", mode, steps, start, out, target, *arguments], folder / mode / "jax-work", start_folder
         )
-        seconds[mode] = [float((output / "seconds.txt").read_text()) for output in (start, out)]
+        seconds[mode] = [tuple(map(float, (output / "seconds.txt").read_text().split())) for output in (start, out)]
     if not [*(folder / "exact" / "torch").glob("start-*.npz")]:
         return Confirmed("the original has no optimizer whose parameters belong to one module: no weights could be handed over", False)
     problem = next(iter([*different_lines(lines["torch", "exact"], lines["jax", "exact"])]), "")
     problem = problem or next(iter([*different_weights(folder / "exact" / "torch", folder / "exact" / "jax")]), "")
-    return Confirmed(problem, True, *seconds["native"])
+    (torch_seconds, torch_step), (jax_seconds, jax_step) = seconds["native"]
+    return Confirmed(problem, True, torch_seconds, jax_seconds, torch_step, jax_step)
 
 
 def _run(repository: Path, words: Sequence[object], work: Path, start_folder: str) -> list[str]:

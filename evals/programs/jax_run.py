@@ -1,6 +1,6 @@
 """`python jax_run.py MODE STEPS START OUT FILE …`: run a migrated training script without torch, from what the original's optimizers began with.
 
-MODE and STEPS are as there, START is the folder that `torch_run.py` wrote; OUT gets `end-K.npz` of each optimizer K, and `seconds.txt`.
+MODE and STEPS are as there, START is the folder that `torch_run.py` wrote; OUT gets `end-K.npz` of each optimizer K, and `seconds.txt` as there.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from flax import nnx
 
-from migrate_agent.evals.programs.both_run import CONSTANT, begin, median_interval, note_step, run
+from migrate_agent.evals.programs.both_run import CONSTANT, Parts, begin, median_interval, median_step, note_step, run
 from migrate_agent.tools.weights import load_state_dict, state_dict
 
 COMPILED = "/jax/core/compile/backend_compile_duration"
@@ -58,8 +58,11 @@ def _wide(own: Any) -> Any:
     return convert
 
 
-def watch(models: list[Any], stamps: list[float], counts: list[int], start: Path, steps: int) -> None:
-    """Put torch's weights and generator in at the construction of each optimizer, and note the time of each step, and how much was compiled by then."""
+def watch(models: list[Any], stamps: list[float], parts: Parts, counts: list[int], start: Path, steps: int) -> None:
+    """Put torch's weights and generator in at the construction of each optimizer, and note the time of each step, and how much was compiled by then.
+
+    Of a step alone counts what takes gradients or has an optimizer among its arguments.
+    """
     optimizer: Any = nnx.Optimizer
     programs = [0]
 
@@ -87,17 +90,35 @@ def watch(models: list[Any], stamps: list[float], counts: list[int], start: Path
         if function is None:
             return lambda f: timed_jit(f, **options)
         compiled = jit(function, **options)
+        takes: list[bool] = []
 
         def call(*args: Any, **kwargs: Any) -> Any:
+            updates = any(isinstance(value, nnx.Optimizer) for value in (*args, *kwargs.values()))
+            before = gradients[0]
+            parts.open()
             result = compiled(*args, **kwargs)
-            if any(isinstance(value, nnx.Optimizer) for value in (*args, *kwargs.values())):
+            takes[:] = takes or [True] * (gradients[0] > before)
+            if updates or takes:
                 wait(result)
+            parts.close(counts=bool(updates or takes))
+            if updates:
+                parts.end()
                 counts.append(programs[0])
                 note_step(stamps, steps)
             return result
 
         return call
 
+    def counting(own: Any) -> Any:
+        def take(*args: Any, **kwargs: Any) -> Any:
+            gradients[0] += 1
+            return own(*args, **kwargs)
+
+        return take
+
+    gradients = [0]
+    for name in ("value_and_grad", "grad"):
+        setattr(nnx, name, counting(getattr(nnx, name)))
     optimizer.__init__ = __init__
     setattr(nnx, "jit", timed_jit)  # noqa: B010
 
@@ -126,7 +147,8 @@ def main(mode: str, steps: int, start: Path, out: Path, arguments: list[str]) ->
     counts: list[int] = []
     if mode == "exact":
         widen(models)
-    watch(models, stamps, counts, start, steps)
+    parts = Parts()
+    watch(models, stamps, parts, counts, start, steps)
     # A stream that the script does not seed is that of seed 0, as torch's is.
     namespace: Any = np.random
     own = namespace.SeedSequence
@@ -137,7 +159,7 @@ def main(mode: str, steps: int, start: Path, out: Path, arguments: list[str]) ->
     for number, model in enumerate(models):
         arrays: dict[str, Any] = state_dict(model)
         np.savez(out / f"end-{number}.npz", **arrays)
-    (out / "seconds.txt").write_text(str(median_interval(stamps, counts)))
+    (out / "seconds.txt").write_text(f"{median_interval(stamps, counts)} {median_step(parts.steps, counts)}")
 
 
 if __name__ == "__main__":

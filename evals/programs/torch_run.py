@@ -1,7 +1,7 @@
 """`python torch_run.py MODE STEPS OUT FILE …`: run a training script in torch, and keep what its optimizers began and ended with.
 
 MODE is `exact` (float64, dropout keeps all) or `native`, STEPS where it ends (0: by itself). OUT gets `start-K.npz`,
-`generator-K.npy` and `end-K.npz` of each optimizer K, and `seconds.txt`.
+`generator-K.npy` and `end-K.npz` of each optimizer K, and `seconds.txt`: those from step to step, and those of a step alone.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from migrate_agent.evals.programs.both_run import CONSTANT, begin, clock, median_interval, note_step, run
+from migrate_agent.evals.programs.both_run import CONSTANT, Parts, begin, clock, median_interval, median_step, note_step, run
 
 SINGLE = torch.float32
 
@@ -139,6 +139,34 @@ def watch(kept: list[tuple[Any, Any]], stamps: list[float], out: Path, steps: in
     optimizer.__init__ = __init__
 
 
+def watch_parts(parts: Parts) -> None:
+    """Time what a step consists of: calls of modules in training, `backward()`, and the optimizer's step. What a script computes between them counts not."""
+    module, tensor, optimizer = torch.nn.Module, torch.Tensor, torch.optim.Optimizer
+    own_call, own_backward, construct = module.__call__, tensor.backward, optimizer.__init__
+
+    def timed(own: Callable[..., Any], counts: Callable[[Any], bool]) -> Callable[..., Any]:
+        def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+            if not counts(self):
+                return own(self, *args, **kwargs)
+            parts.open()
+            try:
+                return own(self, *args, **kwargs)
+            finally:
+                parts.close()
+
+        return call
+
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+        construct(self, *args, **kwargs)
+        self.register_step_pre_hook(lambda *rest: parts.open())
+        self.register_step_post_hook(lambda *rest: parts.close())
+        self.register_step_post_hook(lambda *rest: parts.end())
+
+    module.__call__ = timed(own_call, lambda one: one.training and torch.is_grad_enabled())  # type: ignore[method-assign]
+    tensor.backward = timed(own_backward, lambda one: True)  # type: ignore[method-assign]
+    optimizer.__init__ = __init__  # type: ignore[method-assign]
+
+
 def watch_without_optimizer(kept: list[tuple[Any, Any]], stamps: list[float], out: Path) -> None:
     """Note what a script that updates its weights by hand begins with: its largest module at the first gradients, and the generator as the last draw
     in place left it, which gave a parameter its first values.
@@ -207,6 +235,9 @@ def main(mode: str, steps: int, out: Path, arguments: list[str]) -> None:
     stamps: list[float] = []
     if mode == "exact":
         widen()
+    parts = Parts()
+    if mode != "exact":
+        watch_parts(parts)
     watch(kept, stamps, out, steps)
     watch_without_optimizer(kept, stamps, out)
     begin()
@@ -214,7 +245,7 @@ def main(mode: str, steps: int, out: Path, arguments: list[str]) -> None:
     for number, (_, module) in enumerate(kept):
         if module is not None:
             save(out / f"end-{number}.npz", module)
-    (out / "seconds.txt").write_text(str(median_interval(stamps)))
+    (out / "seconds.txt").write_text(f"{median_interval(stamps)} {median_step(parts.steps)}")
 
 
 if __name__ == "__main__":

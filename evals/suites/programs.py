@@ -58,6 +58,7 @@ def judged(program: Listed, folder: Path, options: Options) -> Outcome:
         "confirmed": not found.problem,
         "comparable": found.comparable,
         "step_ratio": None if math.isnan(found.ratio) else round(found.ratio, 3),
+        "step_alone": None if math.isnan(found.step_alone) else round(found.step_alone, 3),
     }
     reason = f"verified, and the suite's own comparison does not confirm it: {found.problem}" if found.problem else ""
     status: Status = "right" if not found.problem else "wrong" if found.comparable else "refused"
@@ -83,7 +84,6 @@ def passed(verdicts: Iterable[Mapping[str, Any]]) -> int:
 def summary(outcomes: Sequence[Outcome]) -> dict[str, Any]:
     """Counts: of all programs and of those in scope, how many passed each stage; refusals by name; claims; and the ratio of step times."""
     scope = [outcome for outcome in outcomes if "by_name" not in outcome.details]
-    ratios = [outcome.details["step_ratio"] for outcome in outcomes if outcome.details.get("step_ratio")]
     return {
         "programs": len(outcomes),
         "in_scope": len(scope),
@@ -93,16 +93,24 @@ def summary(outcomes: Sequence[Outcome]) -> dict[str, Any]:
         "claims": sum("confirmed" in outcome.details for outcome in outcomes),
         "unconfirmed": sum(outcome.details.get("confirmed") is False for outcome in outcomes),
         "not_comparable": sum(outcome.details.get("comparable") is False for outcome in outcomes),
-        "step_ratio": round(math.exp(sum(map(math.log, ratios)) / len(ratios)), 3) if ratios else None,
+        "step_ratio": _mean(outcomes, "step_ratio"),
+        "step_alone": _mean(outcomes, "step_alone"),
     }
+
+
+def _mean(outcomes: Sequence[Outcome], name: str) -> float | None:
+    """The geometric mean of a ratio of those that have it."""
+    ratios = [outcome.details[name] for outcome in outcomes if outcome.details.get(name)]
+    return round(math.exp(sum(map(math.log, ratios)) / len(ratios)), 3) if ratios else None
 
 
 def report(outcomes: Sequence[Outcome]) -> Iterator[str]:
     """A line for each program, then the stages, the rates with both denominators, and the claims."""
     for outcome in sorted(outcomes, key=lambda outcome: outcome.case):
         stages = TITLES[: outcome.details.get("passed", 0)]
-        ratio = outcome.details.get("step_ratio")
-        yield f"{outcome.case:24} {outcome.status:9} {len(stages)} of {len(STAGES)} stages{f', step {ratio} of torch' if ratio else ''}"
+        ratio, alone = outcome.details.get("step_ratio"), outcome.details.get("step_alone")
+        times = (f", step to step {ratio} of torch" if ratio else "") + (f", a step alone {alone}" if alone else "")
+        yield f"{outcome.case:24} {outcome.status:9} {len(stages)} of {len(STAGES)} stages{times}"
     counts = summary(outcomes)
     before = counts["in_scope"]
     for title, after in zip(TITLES, counts["passed"], strict=True):
@@ -112,7 +120,9 @@ def report(outcomes: Sequence[Outcome]) -> Iterator[str]:
     yield f"refused by name: {counts['refused_by_name']} of {counts['programs'] - counts['in_scope']} out of scope"
     yield f"claims that the suite's own comparison does not confirm: {counts['unconfirmed']} of {counts['claims']}, {counts['not_comparable']} of these since it cannot"
     if counts["step_ratio"]:
-        yield f"a step, as a multiple of torch eager's: {counts['step_ratio']} (geometric mean)"
+        yield f"from step to step, as a multiple of torch eager's: {counts['step_ratio']} (geometric mean)"
+    if counts["step_alone"]:
+        yield f"a step alone: {counts['step_alone']}"
 
 
 def versions(outcomes: Iterable[Outcome]) -> dict[str, str]:

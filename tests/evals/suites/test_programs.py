@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from migrate_agent.evals.programs.both_run import median_interval
+from migrate_agent.evals.programs.both_run import Parts, median_interval, median_step
 from migrate_agent.evals.programs.confirm import different_lines, different_weights
 from migrate_agent.evals.programs.listed import OWN, load_programs
 from migrate_agent.evals.programs.stand_ins import stand_in
@@ -127,3 +127,26 @@ def test_digits_that_stand_in_are_some_of_each_class(tmp_path: Path) -> None:
     for name in ("train", "t10k"):
         labels = np.frombuffer((tmp_path / "data" / "MNIST" / "raw" / f"{name}-labels-idx1-ubyte").read_bytes()[8:], np.uint8)
         assert np.bincount(labels, minlength=10).min() >= 3
+
+
+def test_a_step_alone_is_the_sum_of_its_outermost_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = iter([0.0, 5.0, 10.0, 11.0, 20.0, 100.0])
+    monkeypatch.setattr("migrate_agent.evals.programs.both_run.clock", lambda: next(looks))
+    parts = Parts()
+    parts.open()
+    parts.open()
+    parts.close()
+    parts.close()
+    parts.open()
+    parts.close()
+    parts.end()
+    parts.open()
+    parts.close(counts=False)
+    parts.end()
+    assert parts.steps == [6.0, 0.0]
+
+
+def test_the_median_of_steps_leaves_out_the_first_and_what_was_compiled() -> None:
+    assert median_step([90.0, 80.0, 70.0, 60.0, 1.0, 2.0, 3.0]) == 2.0
+    assert median_step([0.0] * 4 + [1.0, 50.0, 3.0], [1, 1, 1, 1, 1, 2, 2]) == 2.0
+    assert np.isnan(median_step([1.0]))
