@@ -41,6 +41,7 @@ from migrate_agent.tools.rewrite.rules.classes.sequences import JoinModuleLists
 from migrate_agent.tools.rewrite.rules.classes.signatures import ReplaceSignatureCalls
 from migrate_agent.tools.rewrite.rules.classes.training_flag import ReplaceTrainingFlag
 from migrate_agent.tools.rewrite.rules.cleanup.blank_lines import TidyBlocks
+from migrate_agent.tools.rewrite.rules.cleanup.foreign_imports import RefuseForeignImports
 from migrate_agent.tools.rewrite.rules.cleanup.late_defaults import EvaluateDefaultsLate
 from migrate_agent.tools.rewrite.rules.cleanup.self_assignments import DropSelfAssignments
 from migrate_agent.tools.rewrite.rules.cleanup.torch_imports import DropTorchImports
@@ -270,6 +271,7 @@ CLEANUP: tuple[type[Rule], ...] = (
     DropTorchImports,
     TidyBlocks,
     DropUnusedLocals,
+    RefuseForeignImports,
     RefuseUncertainKinds,
     StubUnexercised,
     RefuseUndefinedNames,  # forgets, at the end of a function, the undefined names that `StubUnexercised` had no use for
@@ -302,6 +304,7 @@ TRACED_ONLY: frozenset[type[Rule]] = frozenset(
         DropUnusedLocals,
         StubUnexercised,
         RefuseUncertainKinds,
+        RefuseForeignImports,
         CollectLoopSlices,
         RefuseOutsideAccess,
     }

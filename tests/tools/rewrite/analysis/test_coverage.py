@@ -70,6 +70,34 @@ def test_holes_in_a_tail_that_ran_stay(tmp_path: Path) -> None:
     assert snippet_workspace(tmp_path, TAIL, _observed(5, 7, 8)).rewritten("snippet.py").holes
 
 
+DRAWN = """import torch
+from torch import nn
+
+class M(nn.Module):
+    def forward(self, x):
+        return x.sin()
+
+    def draw(self, layout):
+        import {package}.graphs as graphs
+
+        edges = [(0, 1)]
+        return graphs.draw(edges, layout)
+"""
+
+
+@pytest.mark.parametrize(
+    ("package", "lines", "stubs"), [("networkx", (6,), 1), ("networkx", (6, 11), 0), ("json", (6,), 0), ("networkx", (), 0)]
+)
+def test_what_imports_a_package_for_itself_and_did_not_run_is_left_out(
+    package: str, lines: tuple[int, ...], stubs: int, tmp_path: Path
+) -> None:
+    result = snippet_workspace(tmp_path, DRAWN.format(package=package), _observed(*lines)).rewritten("snippet.py")
+    text = "".join(result.header.code_for_node(node) for nodes in result.body for node in nodes)
+    assert not result.holes
+    assert text.count("it imports networkx for itself") == stubs
+    assert ("edges" in text) is not bool(stubs)
+
+
 UNDEFINED = """import torch
 from torch import nn
 
