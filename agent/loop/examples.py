@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -151,9 +152,17 @@ class Exercise:
         first = next((example for example in examples if not example.method), None)
         methods = {example.method for example in examples if example.method}
         infer, limits = self.services.infer_methods, self.config.limits.limits()
-        if first is None or infer is None or not public_methods(self.inventory.root / unit.source, unit.name) - methods:
+        if first is None or infer is None:
+            return ()
+        if not public_methods(self.inventory.root / unit.source, unit.name) - methods and not self._takes_objects(first):
             return ()
         return infer(self.inventory, first, methods, self.sandbox, limits)[0]
+
+    def _takes_objects(self, example: Example) -> bool:
+        """Whether an example hands its constructor an object of a class that is no unit, such as a configuration, whose methods may be called too."""
+        units = {unit.name for unit in self.inventory.units}
+        made = re.findall(r"(?<!torch\.)(?<!nn\.)\b([A-Z]\w*)\(", f"{example.setup} {example.init}")
+        return any(name not in units for name in made)
 
     def _holes(self, units: Sequence[Unit], recording: Recording) -> int:
         """The number of holes in the draft of some units; where there is no draft, more than any has."""

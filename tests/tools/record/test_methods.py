@@ -111,3 +111,46 @@ def test_options_of_methods_that_reach_more_are_given_together(repository: Any, 
     inventory = repository({"net.py": OPTIONS})
     calls, _ = infer_methods(inventory, Example("net.py:Sampler", "", "torch.randn(2, 4)"), [], sandbox)
     assert [call.call for call in calls] == ["torch.randn(2, 4)", "torch.randn(2, 4), top_k=2, sort=True"]
+
+
+HELPERS = """
+import torch
+from torch import nn
+
+class Wiring:
+    def __init__(self, units):
+        self.units, self.links, self.asked = units, [(0, 1)], 0
+
+    @property
+    def size(self):
+        return self.units * 2
+
+    def layer(self, number):
+        return list(range(self.units))[number:]
+
+    def add(self, link):
+        self.links.append(link)
+        return len(self.links)
+
+    def graph(self):
+        return Wiring(3)
+
+    def used(self):
+        return self.units
+
+class M(nn.Module):
+    def __init__(self, wiring):
+        super().__init__()
+        self.wiring = wiring
+        self.fc = nn.Linear(4, wiring.used())
+
+    def forward(self, x):
+        return self.fc(x)
+"""
+
+
+def test_methods_of_plain_objects_that_change_nothing_are_called(repository: Any, sandbox: Sandbox) -> None:
+    """Not what changes its object, gives one, or runs in the constructor."""
+    inventory = repository({"net.py": HELPERS})
+    calls, _ = infer_methods(inventory, Example("net.py:M", "Wiring(5)", "torch.randn(2, 4)"), [], sandbox)
+    assert {call.method: call.call for call in calls} == {"wiring.size": "", "wiring.layer": "1"}

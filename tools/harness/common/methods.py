@@ -1,12 +1,15 @@
 """The public surface of a module class beside its call: methods, properties, class and static methods. Standard library only.
 
-The name of a method is "" where the module itself is called.
+The name of a method is "" where the module itself is called, and `config.width` where it is one of an object that the module keeps.
 """
 
 from __future__ import annotations
 
+import enum
 import functools
 import inspect
+import os
+import sys
 from collections.abc import Callable, Container, Mapping
 from typing import Any
 
@@ -37,6 +40,17 @@ def public_methods(cls: type, base: type) -> dict[str, Any]:
     return members
 
 
+def helpers(instance: Any, base: type, folder: str) -> dict[str, Any]:
+    """Attribute → object, of the plain objects that an instance keeps (none of `base`, `nn.Module`) and whose class a file below the folder defines."""
+    kept = vars(instance).items()
+    return {name: value for name, value in kept if not isinstance(value, (base, type, enum.Enum)) and _defined_below(type(value), folder)}
+
+
+def _defined_below(cls: type, folder: str) -> bool:
+    file = getattr(sys.modules.get(cls.__module__), "__file__", None) or ""
+    return file.startswith(folder + os.sep) and os.sep + "site-packages" + os.sep not in file
+
+
 def is_method(member: Any) -> bool:
     """Whether what a class holds under a name is a function, a property, or a static or class method."""
     if isinstance(member, property | functools.cached_property | staticmethod | classmethod):
@@ -54,6 +68,9 @@ def bound(instance: Any, name: str) -> Callable[..., Any]:
     """What a call of the method calls; reads the property where it is one. Raises `AttributeError`."""
     if not name:
         return instance  # type: ignore[no-any-return]
+    path, _, last = name.rpartition(".")
+    if path:
+        return bound(functools.reduce(getattr, path.split("."), instance), last)
     if is_property(type(instance), name):
         return lambda: getattr(instance, name)
     return getattr(instance, name)  # type: ignore[no-any-return]
@@ -62,6 +79,8 @@ def bound(instance: Any, name: str) -> Callable[..., Any]:
 def unbound(cls: Any, name: str) -> Callable[..., Any]:
     """A function with the method's signature, whose first parameter is the instance (or the class). Raises `AttributeError`."""
     name = name or "forward"
+    if "." in name:
+        return _any  # the class does not say what its instances keep
     if is_property(cls, name):
         return _read
     member = inspect.getattr_static(cls, name)
@@ -74,6 +93,10 @@ def unbound(cls: Any, name: str) -> Callable[..., Any]:
 
 def _read(instance: Any) -> None:
     """The signature of a property."""
+
+
+def _any(instance: Any, /, *args: Any, **kwargs: Any) -> None:
+    """The signature of a method of an object that is not known."""
 
 
 def _with_instance(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -96,8 +119,6 @@ def code_of(member: Any) -> Any:
 
 def called_in(members: Mapping[str, Any], action: Callable[[], object], ignored: Container[str] = ()) -> set[str]:
     """The names of those members that run while `action` runs. Raises the errors of the action."""
-    import sys
-
     names = {code: name for name, member in members.items() if name not in ignored and (code := code_of(member)) is not None}
     ran: set[str] = set()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import itertools
+import pickle
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -50,7 +51,7 @@ def guess_methods(arguments: Mapping[str, Any], inputs: Mapping[str, Path], outp
     example = Example("", texts["init"], texts["call"], texts["setup"], tensors=inputs.get("tensors0"))
     namespace = make_namespace(import_module(arguments["module"]), example)
     cls = load_unit(arguments["module"], arguments["name"])
-    search = Methods(cls, example, namespace, OwnSeconds(arguments["seconds"]))
+    search = Methods(cls, example, namespace, OwnSeconds(arguments["seconds"]), root)
     return search.run(frozenset(arguments["known"]))
 
 
@@ -62,6 +63,7 @@ class Methods:
     example: Example
     namespace: Mapping[str, Any]
     time: OwnSeconds
+    root: Path
     given: dict[str, str] = field(default_factory=dict)
     shapes: list[Tensor] = field(default_factory=list)
     errors: dict[str, str] = field(default_factory=dict)
@@ -81,7 +83,57 @@ class Methods:
                 if call is not None:
                     calls += [[name, one] for one in (call, self._with_options(name, call)) if one is not None]
                     waiting.remove(name)
+        calls += self._of_helpers(known)
         return {"calls": calls, "errors": {name: self.errors.get(name, "nothing could be tried") for name in waiting}}
+
+    def _of_helpers(self, known: frozenset[str]) -> Iterator[list[str]]:
+        """Calls of the methods of plain objects that the instance keeps, such as its configuration: of those that leave the object as it was. One that
+        the constructor or the call runs was compared with these."""
+        import torch
+
+        instance = self._instance()
+        for attribute, helper in methods.helpers(instance, torch.nn.Module, str(self.root)).items():
+            members = methods.public_methods(type(helper), object)
+            inside = methods.called_in(members, self._called_once)
+            for member in [name for name in members if name not in inside and f"{attribute}.{name}" not in known]:
+                call = self._call_of_helper(attribute, helper, member)
+                if call is not None:
+                    yield [f"{attribute}.{member}", call]
+
+    def _called_once(self) -> None:
+        import torch
+
+        args, kwargs = call_arguments(self.example, self.namespace)
+        with torch.no_grad(), time_limit(MOST_SECONDS, WAITING):
+            self._instance()(*args, **kwargs)
+
+    def _call_of_helper(self, attribute: str, helper: Any, member: str) -> str | None:
+        """The first argument list of whole numbers with which the method runs, leaves its object as it was and gives what can be compared."""
+        name, cls = f"{attribute}.{member}", type(helper)
+        needed = (
+            []
+            if methods.is_property(cls, member)
+            else required(list(inspect.signature(methods.unbound(cls, member)).parameters.values())[1:])
+        )
+        if len(needed) > 2 or any(OUTSIDE.fullmatch(parameter.name) for parameter in needed):
+            return None
+        for values in itertools.product(("1", "0", "2", "0.5"), repeat=len(needed)):
+            call = ", ".join(values)
+            if self.time.spent or (self._keeps_state(attribute, member, call) and self._runs(name, call)):
+                return None if self.time.spent else call
+        return None
+
+    def _keeps_state(self, attribute: str, member: str, call: str) -> bool:
+        """Whether the call leaves the object as it was, and gives the same again."""
+        try:
+            with time_limit(MOST_SECONDS, WAITING):
+                helper = getattr(self._instance(), attribute)
+                before = pickle.dumps(vars(helper))
+                args, kwargs = call_arguments(Example("", "", call), self.namespace)
+                results = [pickle.dumps(methods.bound(helper, member)(*args, **kwargs)) for _ in range(2)]
+                return before == pickle.dumps(vars(helper)) and results[0] == results[1]
+        except Exception:  # what does not run, or holds what cannot be written down, is tried no further
+            return False
 
     def _instance(self) -> Any:
         return in_mode(construct(self.cls, self.example, self.namespace), training=False)
