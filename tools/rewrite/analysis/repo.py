@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 
 from migrate_agent.tools.rewrite.analysis.facts import Result
+from migrate_agent.tools.rewrite.analysis.indentation import in_spaces, moved_by
 from migrate_agent.tools.rewrite.analysis.mixins import inline_mixin_bases
 from migrate_agent.tools.rewrite.analysis.packages.reached import reached_files, without_unreached
 from migrate_agent.tools.rewrite.analysis.plain_layers.stacks import LayerStacks
@@ -22,7 +23,7 @@ from migrate_agent.tools.rewrite.tables.torch_copies import torch_copies
 from migrate_agent.tools.scan.names import Imports, Resolver
 from migrate_agent.tools.scan.nodes import walk
 from migrate_agent.tools.scan.symbols import global_names
-from migrate_agent.tools.types import Inventory, Observed, SourceFile
+from migrate_agent.tools.types import Inventory, Observations, Observed, SourceFile
 
 MODULE_BASES = frozenset({"torch.nn.Module", "torch.nn.modules.module.Module", "torch.nn.modules.Module"})
 LOCAL = ".<locals>"
@@ -94,6 +95,8 @@ class FileModel:
     file: SourceFile
     text: str
     tree: ast.Module
+    moved: dict[int, int] = field(default_factory=dict)
+    """Line → by how many columns its code stands further to the right here than in the file itself (`indentation.py`)."""
     bindings: dict[str, str] = field(default_factory=dict)
     stars: list[str] = field(default_factory=list)
     classes: dict[str, ClassModel] = field(default_factory=dict)
@@ -113,6 +116,17 @@ class FileModel:
     @cached_property
     def lines(self) -> list[str]:
         return self.text.splitlines() or [""]
+
+    @cached_property
+    def other_names(self) -> dict[str, ast.expr]:
+        """Names that the file binds once, to another name: `Calculation = BaseCalculation`."""
+        bound = [n.id for statement in self.tree.body for n in walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
+        found = {}
+        for statement in self.tree.body:
+            match statement:
+                case ast.Assign(targets=[ast.Name(id=name)], value=ast.Name() | ast.Attribute() as value) if bound.count(name) == 1:
+                    found[name] = value
+        return {name: value for name, value in found.items() if name not in {**self.classes, **self.functions, **self.bindings}}
 
     def own(self, name: str) -> str:
         """The dotted name of a top-level definition of this file, or ""."""
@@ -246,15 +260,20 @@ class Repo:
         # off.
         text = text.replace("\f", " ")
         try:
-            text = inline_mixin_bases(text)
+            text, moved = in_spaces(inline_mixin_bases(text))
             tree = ast.parse(text)
         # A file for another version of Python must not stop the rest of the repository.
         except SyntaxError:
             return
-        model = FileModel(source, text, tree)
+        model = FileModel(source, text, tree, moved)
         _index(model)
         self.files[source.path] = model
         self.modules[source.module] = model
+
+    def placed(self, observations: Observations) -> Observations:
+        """Observations at the places that the code has here, where indentation has moved it."""
+        moved = {path: file.moved for path, file in self.files.items() if file.moved}
+        return {path: moved_by(observed, moved.get(path, {})) for path, observed in observations.items()} if moved else observations
 
     def canonical(self, dotted: str, near: SourceFile) -> str:
         """A dotted name with the module name that its file has in the inventory: where `layers.py` is imported as `layers`,
@@ -322,8 +341,19 @@ class Repo:
         """The class of the repository that a dotted name stands for; of a function's own class the name as Python tells it (`m.f.<locals>.C`)."""
         if LOCAL in dotted:
             return self._local_class(dotted.replace(LOCAL, ""))
-        definition = self.resolve(dotted)
+        definition = self.resolve(self.behind(dotted))
         return definition[0].classes.get(definition[1]) if definition else None
+
+    def behind(self, dotted: str) -> str:
+        """What a name stands for that its file binds once, to another name (`Calculation = BaseCalculation`); of all others the name itself."""
+        seen = {dotted}
+        while (definition := self.resolve(dotted)) and (value := definition[0].other_names.get(definition[1])):
+            further = dotted_name(value, definition[0])
+            if not further or further in seen:
+                break
+            dotted = further
+            seen.add(dotted)
+        return dotted
 
     def _local_class(self, dotted: str) -> ClassModel | None:
         parts = dotted.split(".")
@@ -350,7 +380,7 @@ class Repo:
     def bases(self, model: ClassModel) -> list[str]:
         """Dotted names of the direct bases, as far as they are plain names; of `Base[T]` that of `Base`."""
         plain = (base.value if isinstance(base, ast.Subscript) else base for base in model.node.bases)
-        return [public_name(name) for base in plain if (name := dotted_name(base, model.file))]
+        return [public_name(self.behind(name)) for base in plain if (name := dotted_name(base, model.file))]
 
     def ancestors(self, model: ClassModel) -> Iterator[ClassModel]:
         """The class and its bases within the repository, nearest first."""

@@ -62,8 +62,9 @@ class Workspace:
     def __init__(self, inventory: Inventory, observations: Observations) -> None:
         # Raised and never lowered: another thread may be in the middle of a deep tree.
         sys.setrecursionlimit(max(sys.getrecursionlimit(), DEEP))
-        self.inventory, self.observations = inventory, observations
+        self.inventory = inventory
         self.repo = Repo(inventory, observations.keys())
+        self.observations = observations = self.repo.placed(observations)
         find_imports(self.repo, observations)
         if inventory.scan_layers:
             self.repo.stacks = layer_stacks(

@@ -56,3 +56,28 @@ def test_what_files_hand_on_of_torch(tmp_path: Path) -> None:
     assert "from .types import Width, pi\n" in text and "import nn" not in text
     assert "class Net(nnx.Module)" in text and "dtype: jnp.dtype = None" in text and "jax.nn.relu(self.fc(x)) * pi" in text
     assert "from pkg_jax.compat import Width" in "".join(statement.text for statement in space.statements("pkg/types.py"))
+
+
+OTHER_NAMES = {
+    "__init__.py": "",
+    "base.py": (
+        "import sys\nfrom torch import nn\n\n\nclass Base(nn.Module):\n    pass\n\n\nCalculation = Base\nDense = nn.Linear\nModule = nn.Module\n"
+        "Either = Base\nif sys.argv:\n    Either = dict\n"
+    ),
+    "user.py": (
+        "from .base import Calculation, Dense, Either, Module\n\n\nclass Told(Calculation):\n    pass\n\n\nclass Layer(Dense):\n    pass\n\n\n"
+        "class Net(Module):\n    pass\n\n\nShort = Net\n\n\nclass Long(Short):\n    pass\n\n\nclass Unsure(Either):\n    pass\n"
+    ),
+}
+
+
+def test_bases_under_another_name(tmp_path: Path) -> None:
+    for name, text in OTHER_NAMES.items():
+        (tmp_path / "pkg").mkdir(exist_ok=True)
+        (tmp_path / "pkg" / name).write_text(text)
+    repo = Workspace(scan(tmp_path), {}).repo
+    classes = repo.files["pkg/user.py"].classes
+    assert repo.bases(classes["Told"]) == ["pkg.base.Base"] and repo.bases(classes["Layer"]) == ["torch.nn.Linear"]
+    assert repo.class_of("pkg.user.Short") is classes["Net"]
+    # What a file binds twice may be either, so nothing is known of it.
+    assert [name for name, model in classes.items() if repo.is_module_class(model)] == ["Told", "Layer", "Net", "Long"]
