@@ -22,7 +22,9 @@ def test_what_libcst_cannot_read() -> None:
     assert ast.dump(ast.parse(text)) == ast.dump(ast.parse(MIXED)) and cst.parse_module(text).code == text
 
 
-@pytest.mark.parametrize("text", ["if a:\n\tb = 1\n\tif b:\n\t\tc = 2\n", "if a:\n    b = '''\n\t'''\n", "if a:\n    b = (\n\t1)\n", "if (\n", ""])
+@pytest.mark.parametrize(
+    "text", ["if a:\n\tb = 1\n\tif b:\n\t\tc = 2\n", "if a:\n    b = '''\n\t'''\n", "if a:\n    b = (\n\t1)\n", "if (\n", ""]
+)
 def test_what_is_indented_in_one_way_stays(text: str) -> None:
     assert in_spaces(text) == (text, {})
 

@@ -13,7 +13,7 @@ from migrate_agent.tools.rewrite.analysis.loop_slices import loop_part, parts_na
 from migrate_agent.tools.rewrite.rules.context import Context
 from migrate_agent.tools.rewrite.rules.indexing.padded_rows import is_full
 from migrate_agent.tools.rewrite.rules.mutation.handed_back import handed_back
-from migrate_agent.tools.rewrite.rules.parameters.variables import own_layer, plain_read, subscript, variable, written
+from migrate_agent.tools.rewrite.rules.parameters.variables import overwritten, own_layer, plain_read, subscript, variable, written
 from migrate_agent.tools.rewrite.rules.rule import Rule
 from migrate_agent.tools.rewrite.tables.registry import Refuse, layers, methods, ops
 from migrate_agent.tools.rewrite.tables.signatures import parse_signature
@@ -23,6 +23,7 @@ from migrate_agent.tools.types import Observed
 RESHAPES = frozenset("view reshape flatten unflatten squeeze unsqueeze view_as reshape_as".split())
 VIEWING = frozenset({"T", "mT", "data"})
 THROUGH = frozenset("data detach contiguous".split())
+PARAMETER_CONTAINERS = frozenset({"module:torch.nn.ParameterList", "module:torch.nn.ParameterDict"})
 
 
 def is_inplace(name: str) -> bool:
@@ -59,6 +60,8 @@ class _Writes(Rule):
                 return self._with_aliases(receiver, cst.Assign([cst.AssignTarget(new)], value))  # type: ignore[arg-type]
             case cst.Attribute():
                 return self._with_aliases(receiver, written(self, receiver, value))
+            case cst.Subscript(value=inner) if self._holds_parameters(inner):
+                return overwritten(self, receiver, value)
             case cst.Subscript(value=inner):
                 again = self._rewrite_again(receiver)
                 assert isinstance(again, cst.Subscript)
@@ -177,6 +180,11 @@ class _Writes(Rule):
         fact = self.context.observed(node)
         kinds = set(fact.kinds) if fact else set()
         return next(iter(kinds)) if len(kinds) == 1 and kinds <= {"list", "dict", "tuple"} else ""
+
+    def _holds_parameters(self, node: cst.BaseExpression) -> bool:
+        """Whether an expression was seen to be a list or dictionary of parameters."""
+        fact = self.context.observed(node)
+        return fact is not None and bool(fact.kinds) and set(fact.kinds) <= PARAMETER_CONTAINERS
 
     def _store_in_container(
         self, kind: str, container: cst.BaseExpression, element: cst.Subscript, value: cst.BaseExpression

@@ -188,12 +188,16 @@ class ReplaceInitialisers(Rule):
         if not isinstance(target, cst.Subscript):
             return False
         base = target.value
-        while isinstance(base, cst.Subscript) or (isinstance(base, cst.Attribute) and base.attr.value == "data"):
+        # Of `self.weights[i][:, 0]` what the list holds is the tensor.
+        while not (whole := self._is_tensor(base)) and (
+            isinstance(base, cst.Subscript) or (isinstance(base, cst.Attribute) and base.attr.value == "data")
+        ):
             base = base.value
-        fact = self.context.observed(base)
-        if fact is None:
-            return bool(variable(self, base))
-        return bool(fact.kinds) and set(fact.kinds) <= {"parameter", "tensor"}
+        return whole or (self.context.observed(base) is None and variable(self, base))
+
+    def _is_tensor(self, node: cst.BaseExpression) -> bool:
+        fact = self.context.observed(node)
+        return fact is not None and bool(fact.kinds) and set(fact.kinds) <= {"parameter", "tensor"}
 
     def _write(
         self, original: cst.BaseSmallStatement, target: cst.BaseExpression, value: cst.BaseExpression
