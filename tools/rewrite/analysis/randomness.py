@@ -131,7 +131,18 @@ def analyse(repo: Repo, facts: Mapping[str, Facts]) -> Randomness:
     )
     for function in functions.values():
         _assign_access(repo, function, result)
+    result.parameter |= {key for file in repo.files.values() for key in _lambdas_of_examples(repo, file, facts[file.file.path])}
     return result
+
+
+def _lambdas_of_examples(repo: Repo, file: FileModel, facts: Facts) -> set[FunctionKey]:
+    """Lambdas that examples hand to what constructs a module class at other times: no lambda stands on their line, which is one of the example's."""
+    if not any("<lambda>@" in kind for fact in facts.observed.values() for kind in fact.kinds):
+        return set()
+    called = {key for key in _called_as_classes(repo, file, facts) if key[1].startswith("<lambda>@")}
+    trees = {path: repo.files[path].tree for path, _ in called}
+    own = {(path, lambda_name(node.lineno)) for path, tree in trees.items() for node in walk(tree) if isinstance(node, ast.Lambda)}
+    return called - own
 
 
 def function_graph(repo: Repo, facts: Mapping[str, Facts]) -> dict[FunctionKey, _Function]:

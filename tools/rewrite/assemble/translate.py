@@ -6,11 +6,14 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+from collections import Counter
+from collections.abc import Set
 from dataclasses import dataclass
 
 import libcst as cst
 
 from migrate_agent.tools.rewrite.analysis.inference import infer
+from migrate_agent.tools.rewrite.analysis.randomness import FunctionKey, lambda_name
 from migrate_agent.tools.rewrite.analysis.repo import FileModel
 from migrate_agent.tools.rewrite.assemble.workspace import Workspace, workspace
 from migrate_agent.tools.rewrite.rules.context import Host
@@ -18,6 +21,7 @@ from migrate_agent.tools.rewrite.rules.engine import Rewritten, rewrite_file
 from migrate_agent.tools.rewrite.tables import helpers
 from migrate_agent.tools.rewrite.tables.canonical_names import CANONICAL
 from migrate_agent.tools.scan.names import Imports
+from migrate_agent.tools.scan.nodes import walk
 from migrate_agent.tools.scan.symbols import attribute_chains, global_names
 from migrate_agent.tools.types import Example, Hole, Inventory, Observations
 
@@ -72,7 +76,9 @@ def translation(space: Workspace, example: Example) -> Translation:
     model.bindings = {**home.bindings, _UNIT: f"{home.file.module}.{unit.name}", "torch": "torch"}
     model.bindings |= {name: space.repo.canonical(dotted, home.file) for name, dotted in Imports(tree, home.file).names.items()}
     build_key = {(home.file.path, "_build")}
-    randomness = dataclasses.replace(space.randomness, parameter=space.randomness.parameter | build_key)
+    lambdas = _lambdas_with_rngs(space.randomness.parameter, home.file.path, tree.body[-1])
+    others = {key for key in space.randomness.parameter if key[0] != home.file.path or not key[1].startswith("<lambda>@")}
+    randomness = dataclasses.replace(space.randomness, parameter=others | lambdas | build_key)
     if space.repo.is_plain:  # arguments are made as a constructor makes its own layers
         randomness = dataclasses.replace(randomness, constructing=randomness.constructing | build_key)
     # No observations: those of the unit's file are keyed by its own lines.
@@ -98,6 +104,16 @@ def translation(space: Workspace, example: Example) -> Translation:
         init = ", ".join([*([init] if init else []), "rngs=rngs"])
     new = dataclasses.replace(example, setup=setup, init=init)
     return Translation(new, home.file.path, frozenset(names), result.vendored | result.qualified, result.holes)
+
+
+def _lambdas_with_rngs(parameter: Set[FunctionKey], path: str, build: ast.stmt) -> set[FunctionKey]:
+    """The lambdas of an example's `init`, where it is written into `build`, that are called as a class is and so take `rngs`.
+
+    They were observed by their lines in `init` alone, so that of two on one line neither is known.
+    """
+    lines = Counter(node.lineno for node in walk(build) if isinstance(node, ast.Lambda))
+    within = {line: line - build.lineno for line, count in lines.items() if count == 1}
+    return {(path, lambda_name(line)) for line, own in within.items() if (path, lambda_name(own)) in parameter}
 
 
 def _names_through_packages(space: Workspace, model: FileModel, text: str) -> set[tuple[str, str]]:

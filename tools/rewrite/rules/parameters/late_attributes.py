@@ -94,6 +94,14 @@ class MarkLateAttributes(Rule):
             "        if not deep:\n            self.norm = nnx.static(nnx.identity)\n",
         ),
         (
+            "from torch import nn\n\nclass Prior(nn.Module):\n    pass\n\nclass M(nn.Module):\n    def __init__(self, prior=None):\n"
+            "        super().__init__()\n        self.prior = prior\n        for name in ('prior', 'other'):\n"
+            "            if getattr(self, name, None) is None:\n                setattr(self, name, Prior())\n            setattr(self, name + '_', Prior())\n",
+            "class Prior(nnx.Module):\n    pass\n\n\nclass M(nnx.Module):\n    def __init__(self, prior=None, *, rngs: nnx.Rngs):\n"
+            "        self.prior = prior\n        for name in ('prior', 'other'):\n            if getattr(self, name, None) is None:\n"
+            "                setattr(self, name, nnx.data(Prior()))\n            setattr(self, name + '_', Prior())\n",
+        ),
+        (
             # One of the two runs, so that nothing is assigned twice.
             "from torch import nn\n\nclass M(nn.Module):\n    def __init__(self, d, deep):\n        super().__init__()\n"
             "        if deep:\n            self.norm = nn.LayerNorm(d)\n        else:\n            self.norm = nn.Identity()\n",
@@ -131,6 +139,31 @@ class MarkLateAttributes(Rule):
         if original.value is None or updated.value is None or not self._starts_none(original.target, original.value, updated.value):
             return None
         return updated.with_changes(value=self._marked())
+
+    def leave_Call(self, original: cst.Call, updated: cst.Call) -> cst.Call | None:
+        """`setattr(self, name, Prior())`, where the method has asked for `getattr(self, name)`, which may have been static."""
+        match original:
+            case cst.Call(func=cst.Name("setattr"), args=[cst.Arg(value=owner), cst.Arg(value=name), cst.Arg(value=value)]):
+                if not self.context.is_module(owner) or not self._is_asked_for(name) or not self._is_always_data(value):
+                    return None
+                marked = updated.args[2].with_changes(value=self.context.build("nnx.data({value})", value=updated.args[2].value))
+                return updated.with_changes(args=[*updated.args[:2], marked])
+        return None
+
+    def _is_asked_for(self, name: cst.BaseExpression) -> bool:
+        function, text = self.context.function, cst.Module([]).code_for_node(name)
+        calls = [node for node in walk(function) if isinstance(node, ast.Call)] if function else []
+        asking = [call for call in calls if isinstance(call.func, ast.Name) and call.func.id == "getattr" and len(call.args) > 1]
+        return any(ast.unparse(call.args[1]) == text for call in asking)
+
+    def _is_always_data(self, value: cst.BaseExpression) -> bool:
+        """Whether a value is an array or a module that is no layer, which may become a function."""
+        fact = self.context.observed(value)
+        repo = self.context.repo
+        return fact is not None and all(
+            kind in ("tensor", "parameter") or (kind.startswith("module:") and repo.class_of(kind.removeprefix("module:")))
+            for kind in fact.kinds
+        )
 
     def _mark_each(self, original: cst.Assign, updated: cst.Assign) -> cst.BaseSmallStatement | None:
         """`self.a = self.b = None`: one statement for each that holds data later, since the others stay static."""
