@@ -7,7 +7,7 @@ import ast
 import libcst as cst
 import pytest
 
-from migrate_agent.tools.rewrite.analysis.indentation import in_spaces, moved_by
+from migrate_agent.tools.scan.indentation import in_spaces, moved_by
 from migrate_agent.tools.types import Observed, Span
 
 MIXED = 'def f(d):\n    for x in d:\n    \tif x:\n            y = [\n\t1]\n    \t# told\n    \ts = """\n\tkept"""\n    return y, s\n'

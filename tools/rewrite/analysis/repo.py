@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 
 from migrate_agent.tools.rewrite.analysis.facts import Result
-from migrate_agent.tools.rewrite.analysis.indentation import in_spaces, moved_by
 from migrate_agent.tools.rewrite.analysis.mixins import inline_mixin_bases
 from migrate_agent.tools.rewrite.analysis.packages.reached import reached_files, without_unreached
 from migrate_agent.tools.rewrite.analysis.plain_layers.stacks import LayerStacks
@@ -20,6 +19,7 @@ from migrate_agent.tools.rewrite.tables.canonical_names import TORCH
 from migrate_agent.tools.rewrite.tables.layers.lazy import LAZY
 from migrate_agent.tools.rewrite.tables.registry import layers, ops, public_name
 from migrate_agent.tools.rewrite.tables.torch_copies import torch_copies
+from migrate_agent.tools.scan.indentation import in_spaces, moved_by
 from migrate_agent.tools.scan.names import Imports, Resolver
 from migrate_agent.tools.scan.nodes import walk
 from migrate_agent.tools.scan.symbols import global_names
@@ -96,7 +96,7 @@ class FileModel:
     text: str
     tree: ast.Module
     moved: dict[int, int] = field(default_factory=dict)
-    """Line → by how many columns its code stands further to the right here than in the file itself (`indentation.py`)."""
+    """Line → by how many columns its code stands further to the right here than in the file itself (`tools/scan/indentation.py`)."""
     bindings: dict[str, str] = field(default_factory=dict)
     stars: list[str] = field(default_factory=list)
     classes: dict[str, ClassModel] = field(default_factory=dict)

@@ -86,6 +86,7 @@ def translation(space: Workspace, example: Example) -> Translation:
     outside = Host({}, frozenset({"_build"}), draws=False)
     result = rewrite_file(space.repo, model, infer(space.repo, model, {}), randomness, host=outside)
     texts = ["".join(result.header.code_for_node(node) for node in nodes) for nodes in result.body]
+    texts = _without_idle_imports(texts, {file.file.target_module for file in space.repo.files.values()})
     build = result.body[-1][0]
     names: set[tuple[str, str]] = set()
     needs = frozenset(name for part in texts for name in global_names(part)) if texts else frozenset()
@@ -104,6 +105,22 @@ def translation(space: Workspace, example: Example) -> Translation:
         init = ", ".join([*([init] if init else []), "rngs=rngs"])
     new = dataclasses.replace(example, setup=setup, init=init)
     return Translation(new, home.file.path, frozenset(names), result.vendored | result.qualified, result.holes)
+
+
+def _without_idle_imports(texts: list[str], mirror: Set[str]) -> list[str]:
+    """The statements without names from the mirror that none of them uses: what only the call used is made on the side of the original, and the
+    mirror need not have it.
+    """
+    used = {node.id for text in texts for node in walk(ast.parse(text)) if isinstance(node, ast.Name)}
+
+    def without(text: str) -> str:
+        match ast.parse(text).body:
+            case [ast.ImportFrom(module=str(module), level=0, names=names)] if module in mirror:
+                kept = [name for name in names if name.name == "*" or (name.asname or name.name) in used]
+                return text if len(kept) == len(names) else f"from {module} import {', '.join(map(ast.unparse, kept))}\n" if kept else ""
+        return text
+
+    return [without(text) for text in texts]
 
 
 def _lambdas_with_rngs(parameter: Set[FunctionKey], path: str, build: ast.stmt) -> set[FunctionKey]:

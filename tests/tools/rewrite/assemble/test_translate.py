@@ -62,3 +62,17 @@ def test_packages_are_followed_to_what_is_read_from_them(tmp_path: Path) -> None
     assert draft.files["pkg_jax/parts/__init__.py"].splitlines()[:2] == texts["pkg/parts/__init__.py"].splitlines(), (
         "the order is the source's"
     )
+
+
+def test_imports_that_only_the_call_used(tmp_path: Path) -> None:
+    (tmp_path / "pkg").mkdir()
+    (tmp_path / "pkg" / "__init__.py").write_text("")
+    (tmp_path / "pkg" / "values.py").write_text("class Pair:\n    pass\n\n\ndef act(x):\n    return x\n")
+    (tmp_path / "pkg" / "model.py").write_text(
+        "from torch import nn\n\n\nclass Net(nn.Module):\n    def __init__(self, act):\n        super().__init__()\n"
+    )
+    setup = "import math\nfrom pkg.values import Pair, act\nfrom pkg import values"
+    inventory = scan(tmp_path)
+    assert (
+        translate(inventory, {}, Example("pkg/model.py:Net", "act", "Pair()", setup)).setup == "import math\nfrom pkg_jax.values import act"
+    )
