@@ -97,9 +97,10 @@ class MarkLateAttributes(Rule):
             "from torch import nn\n\nclass Prior(nn.Module):\n    pass\n\nclass M(nn.Module):\n    def __init__(self, prior=None):\n"
             "        super().__init__()\n        self.prior = prior\n        for name in ('prior', 'other'):\n"
             "            if getattr(self, name, None) is None:\n                setattr(self, name, Prior())\n            setattr(self, name + '_', Prior())\n",
-            "class Prior(nnx.Module):\n    pass\n\n\nclass M(nnx.Module):\n    def __init__(self, prior=None, *, rngs: nnx.Rngs):\n"
+            "class Prior(nnx.Module):\n    def __init__(self, *, rngs: nnx.Rngs):\n        pass\n\n\n"
+            "class M(nnx.Module):\n    def __init__(self, prior=None, *, rngs: nnx.Rngs):\n"
             "        self.prior = prior\n        for name in ('prior', 'other'):\n            if getattr(self, name, None) is None:\n"
-            "                setattr(self, name, nnx.data(Prior()))\n            setattr(self, name + '_', Prior())\n",
+            "                setattr(self, name, nnx.data(Prior(rngs=rngs)))\n            setattr(self, name + '_', Prior(rngs=rngs))\n",
         ),
         (
             # One of the two runs, so that nothing is assigned twice.
