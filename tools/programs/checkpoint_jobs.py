@@ -86,9 +86,9 @@ class _Port:
     def _watch(self, optimizer: Any) -> None:
         construct = optimizer.__init__
 
-        def __init__(made: Any, model: Any, *args: Any, **kwargs: Any) -> None:
-            construct(made, model, *args, **kwargs)
-            self._made.append((made, model))
+        def __init__(constructed: Any, model: Any, *args: Any, **kwargs: Any) -> None:
+            construct(constructed, model, *args, **kwargs)
+            self._made.append((constructed, model))
 
         def update(*args: Any, **kwargs: Any) -> None:
             raise StopProgramError
@@ -98,9 +98,9 @@ class _Port:
     def _watch_schedule(self, schedule: Any) -> None:
         own = schedule.load_state_dict
 
-        def load_state_dict(made: Any, state: Any) -> None:
-            own(made, host_state(state, tuple(made.last_lrs)) if "_last_lr" in state else state)
-            self.states[id(state)] = made.state_dict()
+        def load_state_dict(constructed: Any, state: Any) -> None:
+            own(constructed, host_state(state, tuple(constructed.last_lrs)) if "_last_lr" in state else state)
+            self.states[id(state)] = constructed.state_dict()
 
         schedule.load_state_dict = load_state_dict
 
@@ -123,7 +123,7 @@ class _Port:
         from migrate_agent.tools.programs.optimizer_state import OptimizerStateError, load_optimizer
         from migrate_agent.tools.programs.vendored.host_schedules import hyperparameters, set_hyperparameter
 
-        number = next(i for i, (made, _) in enumerate(self._made) if made is item)
+        number = next(i for i, (constructed, _) in enumerate(self._made) if constructed is item)
         if number >= len(self.rows):
             raise OptimizerStateError(f"the original has no optimizer number {number + 1}")
         row = self.rows[number]

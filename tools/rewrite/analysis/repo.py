@@ -7,12 +7,13 @@ from __future__ import annotations
 import ast
 import builtins
 from collections.abc import Collection, Iterator, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 
 from migrate_agent.tools.rewrite.analysis.facts import Result
 from migrate_agent.tools.rewrite.analysis.mixins import inline_mixin_bases
 from migrate_agent.tools.rewrite.analysis.packages.reached import reached_files, without_unreached
+from migrate_agent.tools.rewrite.analysis.plain_layers.groups import connected
 from migrate_agent.tools.rewrite.analysis.plain_layers.stacks import LayerStacks
 from migrate_agent.tools.rewrite.analysis.plain_layers.uses import PlainLayers, plain_layers
 from migrate_agent.tools.rewrite.tables.canonical_names import TORCH
@@ -151,6 +152,7 @@ class Repo:
             model.bindings = {name: self.canonical(dotted, model.file) for name, dotted in model.bindings.items()}
             model.stars = [self.canonical(star, model.file) for star in model.stars]
         self._resolved: dict[str, tuple[FileModel, str] | None] = {}
+        self._plain_of_groups: dict[int, PlainLayers] = {}
         self.stacks = LayerStacks()
         """Lists of equal layers that become stacks, where these are asked for."""
         self.results: dict[tuple[str, str], Result] = {}
@@ -189,7 +191,32 @@ class Repo:
     @cached_property
     def plain(self) -> PlainLayers:
         """The layers that become Flax's own; none in a mirror that stays close to its source."""
-        return plain_layers(without_unreached(self.files.values())) if self.is_plain else PlainLayers()
+        if not self.is_plain:
+            return PlainLayers()
+        return plain_layers(without_unreached(self.files.values()), lambda file: self.import_groups[file.file.path])
+
+    def plain_in(self, model: FileModel) -> PlainLayers:
+        """The layers that become Flax's own in a file."""
+        if not self.plain.by_group:
+            return self.plain
+        group = self.import_groups[model.file.path]
+        if group not in self._plain_of_groups:
+            self._plain_of_groups[group] = replace(self.plain, kinds=self.plain.by_group.get(group, self.plain.kinds))
+        return self._plain_of_groups[group]
+
+    @cached_property
+    def import_groups(self) -> dict[str, int]:
+        """Path of a file → the number of the group of files that imports connect it with."""
+        names = {path: (*model.bindings.values(), *model.stars) for path, model in self.files.items()}
+        imports = ((path, self._file_of(dotted)) for path, every in names.items() for dotted in every)
+        return connected(self.files, ((path, model.file.path) for path, model in imports if model is not None))
+
+    def _file_of(self, dotted: str) -> FileModel | None:
+        """The file that defines a dotted name, or that it is looked up in first."""
+        if definition := self.resolve(dotted):
+            return definition[0]
+        parts = dotted.split(".")
+        return next((self.modules[name] for size in range(len(parts), 0, -1) if (name := ".".join(parts[:size])) in self.modules), None)
 
     @cached_property
     def names_torch(self) -> bool:

@@ -351,7 +351,7 @@ def _plain_construction(
     """Flax's own layer, where the repository uses this one plainly (`analysis/plain_layers/uses.py`)."""
     # A layer that is made while a module is called draws the numbers that torch's does, in torch's layout.
     constructs = context.constructing or context.function_key in context.randomness.factories
-    if layer.plain is None or layer.name not in context.repo.plain.kinds or not constructs or _is_shared(context):
+    if layer.plain is None or layer.name not in context.plain.kinds or not constructs or _is_shared(context):
         return None
     signature = parse_signature(layer.signature)
     try:
@@ -378,10 +378,10 @@ def _is_shared(context: Context) -> bool:
     for node in reversed(context.stack):
         if isinstance(node, cst.Assign):
             targets = [target.target for target in node.targets]
-            return any(isinstance(one, cst.Attribute) and one.attr.value in context.repo.plain.shared for one in targets)
+            return any(isinstance(one, cst.Attribute) and one.attr.value in context.plain.shared for one in targets)
         name = node.keyword.value if isinstance(node, cst.Arg) and node.keyword else ""
         name = node.key.raw_value if isinstance(node, cst.DictElement) and isinstance(node.key, cst.SimpleString) else name
-        if name in context.repo.plain.shared:
+        if name in context.plain.shared:
             return True
     return False
 

@@ -15,6 +15,7 @@ from migrate_agent.tools.rewrite.analysis.facts import Facts
 from migrate_agent.tools.rewrite.analysis.loop_slices import Part
 from migrate_agent.tools.rewrite.analysis.parameter_loops import parameter_handles, parameter_names
 from migrate_agent.tools.rewrite.analysis.parameter_writes import walks_parameters
+from migrate_agent.tools.rewrite.analysis.plain_layers.uses import PlainLayers
 from migrate_agent.tools.rewrite.analysis.randomness import FunctionKey, Randomness, lambda_name
 from migrate_agent.tools.rewrite.analysis.repo import ClassModel, FileModel, FunctionNode, Repo
 from migrate_agent.tools.rewrite.analysis.scopes import Scopes
@@ -88,6 +89,11 @@ class Context:
     def function_key(self) -> FunctionKey:
         """The key of the function (or class) at hand in the tables of the analysis; its name is "" at the top of the file."""
         return (self.file.file.path, ".".join(self.path))
+
+    @property
+    def plain(self) -> PlainLayers:
+        """The layers that become Flax's own in the file at hand."""
+        return self.repo.plain_in(self.file)
 
     @property
     def at_host(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -98,6 +99,10 @@ class LayersByName:
     """Attributes that classes of the repository give to themselves."""
     classes: dict[int, Mapping[str, set[str]]] = field(default_factory=dict)
     """File → name → the layers that it stands for as a class."""
+    by_class_name: Mapping[str, int] = field(default_factory=dict)
+    """Class of the repository whose name no other one has → its definition by `id`."""
+    _instances: dict[int, int] = field(default_factory=dict)
+    """Expression → the class that it is an instance of, both by `id`, 0 where that is not known."""
     _known: dict[Name, frozenset[str]] = field(default_factory=dict)
     _open: set[Name] = field(default_factory=set)
     """Names whose elements are being put in order: `size = (size[0], size[1])` is made of itself."""
@@ -117,8 +122,50 @@ class LayersByName:
             return (
                 local if local in self.bound or ("loop", *local[1:]) in self.bound or local in self.parameters else ("variable", node.id, 0)
             )
-        own: Name = ("attribute", node.attr, self.owners.get(id(node), 0))
-        return own if is_self(node.value) and own in self.bound else ("attribute", node.attr, 0)
+        own: Name = ("attribute", node.attr, self.class_of(node.value))
+        return own if own[2] and own in self.bound else ("attribute", node.attr, 0)
+
+    def class_of(self, node: ast.expr) -> int:
+        """The class of the repository that an expression is an instance of, by `id`: what its name is bound to is made of this class alone. 0 where
+        that is not known."""
+        if is_self(node):
+            return self.owners.get(id(node), 0)
+        if id(node) not in self._instances:
+            self._instances[id(node)] = 0  # A name may be bound to what is made of itself.
+            self._instances[id(node)] = self._class_of(node)
+        return self._instances[id(node)]
+
+    def _class_of(self, node: ast.expr) -> int:
+        if isinstance(node, ast.Call):
+            return self.by_class_name.get(last_name(node.func), 0)
+        if isinstance(node, ast.Subscript):
+            return self._class_in(node.value)
+        if not isinstance(node, (ast.Name, ast.Attribute)) or (key := self.name_of(node)) in self.parameters:
+            return 0
+        loops = self.bound.get(("loop", *key[1:]), []) if key[0] == "variable" else []
+        values = [value for _, value in self.bound.get(key, []) if not isinstance(value, ast.Constant)]
+        return _only([*map(self.class_of, values), *(self._class_in(container) for _, container in loops)])
+
+    def _class_in(self, node: ast.expr) -> int:
+        """The class that all elements of a container are instances of."""
+        if isinstance(node, (ast.ListComp, ast.GeneratorExp)):
+            return self.class_of(node.elt)
+        if isinstance(node, (ast.List, ast.Tuple)):
+            return _only([self.class_of(element) for element in node.elts])
+        if isinstance(node, ast.Call) and last_name(node.func) == "ModuleList":
+            return self._class_in(node.args[0]) if node.args else 0
+        if not isinstance(node, ast.Attribute):
+            return 0
+        key = self.name_of(node)
+        appended = [self.class_of(value) for _, value in self.bound.get(("appended", *key[1:]), [])]
+        filled = [value for _, value in self.bound.get(key, []) if not _is_empty(value)]
+        return _only([*map(self._class_in, filled), *appended])
+
+    def is_own(self, node: ast.expr) -> bool:
+        """Whether an expression is what a known class of the repository has bound one of its attributes to, or an element of that."""
+        while isinstance(node, ast.Subscript):
+            node = node.value
+        return isinstance(node, ast.Attribute) and bool(self.name_of(node)[2])
 
     def solve(self) -> None:
         """Find what all names stand for: each is what it is bound to, which may be other names, until nothing new is found."""
@@ -199,13 +246,13 @@ class LayersByName:
         return frozenset(self.classes[id(file)].get(last_name(func), {UNKNOWN}))
 
     def _of_element(self, file: ParsedFile, node: ast.Subscript) -> frozenset[str]:
-        held = self.elements(file, node.value)
+        elements = self.elements(file, node.value)
         try:
             index = ast.literal_eval(node.slice)
         except ValueError:
-            return held.every
-        known = isinstance(index, int) and -len(held.ordered) <= index < len(held.ordered)
-        return held.ordered[index] if known else held.every
+            return elements.every
+        is_known = isinstance(index, int) and -len(elements.ordered) <= index < len(elements.ordered)
+        return elements.ordered[index] if is_known else elements.every
 
     def elements(self, file: ParsedFile, node: ast.expr) -> Elements:
         """The layers in what an expression stands for; `UNKNOWN` among them where it is no container that is written out."""
@@ -243,6 +290,16 @@ class LayersByName:
         return Elements(frozenset().union(*ordered), ordered)
 
 
+def _only(classes: Sequence[int]) -> int:
+    """The one class that all are; 0 where they are several, or none."""
+    return classes[0] if len(set(classes)) == 1 else 0
+
+
+def _is_empty(value: ast.expr) -> bool:
+    """Whether an expression is a container without elements: `[]`, `nn.ModuleList()`."""
+    return (isinstance(value, ast.List) and not value.elts) or (isinstance(value, ast.Call) and not value.args and not value.keywords)
+
+
 def layers_by_name(files: Collection[ParsedFile]) -> LayersByName:
     """What all names of a repository are bound to."""
     every = [node for file in files for node in ast.walk(file.tree)]
@@ -254,6 +311,9 @@ def layers_by_name(files: Collection[ParsedFile]) -> LayersByName:
             node.attr for node in every if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and is_self(node.value)
         ),
     )
+    definitions = [node for node in every if isinstance(node, ast.ClassDef)]
+    often = Counter(node.name for node in definitions)
+    named.by_class_name = {node.name: id(node) for node in definitions if often[node.name] == 1 and node.name in named.own_classes}
     parameters = _parameters(files)
     named.parameters = frozenset(
         ("variable", name, id(function)) for kinds in parameters.values() for function, names in kinds for name in names
@@ -402,8 +462,8 @@ def _own_classes(file: ParsedFile) -> set[str]:
 def _gives_several(node: ast.ClassDef) -> bool:
     """Whether the `forward` of a class writes out a tuple or a dictionary that it gives."""
     forward = next((one for one in node.body if isinstance(one, ast.FunctionDef) and one.name == "forward"), None)
-    given = [one.value for one in walk(forward) if isinstance(one, ast.Return)] if forward else []
-    return any(isinstance(value, (ast.Tuple, ast.Dict)) for value in given)
+    results = [one.value for one in walk(forward) if isinstance(one, ast.Return)] if forward else []
+    return any(isinstance(value, (ast.Tuple, ast.Dict)) for value in results)
 
 
 def _classes_by_name(file: ParsedFile, named: LayersByName) -> dict[str, set[str]]:

@@ -2,18 +2,20 @@
 
 What decides is the text of all files alone, so that each unit of a repository has the same answer. A layer is plain where it is only constructed and
 called, and where the attributes that are read have a spelling in NNX. Where it is not known of which layer an attribute is read, no layer that has it
-is plain.
+is plain. What a class does with layers of its own decides for the files alone that imports connect with its file.
 """
 
 from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from migrate_agent.tools.rewrite.analysis.plain_layers.class_names import name_test, owner_in
 from migrate_agent.tools.rewrite.analysis.plain_layers.names import (
+    OTHER,
     REPARAMETRIZATIONS,
     UNKNOWN,
     LayersByName,
@@ -76,11 +78,12 @@ LOOKUPS = frozenset({"getattr", "setattr", "hasattr", "delattr"})
 
 @dataclass(frozen=True)
 class PlainLayers:
-    """`kinds`: dotted names of the layers that may be those of Flax. `shared`: attributes that hold layers whose variable another one shares.
-    `ties`: heads that are the table of an embedding. `by_name`: attribute → the layers that the repository keeps under it. `mentioned`: all layers
-    of torch that it names, and `own_classes` the classes that are its own."""
+    """`kinds`: dotted names of the layers that may be those of Flax in all files. `by_group`: those that may be so in the files of one group.
+    `shared`: attributes that hold layers whose variable another one shares. `ties`: heads that are the table of an embedding. `by_name`: attribute
+    → the layers that the repository keeps under it. `mentioned`: all layers of torch that it names, and `own_classes` the classes that are its own."""
 
     kinds: frozenset[str] = frozenset()
+    by_group: Mapping[int, frozenset[str]] = field(default_factory=dict)
     shared: frozenset[str] = frozenset()
     ties: tuple[Tie, ...] = ()
     by_name: Mapping[str, frozenset[str]] = field(default_factory=dict)
@@ -88,16 +91,18 @@ class PlainLayers:
     own_classes: frozenset[str] = frozenset()
 
 
-def plain_layers(files: Collection[ParsedFile]) -> PlainLayers:
-    """The layers of a repository that are used plainly."""
+def plain_layers(files: Collection[ParsedFile], group_of: Callable[[Any], int] = lambda file: 0) -> PlainLayers:
+    """The layers of a repository that are used plainly. Files of one group are connected by imports."""
     named = layers_by_name(files)
     tied = ties(files, named.by_attribute())
-    plain = _plain_but_for(files, named, tied)
+    plain = _plain_but_for(files, named, tied, group_of)
     # A head can be a method of its table only where that is Flax's own.
-    return plain if not tied or EMBEDDING in plain.kinds else _plain_but_for(files, named, ())
+    return plain if not tied or EMBEDDING in plain.kinds else _plain_but_for(files, named, (), group_of)
 
 
-def _plain_but_for(files: Collection[ParsedFile], named: LayersByName, tied: tuple[Tie, ...]) -> PlainLayers:
+def _plain_but_for(
+    files: Collection[ParsedFile], named: LayersByName, tied: tuple[Tie, ...], group_of: Callable[[Any], int]
+) -> PlainLayers:
     """The layers that are used plainly, where the statements of these ties are not in the mirror."""
     candidates = frozenset(name for name, row in layers().items() if row.plain)
     mentioned = frozenset(
@@ -108,7 +113,7 @@ def _plain_but_for(files: Collection[ParsedFile], named: LayersByName, tied: tup
     )
     search = _Search(candidates, named, frozenset(id(tie.said) for tie in tied), mentioned)
     for file in files:
-        _Reader(file, search).visit(file.tree)
+        _Reader(file, search, group_of(file)).visit(file.tree)
     search.refuse(search.exact & search.odd)
     for kind, beginnings in FAMILIES:
         family = {name for name in search.named if name.startswith(beginnings)}
@@ -116,9 +121,10 @@ def _plain_but_for(files: Collection[ParsedFile], named: LayersByName, tied: tup
         if any(one and one != family for one in tested) or not family <= candidates:
             search.refuse(family)
     search.refuse(kind for kinds, others in search.beside if others & search.changed for kind in kinds)
-    while split := [kinds for kinds in search.alike if kinds & search.refused and kinds - search.refused]:
-        search.refuse(kind for kinds in split for kind in kinds)
-    return PlainLayers(candidates - search.refused, frozenset(search.shared), tied, named.by_attribute(), mentioned, named.own_classes)
+    search.refuse_read_elsewhere()
+    kinds = {group: candidates - search.refused_in(group) for group in {group_of(file) for file in files}}
+    everywhere = candidates.intersection(*kinds.values())
+    return PlainLayers(everywhere, kinds, frozenset(search.shared), tied, named.by_attribute(), mentioned, named.own_classes)
 
 
 def _own_variable(kind: str, attribute: str) -> bool:
@@ -139,6 +145,16 @@ def _is_written_out(call: ast.Call) -> bool:
     ):
         return False
     return all(is_repeatable(argument) for argument in (*call.args, *(word.value for word in call.keywords)))
+
+
+def _left_unless(node: ast.AST) -> ast.expr | None:
+    """What holds after `if not …: continue`, or another way to leave the block; None for any other statement."""
+    match node:
+        case ast.If(
+            test=ast.UnaryOp(op=ast.Not(), operand=test), body=[*_, ast.Continue() | ast.Return() | ast.Raise() | ast.Break()], orelse=[]
+        ):
+            return test
+    return None
 
 
 def _is_one_of(node: ast.expr, value: ast.expr) -> bool:
@@ -170,12 +186,35 @@ class _Search:
     alike: list[set[str]] = field(default_factory=list)
     """Layers whose weights one statement fills: all of them are Flax's own, or none."""
     refused: set[str] = field(default_factory=set)
+    within: dict[int, set[str]] = field(default_factory=dict)
+    """Group of files → layers that are refused there alone."""
+    read: set[tuple[int, str]] = field(default_factory=set)
+    """Groups of files, and the layers that they read attributes of which may be made in another group."""
     shared: set[str] = field(default_factory=set)
 
     def refuse(self, kinds: Iterable[str]) -> None:
         """No layer of these kinds is plain; none at all where a kind is unknown."""
         every = set(kinds)
         self.refused |= self.candidates if UNKNOWN in every else every & self.candidates
+
+    def refuse_within(self, group: int, kinds: Collection[str]) -> None:
+        """No layer of these kinds is plain in the files of a group; in no file where a kind is unknown."""
+        if UNKNOWN in kinds:
+            self.refuse(kinds)
+        else:
+            self.within.setdefault(group, set()).update(self.candidates.intersection(kinds))
+
+    def refuse_read_elsewhere(self) -> None:
+        """Refuse everywhere what one group refuses and another may read."""
+        for group, kinds in self.within.items():
+            self.refuse(kinds & {kind for other, kind in self.read if other != group})
+
+    def refused_in(self, group: int) -> set[str]:
+        """What is not plain in the files of a group."""
+        refused = self.refused | self.within.get(group, set())
+        while split := [kinds for kinds in self.alike if kinds & refused and kinds - refused]:
+            refused = refused.union(*split)
+        return refused
 
     def having(self, attribute: str) -> set[str]:
         """The layers that have an attribute which Flax spells otherwise, or not at all."""
@@ -185,8 +224,8 @@ class _Search:
 class _Reader(ast.NodeVisitor):
     """Refuses the layers of one file that are used in other ways than Flax's can be."""
 
-    def __init__(self, file: ParsedFile, search: _Search) -> None:
-        self.file, self.search = file, search
+    def __init__(self, file: ParsedFile, search: _Search, group: int) -> None:
+        self.file, self.search, self.group = file, search, group
         self.guards: list[Mapping[str, frozenset[str]]] = []
         self.parents: list[ast.AST] = []
         self.derived = {
@@ -196,7 +235,7 @@ class _Reader(ast.NodeVisitor):
             for base in node.bases
             if (name := dotted(file, base)) in search.candidates - {SEQUENTIAL}
         }
-        search.refuse(self.derived)
+        search.refuse_within(group, self.derived)
         self.functions = {node.name for node in ast.walk(file.tree) if isinstance(node, ast.FunctionDef)}
 
     def visit(self, node: ast.AST) -> None:
@@ -209,6 +248,15 @@ class _Reader(ast.NodeVisitor):
             self._look(node)
             self.generic_visit(node)
         self.parents.pop()
+
+    def generic_visit(self, node: ast.AST) -> None:
+        for _, value in ast.iter_fields(node):
+            outer = len(self.guards)
+            for part in value if isinstance(value, list) else [value]:
+                if isinstance(part, ast.AST):
+                    self.visit(part)
+                    self.guards += [self._tested(test)] if (test := _left_unless(part)) is not None else []
+            del self.guards[outer:]
 
     def _branch(self, node: ast.If | ast.IfExp) -> None:
         self.visit(node.test)
@@ -242,8 +290,10 @@ class _Reader(ast.NodeVisitor):
         return next((one for one in reversed(self.parents) if isinstance(one, ast.FunctionDef)), None)
 
     def _named_layers(self, classes: ast.expr) -> frozenset[str]:
-        names = frozenset(dotted(self.file, each) for each in parts(classes))
-        return names if names <= layers().keys() else frozenset({UNKNOWN})
+        names = frozenset(dotted(self.file, each) or last_name(each) for each in parts(classes))
+        classes_here = {name for name in names if name.rpartition(".")[2] in self.search.by_name.by_class_name}
+        others = names - classes_here
+        return (others | {OTHER} if classes_here else others) if others <= layers().keys() else frozenset({UNKNOWN})
 
     def _look(self, node: ast.AST) -> None:
         if isinstance(node, ast.Attribute):
@@ -287,17 +337,19 @@ class _Reader(ast.NodeVisitor):
             if name not in SURGERY or not isinstance(self._parent(), ast.Attribute):
                 changed = self._changed_by(name, node)
                 self.search.changed |= changed
-                self.search.refuse(changed)
+                self._refuse(changed, parent.args[0] if isinstance(parent := self._parent(), ast.Call) and parent.args else None)
         self.search.named |= {name} if name.startswith("torch.nn.") else set()
         if name not in self.search.candidates:
             return
         parent = self._parent()
         called = isinstance(parent, ast.Call) and parent.func is node
-        asked = self._is_asked_for(node)
-        if asked:
+        is_asked = self._is_asked_for(node)
+        if is_asked:
             self.search.tested.append({dotted(self.file, part) for part in self._asked_together(node)} & self.search.candidates)
-        self.search.odd |= {name} if not asked and not (called and isinstance(parent, ast.Call) and _is_written_out(parent)) else set()
-        if (asked and not layers()[name].plain_class) or not (called or asked or isinstance(parent, HANDED_ON)):
+        self.search.odd |= {name} if not is_asked and not (called and isinstance(parent, ast.Call) and _is_written_out(parent)) else set()
+        if isinstance(parent, ast.ClassDef):
+            self.search.refuse_within(self.group, {name})
+        elif (is_asked and not layers()[name].plain_class) or not (called or is_asked or isinstance(parent, HANDED_ON)):
             self.search.refuse({name})
 
     def _changed_by(self, name: str, node: ast.Name | ast.Attribute) -> set[str]:
@@ -371,8 +423,8 @@ class _Reader(ast.NodeVisitor):
         name = dotted(self.file, node.func)
         if name.startswith("torch."):
             return
-        given = any(word.arg in ("output_size", None) for word in node.keywords) or len(node.args) > 1
-        kinds = self._kinds(node.func) if given else frozenset()
+        has_size = any(word.arg in ("output_size", None) for word in node.keywords) or len(node.args) > 1
+        kinds = self._kinds(node.func) if has_size else frozenset()
         self.search.refuse(OUTPUT_SIZE & kinds)
         if any(word.arg == "output_size" for word in node.keywords) and (not kinds or UNKNOWN in kinds):
             self.search.refuse(OUTPUT_SIZE)
@@ -396,8 +448,10 @@ class _Reader(ast.NodeVisitor):
             one for one in reversed(self.parents[:-1]) if not isinstance(one, (ast.Tuple, ast.Set, ast.List, ast.BinOp, ast.Attribute))
         )
         test = next(tests)
-        asked = test.args[1:] if isinstance(test, ast.Call) else [test.left, *test.comparators] if isinstance(test, ast.Compare) else [node]
-        return [part for one in asked if isinstance(one, ast.expr) for part in parts(one)]
+        classes = (
+            test.args[1:] if isinstance(test, ast.Call) else [test.left, *test.comparators] if isinstance(test, ast.Compare) else [node]
+        )
+        return [part for one in classes if isinstance(one, ast.expr) for part in parts(one)]
 
     def _is_known_class(self, node: ast.expr) -> bool:
         """Whether a class in an `isinstance` test is written there by its own name."""
@@ -410,11 +464,35 @@ class _Reader(ast.NodeVisitor):
     def _parent(self) -> ast.AST | None:
         return self.parents[-2] if len(self.parents) > 1 else None
 
+    def _refuse(self, kinds: Collection[str], owner: ast.expr | None = None) -> None:
+        """Refuse layers for what is done with one: in the files of this group where it is made or kept in one of them."""
+        if owner is not None and self._is_of_group(owner):
+            self.search.refuse_within(self.group, kinds)
+        else:
+            self.search.refuse(kinds)
+
+    def _is_of_group(self, owner: ast.expr) -> bool:
+        """Whether a layer is made on the spot, or kept by an instance of a known class, whose name is bound in this file."""
+        if isinstance(owner, ast.Call):
+            return dotted(self.file, owner.func) in layers()
+        root = owner
+        while isinstance(root, (ast.Attribute, ast.Subscript)):
+            root = root.value
+        is_narrowed = any(guard.get(ast.unparse(root)) == frozenset({OTHER}) for guard in self.guards)
+        return isinstance(owner, (ast.Attribute, ast.Subscript)) and (is_narrowed or self.search.by_name.is_own(owner))
+
     def _attribute(self, node: ast.Attribute) -> None:
         having = self.search.having(node.attr)
         if not having or self._is_own(node.value) or dotted(self.file, node) or self._is_of_another(node, having):
             return
-        kinds = self._kinds(node.value) or frozenset({UNKNOWN})
+        # `m.parametrizations.weight` is read of the layer.
+        owner = node.value.value if isinstance(node.value, ast.Attribute) and node.value.attr == "parametrizations" else node.value
+        kinds = self._kinds(owner) or frozenset({UNKNOWN})
+        if owner is not node.value:
+            self._refuse(kinds, owner)
+            return
+        if not self._is_of_group(owner):
+            self.search.read |= {(self.group, kind) for kind in kinds}
         if node.attr in LIST_METHODS:
             having &= kinds | CONTAINERS  # nearly always a list of Python
         affected = kinds & having
@@ -425,7 +503,7 @@ class _Reader(ast.NodeVisitor):
         elif affected and others and all(_own_variable(kind, node.attr) for kind in others) and self._is_filled(node, ("", "another")):
             self.search.beside.append((set(affected), set(others)))
         elif affected and (others or not self._is_spelled(node, affected)):
-            self.search.refuse(affected)
+            self._refuse(affected, owner)
         elif len(affected) > 1:
             self.search.alike.append(set(affected))
 

@@ -173,7 +173,7 @@ class ReplaceTorchReferences(Rule):
         if dotted in CONSTANTS:
             return context.use(cst.parse_expression(CONSTANTS[dotted]))
         # Code that nothing leads to may ask for a layer that Flax has as a function alone.
-        if dotted in context.repo.plain.kinds and self._is_asked_for() and (flax := layers()[dotted].plain_class):
+        if dotted in context.plain.kinds and self._is_asked_for() and (flax := layers()[dotted].plain_class):
             return context.use(cst.parse_expression(flax))
         if dotted in layers():
             row = layers()[dotted]
@@ -181,7 +181,7 @@ class ReplaceTorchReferences(Rule):
                 return cst.parse_expression(row.tested_as)
             if self._is_tested() and (made := _class_made(row)):
                 return cst.parse_expression(made)
-            return context.helper(row.short if row.short and dotted in context.repo.plain.kinds else row.vendored)
+            return context.helper(row.short if row.short and dotted in context.plain.kinds else row.vendored)
         if dotted in ops():
             return self._function_value(dotted)
         if dotted.startswith("torch.nn.init.") and (name := dotted.removeprefix("torch.nn.init.").removesuffix("_")) in AS_VALUES:

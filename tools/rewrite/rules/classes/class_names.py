@@ -32,7 +32,7 @@ class AskForClasses(Rule):
     )
 
     def leave_Comparison(self, original: cst.Comparison, updated: cst.Comparison) -> cst.BaseExpression | None:
-        plain = self.context.repo.plain
+        plain = self.context.plain
         test = name_test(ast.parse(cst.Module([]).code_for_node(original), mode="eval").body)
         if test is None or not plain.mentioned:
             return None
@@ -45,5 +45,5 @@ class AskForClasses(Rule):
         return self.context.build(f"isinstance({owner.id}, {asked})")
 
     def _class(self, kind: str) -> str:
-        row, plain = layers()[kind], kind in self.context.repo.plain.kinds
+        row, plain = layers()[kind], kind in self.context.plain.kinds
         return row.plain_class if plain and row.plain_class else f"vendored.{row.vendored}"

@@ -65,7 +65,7 @@ class ChooseLayersByName(Rule):
 
     def _variable(self, layer: str, leaf: str) -> str:
         """Where a parameter of the layers of this name lies; "" where they are several kinds, or not Flax's own."""
-        plain = self.context.repo.plain
+        plain = self.context.plain
         kinds = plain.by_name.get(layer, frozenset())
         alike = [name for name in plain.by_name if name.endswith(layer) and name != layer]
         if not layer.isidentifier() or alike or len(kinds) != 1 or not kinds <= plain.kinds or layer in plain.shared:

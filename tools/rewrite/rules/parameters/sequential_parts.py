@@ -49,7 +49,7 @@ class OpenSequences(Rule):
 
 def is_sequence(rule: Rule, node: cst.BaseExpression) -> bool:
     """Whether an expression of the source is a sequence that is Flax's own in the mirror."""
-    plain = rule.context.repo.plain
+    plain = rule.context.plain
     if SEQUENTIAL not in plain.kinds or not isinstance(node, (cst.Name, cst.Attribute, cst.Subscript)):
         return False
     fact = rule.context.observed(node)

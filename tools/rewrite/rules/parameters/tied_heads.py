@@ -42,7 +42,7 @@ class AttendToTables(Rule):
 
     def _tie(self) -> Tie | None:
         model = self.context.cls
-        return next((tie for tie in self.context.repo.plain.ties if model is not None and tie.owner is model.node), None)
+        return next((tie for tie in self.context.plain.ties if model is not None and tie.owner is model.node), None)
 
     def leave_Call(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression | None:
         tie = self._tie()

@@ -104,7 +104,7 @@ def _plain_reads(rule: Rule, node: cst.BaseExpression, owner: cst.BaseExpression
     """How an attribute is read in each of Flax's own layers that its owner may be; nothing where one of them has another spelling or none."""
     if not isinstance(node, cst.Attribute) or rule.context.is_self(node.value):
         return []
-    fact, plain = rule.context.observed(node.value), rule.context.repo.plain
+    fact, plain = rule.context.observed(node.value), rule.context.plain
     # In code that did not run, the name tells what the analysis has taken it for.
     name = node.value.attr.value if isinstance(node.value, cst.Attribute) else ""
     kinds = {kind.removeprefix("module:") for kind in fact.kinds} if fact else plain.by_name.get(name, frozenset())

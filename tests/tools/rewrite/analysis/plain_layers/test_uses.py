@@ -10,12 +10,18 @@ import pytest
 from migrate_agent.tests.tools.rewrite.snippets import snippet_workspace, tidy
 from migrate_agent.tools.rewrite.analysis.repo import Repo
 from migrate_agent.tools.rewrite.assemble.workspace import Workspace
+from migrate_agent.tools.types import Inventory, SourceFile
 
 HEAD = "import torch\nfrom torch import nn\n\n"
 NET = (
     "class Net(nn.Module):\n    def __init__(self, d):\n        super().__init__()\n        self.fc = nn.Linear(d, 3)\n"
     "        self.tok = nn.Embedding(9, d)\n        self.norm = nn.LayerNorm(8)\n"
 )
+PART = (
+    "\n\nclass Part(nn.Module):\n    def __init__(self):\n        self.mlp = nn.Sequential(nn.Linear(3, 3), nn.ReLU())\n"
+    "        self.weight = 1.0\n\n\ndef other(d):\n    mlp = d\n    d.mlp = mlp\n"
+)
+"""A class of the repository, whose attribute another place binds too."""
 ALL = {"Linear", "LayerNorm", "Embedding", "ModuleDict", "GELU", "Conv2d", "BatchNorm2d", "Sequential"}
 WEIGHTED = ALL - {"ModuleDict", "GELU", "Sequential"}
 
@@ -140,6 +146,37 @@ USES = [
     ("        d.tok = self.tok\n        self.table = self.tok.weight.t()\n", set()),
     ("        norm = nn.LayerNorm\n        self.one = norm([d, d])\n", {"LayerNorm"}),
     ("        for name, value in d.items():\n            pass\n", {"ModuleDict"}),
+    ("        self.part = Part()\n        nn.init.normal_(self.part.mlp[0].weight)\n" + PART, set()),
+    ("        self.part = Part() if d else make(d)\n        nn.init.normal_(self.part.mlp[0].weight)\n" + PART, WEIGHTED | {"Sequential"}),
+    ("        self.part = Part()\n        self.kept = [self.part.mlp[0].weight]\n" + PART, {"Linear"}),
+    ("        self.parts = nn.ModuleList([Part() for _ in range(d)])\n        self.parts[0].mlp[0].weight.data.zero_()\n" + PART, set()),
+    (
+        "        self.parts = nn.ModuleList()\n        self.parts.append(Part())\n        self.parts[0].mlp[0].weight.data.zero_()\n"
+        + PART,
+        set(),
+    ),
+    (
+        "        self.parts = nn.ModuleList()\n        self.parts.append(Part())\n        self.parts.append(d)\n"
+        "        self.parts[0].mlp[0].weight.data.zero_()\n" + PART,
+        WEIGHTED | {"Sequential"},
+    ),
+    (
+        "        self.parts = [Part() for _ in range(d)]\n        for part in self.parts:\n            part.mlp[0].weight.data.zero_()\n"
+        + PART,
+        set(),
+    ),
+    ("        for part in d:\n            if isinstance(part, Part):\n                self.kept = part.weight\n" + PART, set()),
+    (
+        "        for part in d:\n            if not isinstance(part, Part):\n                continue\n            self.kept = part.weight\n"
+        + PART,
+        set(),
+    ),
+    (
+        "        for part in d:\n            if not isinstance(part, Part):\n                pass\n            self.kept = part.weight\n"
+        + PART,
+        WEIGHTED,
+    ),
+    ("        self.kept = [self.fc.parametrizations.weight.original]\n", {"Linear"}),
 ]
 """(what stands at the end of a class's constructor, which of its layers are then not plain)."""
 
@@ -148,6 +185,32 @@ USES = [
 def test_only_what_flax_has_too_is_plain(tmp_path: Path, use: str, refused: set[str]) -> None:
     kinds = Repo(replace(snippet_workspace(tmp_path, HEAD + NET + use).inventory, style="plain")).plain.kinds
     assert ALL - {kind.removeprefix("torch.nn.") for kind in kinds} == refused
+
+
+FILES = [
+    ({}, "        self.kept = [self.fc.weight]\n", True),
+    ({}, "        self.one = nn.utils.weight_norm(nn.Linear(d, d))\n", True),
+    ({}, "        self.one = nn.utils.weight_norm(self.fc)\n", True),
+    ({}, "\n\nclass Own(nn.Linear):\n    pass\n", True),
+    ({}, "        self.kept = [d.fc.weight]\n", False),
+    ({}, "        nn.utils.weight_norm(d)\n", False),
+    ({"other": "from wild import Net as Wild\n"}, "        self.kept = [self.fc.weight]\n", False),
+    ({"other": "import third\n", "third": "def part():\n    import wild\n"}, "        self.kept = [self.fc.weight]\n", False),
+    ({"third": "import wild\n"}, "        self.kept = [self.fc.weight]\n", True),
+    ({"third": "def size(net):\n    return net.fc.weight.sum()\n"}, "        self.kept = [self.fc.weight]\n", False),
+]
+"""(the beginnings of other files; what stands at the end of the constructor in `wild.py`; whether the layers of `other.py` stay plain)."""
+
+
+@pytest.mark.parametrize(("beginnings", "use", "is_plain"), FILES, ids=[str(i) for i in range(len(FILES))])
+def test_files_that_no_import_connects_decide_alone(tmp_path: Path, beginnings: dict[str, str], use: str, is_plain: bool) -> None:
+    texts = {"wild": HEAD + NET + use, "other": beginnings.get("other", "") + HEAD + NET, "third": beginnings.get("third", "")}
+    for name, text in texts.items():
+        (tmp_path / f"{name}.py").write_text(text)
+    files = tuple(SourceFile(f"{name}.py", name, f"{name}_jax.py", f"{name}_jax", True) for name in texts)
+    repo = Repo(Inventory(tmp_path, files, (), style="plain"))
+    plain = {name: "torch.nn.Linear" in repo.plain_in(repo.files[f"{name}.py"]).kinds for name in ("wild", "other")}
+    assert plain == {"wild": False, "other": is_plain}
 
 
 SPELLED = [
