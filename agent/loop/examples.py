@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from migrate_agent.agent.loop.services import Services
 from migrate_agent.agent.runs.class_text import public_methods
 from migrate_agent.agent.runs.recordings import examples_of
 from migrate_agent.sandbox.base import Sandbox
+from migrate_agent.tools.harness.common.budgets import MAX_EXAMPLES
 from migrate_agent.tools.record.at_once import in_order
 from migrate_agent.tools.record.infer import Guess
 from migrate_agent.tools.record.programs import run_files, run_snippets
@@ -35,6 +37,15 @@ def _key(example: Example) -> tuple[str, str, str, str]:
     return example.unit, example.init, example.call, example.method
 
 
+def _worth_comparing(examples: Iterable[Example], reaching: Collection[tuple[str, str, str, str]]) -> Iterator[Example]:
+    """The examples without recorded calls that are not among those that reach something, beyond the number that is compared in full."""
+    counts = Counter[str]()
+    for example in examples:
+        counts[example.unit] += not example.method
+        if example.method or example.origin != "recording" or _key(example) in reaching or counts[example.unit] <= MAX_EXAMPLES:
+            yield example
+
+
 def _halves(units: Sequence[Unit], examples: Sequence[Example]) -> tuple[Sequence[Example], Sequence[Example]]:
     """The examples of one half of the units, and of the other; of one unit alone, its examples."""
     if len(units) == 1:
@@ -44,6 +55,8 @@ def _halves(units: Sequence[Unit], examples: Sequence[Example]) -> tuple[Sequenc
 
 
 _IMPORTED = "the file was imported"
+FEW = 3
+"""Examples of one unit that are not tried one by one where they leave a hole more: each try is a run and a draft."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +126,7 @@ class Exercise:
         ranks = {_key(example): rank for rank, example in enumerate(ordered)}
         firsts = {_key(own[0]): -1 for _, own in pairs if own}
         order = sorted(merged.examples, key=lambda example: {**ranks, **firsts}.get(_key(example), len(ranks)))
-        return replace(merged, examples=tuple(order))
+        return replace(merged, examples=tuple(_worth_comparing(order, ranks.keys() | firsts.keys())))
 
     def add_methods(self, units: Sequence[Unit], recording: Recording) -> Recording:
         """The recording, grown by guessed calls of the methods of units that no example calls, where their own call has an example.
@@ -141,7 +154,7 @@ class Exercise:
         holes = self._holes(units, merged)
         if not holes or holes <= self._holes(units, recording):
             return merged
-        if len(examples) == 1:
+        if len(examples) == 1 or (len(units) == 1 and len(examples) <= FEW):
             return recording
         for number, own in enumerate(_halves(units, examples)):
             recording = self._grown_where_exact(own, recording, folder.with_name(f"{folder.name}-{number}"), part)

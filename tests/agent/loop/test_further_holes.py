@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from migrate_agent.agent.config.config import Config
-from migrate_agent.agent.loop.examples import Exercise
+from migrate_agent.agent.loop.examples import Exercise, _worth_comparing
 from migrate_agent.agent.loop.wiring import services
 from migrate_agent.sandbox.process import ProcessSandbox
 from migrate_agent.tools.record import record
@@ -91,3 +91,11 @@ def test_a_draft_without_holes_is_compared_with_no_other(tmp_path: Path) -> None
         ("model.py:Scale", "scaled"),
     }
     assert sorted(map(sorted, drafts)) == [["model.py:Scale", "model.py:Shift"]]
+
+
+def test_recorded_calls_that_reach_nothing_are_compared_up_to_a_number() -> None:
+    """What the user wrote stays, and so do methods."""
+    rows = [Example("m.py:M", "", f"x + {number}", origin="recording") for number in range(6)]
+    own = [Example("m.py:M", "", "y"), Example("m.py:M", "", "", origin="recording", method="size")]
+    reaching = {("m.py:M", "", "x + 5", "")}
+    assert [example.call for example in _worth_comparing([*rows, *own], reaching)] == ["x + 0", "x + 1", "x + 2", "x + 3", "x + 5", "y", ""]
