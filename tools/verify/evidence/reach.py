@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,7 +15,7 @@ from migrate_agent.tools.harness.common.choices import choices
 from migrate_agent.tools.harness.common.reach import Reached, heard, union
 from migrate_agent.tools.leftovers import find
 from migrate_agent.tools.scan.accelerators import runs_on_cuda
-from migrate_agent.tools.types import Reach, Surface, Unit
+from migrate_agent.tools.types import Example, Reach, Surface, Unit
 from migrate_agent.tools.verify.contract.scenario import CONFIGURATIONS
 from migrate_agent.tools.verify.evidence.candidate import Results
 from migrate_agent.tools.verify.evidence.copied_helpers import is_copied
@@ -25,6 +26,8 @@ from migrate_agent.tools.verify.evidence.stubs import may_go, stubbed
 if TYPE_CHECKING:
     from migrate_agent.tools.closure import Closures, Name
 
+CONSTRUCTED = re.compile(r"(?<!torch\.)(?<!nn\.)\b([A-Z]\w*)\(")
+"""Classes that the text of an example constructs."""
 Side = Literal["original", "port"]
 Names = Mapping[str, Collection[str]]
 """Path of a file → top-level names in it."""
@@ -103,7 +106,8 @@ class Reaching:
         root = Name(unit.target, _head(unit.name))
         closures = Closures(layout(sorted(self.texts), self.texts), self.texts, entries=False)
         without = {Name(other.target, _head(other.name)) for other in self._others if self.results.port is None}
-        names = _by_path(closures.of([root], without.difference(bases(closures, self.texts, root))).digests)
+        roots = [root, *self._named(self.results.translated, self.texts)]
+        names = _by_path(closures.of(roots, without.difference(bases(closures, self.texts, root))).digests)
         return {path: {name for name in inside if not is_copied(name, self.texts[path])} for path, inside in names.items()}
 
     @cached_property
@@ -112,7 +116,19 @@ class Reaching:
         closures, sources = self._sources
         unit = self.results.unit
         without = {_name(other.source, other.name) for other in self._others}
-        return _by_path(closures.of([_name(unit.source, unit.name)], without.difference(self._bases)).digests), sources
+        roots = [_name(unit.source, unit.name), *self._named(self.results.examples, sources)]
+        return _by_path(closures.of(roots, without.difference(self._bases)).digests), sources
+
+    def _named(self, examples: Iterable[Example], texts: Mapping[str, str]) -> Iterator[Name]:
+        """The plain classes of these files that examples construct, such as a configuration: the unit need not name them to have them."""
+        from migrate_agent.tools.closure import Name
+
+        words = {word for example in examples for word in CONSTRUCTED.findall(f"{example.setup} {example.init} {example.call}")}
+        others = {_head(other.name) for other in self._others}
+        for path in texts if words - others else ():
+            for node in counted_file(texts[path]).tree.body:
+                if isinstance(node, ast.ClassDef) and node.name in words - others and not is_copied(node.name, texts[path]):
+                    yield Name(path, node.name)
 
     @cached_property
     def _sources(self) -> tuple[Closures, Mapping[str, str]]:
