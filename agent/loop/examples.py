@@ -174,8 +174,8 @@ class Exercise:
     def _takes_objects(self, example: Example) -> bool:
         """Whether an example hands its constructor an object of a class that is no unit, such as a configuration, whose methods may be called too."""
         units = {unit.name for unit in self.inventory.units}
-        made = re.findall(r"(?<!torch\.)(?<!nn\.)\b([A-Z]\w*)\(", f"{example.setup} {example.init}")
-        return any(name not in units for name in made)
+        classes = re.findall(r"(?<!torch\.)(?<!nn\.)\b([A-Z]\w*)\(", f"{example.setup} {example.init}")
+        return any(name not in units for name in classes)
 
     def _holes(self, units: Sequence[Unit], recording: Recording) -> int:
         """The number of holes in the draft of some units; where there is no draft, more than any has."""

@@ -42,8 +42,10 @@ def public_methods(cls: type, base: type) -> dict[str, Any]:
 
 def helpers(instance: Any, base: type, folder: str) -> dict[str, Any]:
     """Attribute → object, of the plain objects that an instance keeps (none of `base`, `nn.Module`) and whose class a file below the folder defines."""
-    kept = vars(instance).items()
-    return {name: value for name, value in kept if not isinstance(value, (base, type, enum.Enum)) and _defined_below(type(value), folder)}
+    attributes = vars(instance).items()
+    return {
+        name: value for name, value in attributes if not isinstance(value, (base, type, enum.Enum)) and _defined_below(type(value), folder)
+    }
 
 
 def _defined_below(cls: type, folder: str) -> bool:

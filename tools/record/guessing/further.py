@@ -287,10 +287,10 @@ class Search:
     def _added(self, start: Start, examples: Iterable[Example]) -> Iterator[Start]:
         """Those of these examples that run something new."""
         for example in examples:
-            tried = self._attempt(example)
-            if isinstance(tried, Trial) and self.adds(tried):
+            outcome = self._attempt(example)
+            if isinstance(outcome, Trial) and self.adds(outcome):
                 self.count += 1
-                yield Start(start.number, example, tried)
+                yield Start(start.number, example, outcome)
 
     def _changed_names(self, example: Example, other: Example) -> frozenset[str]:
         """The names of what the other example has changed."""
@@ -302,12 +302,12 @@ class Search:
         waiting = [(example, 0)]
         while waiting and not self._over:
             one, depth = waiting.pop(0)
-            tried = self._attempt(one)
-            if isinstance(tried, Trial):
+            outcome = self._attempt(one)
+            if isinstance(outcome, Trial):
                 yield one
                 return
             if depth < DEPTH:
-                waiting += [(other, depth + 1) for other in islice(self._changed_in(one, tried, trial), MOST_TOGETHER)]
+                waiting += [(other, depth + 1) for other in islice(self._changed_in(one, outcome, trial), MOST_TOGETHER)]
 
     def _attempt(self, example: Example) -> Trial | frozenset[str]:
         """What a call showed; or the names that the code asked before it refused it, none where it was tried before."""
@@ -334,8 +334,8 @@ class Search:
                 yield replace(example, init=text)
         if names & SIZES:
             yield from self._of_one_sample(example, call)
-        given = [parameter for parameter in self.parameters if parameter.name in names]
-        for values in others(call, self.parameters, trial.shape, trial.widths, given):
+        optional = [parameter for parameter in self.parameters if parameter.name in names]
+        for values in others(call, self.parameters, trial.shape, trial.widths, optional):
             yield replace(example, call=text_of(values, self._required))
         for text in other_constructions(call, self.parameters, options, lambda text: None):
             yield replace(example, call=text)
@@ -400,10 +400,12 @@ class Search:
         inits = {name: first for name, text in texts.items() if name in asked_containers(self.tree) and (first := first_element(text))}
         if call is None or not inits:
             return
-        given = call.by_name([parameter.name for parameter in self.parameters])
-        calls = {name: first for name, text in given.items() if name in asked_containers(self.tree) and (first := first_element(text))}
+        texts_of_call = call.by_name([parameter.name for parameter in self.parameters])
+        calls = {
+            name: first for name, text in texts_of_call.items() if name in asked_containers(self.tree) and (first := first_element(text))
+        }
         if calls:
-            yield replace(example, init=text_of({**texts, **inits}, required), call=text_of({**given, **calls}, self._required))
+            yield replace(example, init=text_of({**texts, **inits}, required), call=text_of({**texts_of_call, **calls}, self._required))
 
 
 def _key(example: Example) -> tuple[str, str]:

@@ -19,10 +19,10 @@ def names_asked(error: BaseException, root: Path) -> frozenset[str]:
 
     Of `cfg.act` and of `self.causal` it is the last part.
     """
-    place = _place(error)
-    if place is None or not place[0].co_filename.startswith(str(root)):
+    raising = _place(error)
+    if raising is None or not raising[0].co_filename.startswith(str(root)):
         return frozenset()
-    code, line = place
+    code, line = raising
     try:
         tree = ast.parse("".join(linecache.getlines(code.co_filename)))
     except SyntaxError:
@@ -33,11 +33,11 @@ def names_asked(error: BaseException, root: Path) -> frozenset[str]:
 
 def _place(error: BaseException) -> tuple[CodeType, int] | None:
     """The code and the line where an error came up."""
-    trace, place = error.__traceback__, None
+    trace, innermost = error.__traceback__, None
     while trace is not None:
-        place = trace.tb_frame.f_code, trace.tb_lineno
+        innermost = trace.tb_frame.f_code, trace.tb_lineno
         trace = trace.tb_next
-    return place
+    return innermost
 
 
 def _tests(body: Sequence[ast.stmt], line: int, around: tuple[ast.expr, ...]) -> Iterator[ast.expr]:
