@@ -32,9 +32,11 @@ class ReplaceRegistrations(Rule):
         ),
         (
             "import torch\nfrom torch import nn\n\nclass M(nn.Module):\n    def __init__(self, n):\n        super().__init__()\n"
-            "        for i in range(n):\n            self.register_buffer(f'm{i}', torch.ones(3), persistent=False)\n",
+            "        for i in range(n):\n            self.register_buffer(f'm{i}', torch.ones(3), persistent=False)\n"
+            "        self.register_buffer('k', torch.ones(n), persistent=n > 2)\n",
             "class M(nnx.Module):\n    def __init__(self, n, *, rngs: nnx.Rngs):\n        for i in range(n):\n"
-            "            setattr(self, f'm{i}', nnx.Cache(jnp.ones(3)))\n",
+            "            setattr(self, f'm{i}', nnx.Cache(jnp.ones(3)))\n"
+            "        self.k = (nnx.Variable if n > 2 else nnx.Cache)(jnp.ones(n))\n",
         ),
         (
             "import torch\nfrom torch import nn\n\nclass M(nn.Module):\n    def __init__(self, d):\n        super().__init__()\n"
@@ -110,7 +112,7 @@ class ReplaceRegistrations(Rule):
         ):
             value = value.value  # the parameter itself, which another name may have too
         if func.attr.value == "register_buffer":
-            value = self._buffer_value(value, "Cache" if _is_name(values.get("persistent"), "False") else "Variable")
+            value = self._buffer_value(value, self._buffer_class(values.get("persistent")))
             # Torch registers no buffer for `None`; a variable around `None` would be there, and not be `None`.
             if isinstance(values["value"], cst.Name) and self._is_tested_for_none(values["value"].value):
                 value = self.context.build("({made} if {value} is not None else None)", made=value, value=values["value"])
@@ -127,14 +129,20 @@ class ReplaceRegistrations(Rule):
         branches = [node for node in walk(function) if isinstance(node, ast.If)] if function else []
         return any(ast.unparse(node.test) == f"{name} is not None" and not node.orelse for node in branches)
 
-    def _buffer_value(self, value: cst.BaseExpression, kind: str) -> cst.BaseExpression:
+    def _buffer_class(self, persistent: cst.BaseExpression | None) -> cst.BaseExpression:
+        """The class of a buffer's variable: of one that an argument decides about, that which the argument says."""
+        if persistent is None or _is_name(persistent, "True") or _is_name(persistent, "False"):
+            return self.context.build("nnx.Cache" if _is_name(persistent, "False") else "nnx.Variable")
+        return self.context.build("(nnx.Variable if {persistent} else nnx.Cache)", persistent=persistent)
+
+    def _buffer_value(self, value: cst.BaseExpression, kind: cst.BaseExpression) -> cst.BaseExpression:
         """The value in a variable; where it is `None`, for one of its conditions too, there is no variable."""
         if _is_name(value, "None"):
             return value
         if isinstance(value, cst.IfExp) and (_may_be_none(value.body) or _may_be_none(value.orelse)):
             whole = value.with_changes(body=self._buffer_value(value.body, kind), orelse=self._buffer_value(value.orelse, kind))
             return whole if whole.lpar else whole.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
-        return self.context.build(f"nnx.{kind}({{value}})", value=value)
+        return self.context.build("{kind}({value})", kind=kind, value=value)
 
     def _registering_call(
         self, call: cst.Call, owner: cst.BaseExpression, name: cst.BaseExpression, value: cst.BaseExpression
