@@ -421,6 +421,14 @@ def keyword(name: str, value: cst.BaseExpression) -> cst.Arg:
     return cst.Arg(value, keyword=cst.Name(name), equal=cst.AssignEqual(whitespace_before=bare, whitespace_after=bare))
 
 
+def is_bound_to(statement: cst.CSTNode | None, value: cst.BaseExpression) -> bool:
+    """Whether a statement binds nothing but the local name that an expression is: `v = normalize(w, out=v)` the value of `out`."""
+    match statement:
+        case cst.Assign(targets=[cst.AssignTarget(target=cst.Name(value=name))]):
+            return isinstance(value, cst.Name) and value.value == name
+    return False
+
+
 def tidy(arguments: Sequence[cst.Arg]) -> list[cst.Arg]:
     """Arguments with commas between them; line breaks and comments that the source had are kept."""
     plain = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))

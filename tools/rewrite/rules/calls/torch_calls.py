@@ -14,6 +14,7 @@ from migrate_agent.tools.rewrite.rules.apply_tables import (
     apply_op,
     bare,
     changes_dtype,
+    is_bound_to,
     keyword,
     stays_narrow,
     tidy,
@@ -210,11 +211,13 @@ class ReplaceTorchCalls(Rule):
         )
 
     def _indices_without_out(self, call: cst.Call) -> list[int]:
-        """The places of the arguments but `out=`, which the rule for updates writes to where the call is a statement."""
+        """The places of the arguments but `out=`, which the rule for updates writes to where the call is a statement, or `v = f(…, out=v)`."""
         index_of = {argument.keyword.value: i for i, argument in enumerate(call.args) if argument.keyword}
         at = index_of.get("out")
         if at is not None and not isinstance(self.context.parent(), cst.Expr):
             value = call.args[at].value
+            if is_bound_to(self.context.parent(), value):
+                return [i for i in range(len(call.args)) if i != at]
             if not (isinstance(value, cst.Name) and value.value == "None"):
                 raise Refuse("the result is written to `out` and used as well", "alias-write")
         return [i for i in range(len(call.args)) if i != at]

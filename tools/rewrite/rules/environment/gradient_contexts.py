@@ -43,6 +43,10 @@ class ReplaceGradientContexts(Rule):
             "def f(x: jax.Array, y: jax.Array, keep: bool):\n    if keep:\n        return x\n    y = lax.stop_gradient(y * 2)\n    return lax.stop_gradient(y)\n",
         ),
         (
+            "import torch\n\ndef f(x: torch.Tensor, y: torch.Tensor):\n    with torch.no_grad():\n        x, y = y * 2, x * 3\n    return x + y\n",
+            "def f(x: jax.Array, y: jax.Array):\n    x, y = lax.stop_gradient((y * 2, x * 3))\n    return x + y\n",
+        ),
+        (
             "import torch\n\ndef f(x: torch.Tensor, ks=(1,)):\n    with torch.no_grad():\n        n = max(ks)\n        found = []\n"
             "        for k in ks:\n            y = x * k\n            found.append(y / n)\n        return found\n",
             "def f(x: jax.Array, ks=(1,)):\n    n = max(ks)\n    found = []\n    for k in ks:\n        y = x * k\n"
@@ -347,4 +351,6 @@ def _stop_gradient(value: cst.BaseExpression) -> cst.BaseExpression:
         value, (cst.Integer, cst.Float, cst.SimpleString)
     ):
         return value
+    if isinstance(value, cst.Tuple) and not value.lpar:  # else its elements would be arguments
+        value = value.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
     return cst.Call(cst.Attribute(cst.Name("lax"), cst.Name("stop_gradient")), [cst.Arg(value)])

@@ -10,6 +10,7 @@ import libcst.matchers as m
 
 from migrate_agent.tools.rewrite.analysis.aliases import read_after, root
 from migrate_agent.tools.rewrite.analysis.facts import is_tensor, span_of, tensor_only
+from migrate_agent.tools.rewrite.rules.apply_tables import is_bound_to
 from migrate_agent.tools.rewrite.rules.indexing.elementwise import scalar, unmasked
 from migrate_agent.tools.rewrite.rules.indexing.moving_slices import with_padded_ranges
 from migrate_agent.tools.rewrite.rules.indexing.padded_rows import padded_here
@@ -77,6 +78,13 @@ class ReplaceInplaceUpdates(_Writes):
             "import torch\n\ndef f(x: torch.Tensor):\n    y = x[:, 1:]\n    x[0] = 1\n    return y\n",
             "def f(x: jax.Array):\n    y = x[:, 1:]\n    x = x.at[0].set(1)\n    y = x[:, 1:]\n    return y\n",
         ),
+        (
+            "import torch\nimport torch.nn.functional as F\nfrom torch import nn\n\nclass M(nn.Module):\n    def __init__(self):\n"
+            "        super().__init__()\n        self.register_buffer('u', torch.ones(3))\n\n    def forward(self, w: torch.Tensor):\n"
+            "        u = self.u\n        u = torch.mv(w, u, out=u)\n        return w / u.sum()\n",
+            "class M(nnx.Module):\n    def __init__(self, *, rngs: nnx.Rngs):\n        self.u = nnx.Variable(jnp.ones(3))\n\n"
+            "    def __call__(self, w: jax.Array):\n        u = self.u[...]\n        u = w @ u\n        self.u[...] = u\n        return w / jnp.sum(u)\n",
+        ),
     )
 
     # -- statements -------------------------------------------------------------------------------------------------
@@ -87,6 +95,9 @@ class ReplaceInplaceUpdates(_Writes):
         self.context.assigned[self.context.span(original).line] = (original, updated)
         if isinstance(target, (cst.Tuple, cst.List)) and any(self._is_part(element.value) for element in target.elements):
             return self._write_or_hole(original, lambda: self._write_all(original, target, updated))
+        out = self._written_out(original.value) if original.value is not updated.value else None
+        if out is not None and is_bound_to(original, out):  # `v = f(x, out=v)` is `f(x, out=v)`
+            return self._write_or_hole(original, lambda: self._assign(out, self._rewrite_again(out), updated.value))
         if not isinstance(target, cst.Subscript) or not self._is_tensor(target.value):
             return None
         if len(original.targets) > 1:
@@ -344,8 +355,14 @@ class ReplaceInplaceUpdates(_Writes):
         """What a torch function called as a statement writes to: `out=`, or its first argument (`inplace=True`, `torch.relu_(x)`)."""
         if not self.context.dotted(call.func).startswith("torch."):
             return None
-        out = next((a.value for a in call.args if a.keyword and a.keyword.value == "out"), None)
+        out = self._written_out(call)
         return out if out is not None else self._inplace_argument(call)
+
+    def _written_out(self, call: cst.BaseExpression) -> cst.BaseExpression | None:
+        """What a function of torch is given as `out=`."""
+        if not isinstance(call, cst.Call) or not self.context.dotted(call.func).startswith("torch."):
+            return None
+        return next((a.value for a in call.args if a.keyword and a.keyword.value == "out"), None)
 
     def _is_read_later(self, name: cst.Name) -> bool:
         function = self._function_with_copies()
