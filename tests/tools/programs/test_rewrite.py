@@ -112,7 +112,18 @@ def test_gradients_add_up_where_nothing_sets_them_to_zero(tmp_path: Path) -> Non
     assert "apply_gradients(model, optimizer, grads)" in body
 
 
+def test_a_multiple_of_the_loss_has_no_name_of_its_own(tmp_path: Path) -> None:
+    """The loss that the script goes on with is a further value of the step."""
+    text = rewritten(TRAIN.replace("    loss.backward()\n", "    (loss / 2).backward()\n"), tmp_path).files["train_jax.py"]
+    assert "(_, (logits, loss)), grads = nnx.value_and_grad(" in text
+    assert "loss, (" not in text.partition("nnx.value_and_grad")[0].rpartition("def train_step")[2]
+
+
 PARTS = {
+    "parted": (
+        "(loss_D, fake), grads = nnx.value_and_grad(netD_loss, has_aux=True)(netD, netG, noise, real)",
+        "self.loss_G, self.fake = train_netG(self.netG, self.optimizer_G, self.netD, self.noise)",
+    ),
     "closure": (
         "@nnx.jit\ndef loss_and_grads(model, points):\n    return nnx.value_and_grad(loss_fn)(model, points)",
         "loss, grads = loss_and_grads(model, points)",

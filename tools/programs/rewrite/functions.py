@@ -103,6 +103,8 @@ class Step:
     def value(self) -> str:
         """What the loss and its further values are assigned to."""
         loss, names = self.names.get(self.loss, self.loss) or "loss", self.inner(self.outputs)
+        # What is a part of the loss, or a multiple of it, may have the name itself.
+        loss = "_" if loss in names else loss
         outputs = names[0] if len(names) == 1 else f"({', '.join(names)})"
         return f"({loss}, {outputs})" if self.outputs else loss
 
