@@ -122,7 +122,7 @@ def widen() -> None:
     mode.__enter__()
 
 
-def watch(kept: list[tuple[Any, Any]], stamps: list[float], out: Path, steps: int) -> None:
+def watch(watched_pairs: list[tuple[Any, Any]], stamps: list[float], out: Path, steps: int) -> None:
     """Note each optimizer at its construction, with the module whose parameters it has, and the time of each step."""
     optimizer: Any = torch.optim.Optimizer
     construct = optimizer.__init__
@@ -130,10 +130,10 @@ def watch(kept: list[tuple[Any, Any]], stamps: list[float], out: Path, steps: in
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
         construct(self, *args, **kwargs)
         module = owner({id(p) for group in self.param_groups for p in group["params"]})
-        np.save(out / f"generator-{len(kept)}.npy", torch.get_rng_state().numpy())
+        np.save(out / f"generator-{len(watched_pairs)}.npy", torch.get_rng_state().numpy())
         if module is not None:
-            save(out / f"start-{len(kept)}.npz", module)
-        kept.append((self, module))
+            save(out / f"start-{len(watched_pairs)}.npz", module)
+        watched_pairs.append((self, module))
         self.register_step_post_hook(lambda *rest: note_step(stamps, steps))
 
     optimizer.__init__ = __init__
@@ -167,7 +167,7 @@ def watch_parts(parts: Parts) -> None:
     optimizer.__init__ = __init__  # type: ignore[method-assign]
 
 
-def watch_without_optimizer(kept: list[tuple[Any, Any]], stamps: list[float], out: Path) -> None:
+def watch_without_optimizer(watched_pairs: list[tuple[Any, Any]], stamps: list[float], out: Path) -> None:
     """Note what a script that updates its weights by hand begins with: its largest module at the first gradients, and the generator as the last draw
     in place left it, which gave a parameter its first values.
     """
@@ -184,13 +184,13 @@ def watch_without_optimizer(kept: list[tuple[Any, Any]], stamps: list[float], ou
         return draw
 
     def watched(*args: Any, **kwargs: Any) -> Any:
-        if not kept:
+        if not watched_pairs:
             modules = [thing for thing in gc.get_objects() if issubclass(type(thing), torch.nn.Module)]
             module = max(modules, key=lambda one: sum(p.numel() for p in one.parameters()))
             np.save(out / "generator-0.npy", states[0])
             save(out / "start-0.npz", module)
-            kept.append((None, module))
-        if kept[0][0] is None:
+            watched_pairs.append((None, module))
+        if watched_pairs[0][0] is None:
             stamps.append(clock())
         return backward(*args, **kwargs)
 
@@ -231,18 +231,18 @@ def main(mode: str, steps: int, out: Path, arguments: list[str]) -> None:
     """As the module says."""
     torch.manual_seed(0)
     stay_on_cpu()
-    kept: list[tuple[Any, Any]] = []
+    watched_pairs: list[tuple[Any, Any]] = []
     stamps: list[float] = []
     if mode == "exact":
         widen()
     parts = Parts()
     if mode != "exact":
         watch_parts(parts)
-    watch(kept, stamps, out, steps)
-    watch_without_optimizer(kept, stamps, out)
+    watch(watched_pairs, stamps, out, steps)
+    watch_without_optimizer(watched_pairs, stamps, out)
     begin()
     run(arguments)
-    for number, (_, module) in enumerate(kept):
+    for number, (_, module) in enumerate(watched_pairs):
         if module is not None:
             save(out / f"end-{number}.npz", module)
     (out / "seconds.txt").write_text(f"{median_interval(stamps)} {median_step(parts.steps)}")

@@ -118,8 +118,8 @@ class ConcatDataset(Dataset):
     def _place(self, index: int) -> tuple[Any, int]:
         """The data set that a sample is in, and its index there."""
         index %= len(self)
-        place = bisect.bisect_right(self.cumulative_sizes, index)
-        return self.datasets[place], index - (self.cumulative_sizes[place - 1] if place else 0)
+        number = bisect.bisect_right(self.cumulative_sizes, index)
+        return self.datasets[number], index - (self.cumulative_sizes[number - 1] if number else 0)
 
     def __len__(self) -> int:
         return self.cumulative_sizes[-1]
