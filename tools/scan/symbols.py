@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import symtable
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Set
 
 
@@ -119,6 +120,8 @@ def global_names(source: str, imports_only: bool = False) -> frozenset[str]:
     table = symtable.symtable(source, "<source>", "exec")
     names: set[str] = set()
     _collect(table, names, imports_only)
+    if sys.version_info >= (3, 12) and "for" in source:
+        names -= _of_comprehensions(source, table, imports_only)
     if _rebinds(table):
         names |= {name for node in _classes(ast.parse(source), imports_only) for name in _read_before_bound(node)}
     # `symtable` does not look into strings; parsing them is slow, so that a regular expression asks
@@ -138,6 +141,33 @@ def _collect(table: symtable.SymbolTable, names: set[str], imports_only: bool) -
         if imports_only and child.get_type() == "function" and child.get_name() not in ("listcomp", "genexpr", "setcomp", "dictcomp"):
             continue
         _collect(child, names, imports_only)
+
+
+def _of_comprehensions(source: str, table: symtable.SymbolTable, imports_only: bool) -> set[str]:
+    """Variables of comprehensions that nothing else reads as global names. Since Python 3.12 the top level has them among its symbols."""
+    tree = ast.parse(source)
+    every = [node for node in ast.walk(tree) if isinstance(node, (ast.ListComp, ast.SetComp, ast.DictComp))]
+    variables = {part.id for node in every for one in node.generators for part in ast.walk(one.target) if isinstance(part, ast.Name)}
+    inside: set[str] = set()
+    for child in table.get_children():
+        if not (imports_only and child.get_type() == "function"):
+            _collect(child, inside, imports_only)
+    return variables - inside - set(_read_outside(tree, variables))
+
+
+def _read_outside(node: ast.AST, variables: Set[str]) -> Iterator[str]:
+    """Those of the names that code outside of functions reads, other than in a comprehension that binds them."""
+    if isinstance(node, ast.Name) and node.id in variables and isinstance(node.ctx, ast.Load):
+        yield node.id
+    if isinstance(node, (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
+        targets = {part.id for one in node.generators for part in ast.walk(one.target) if isinstance(part, ast.Name)}
+        yield from _read_outside(node.generators[0].iter, variables)
+        variables = variables - targets
+    body = node.body if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)) else []
+    inside = {id(part) for part in (body if isinstance(body, list) else [body])}
+    for child in ast.iter_child_nodes(node):
+        if id(child) not in inside:
+            yield from _read_outside(child, variables)
 
 
 def _rebinds(table: symtable.SymbolTable) -> bool:

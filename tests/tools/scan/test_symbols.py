@@ -37,6 +37,10 @@ def test_defined_names(source: str, names: list[str]) -> None:
     [
         ("def f(a=x):\n    return y", {"x", "y"}, {"x"}),
         ("z = [i for i in xs]", {"xs"}, {"xs"}),  # a comprehension runs at once
+        ("z = [i for i in xs] + [i]", {"xs", "i"}, {"xs", "i"}),
+        ("z = {i: [j for j in i] for i in i}", {"i"}, {"i"}),
+        ("z = [i for i in xs]\ndef f(j):\n    return i + j", {"xs", "i"}, {"xs"}),
+        ("z = [f(i) for i, f in xs if i]\ndef g(): return [i for i in z]", {"xs", "z"}, {"xs"}),
         ("class C(B):\n    def f(self):\n        return g", {"B", "g"}, {"B"}),
         ("class C:\n    A = A\n    b = 1\n    c = b", {"A"}, {"A"}),  # the global one, before the class has its own
         ("def f(x):\n    class C:\n        y = x\n        x = 1", {"x"}, set()),  # a class body looks past the function

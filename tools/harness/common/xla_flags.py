@@ -48,19 +48,23 @@ def usual() -> dict[str, str | bool]:
 
 def library() -> str:
     """The value of KERNEL_LIBRARY: CONVOLUTIONS where this jaxlib knows that one, else nothing."""
-    return CONVOLUTIONS if known(f"LIBRARY_FUSION_TYPE_{CONVOLUTIONS.upper()}") else ""
+    return CONVOLUTIONS if _stands_in_jaxlib(f"LIBRARY_FUSION_TYPE_{CONVOLUTIONS.upper()}".encode()) else ""
+
+
+def known(name: str) -> bool:
+    """Whether this jaxlib has a flag of this name. The name of one that was taken out still stands among the reserved names of a descriptor,
+    where it is no text of its own."""
+    return _stands_in_jaxlib(b"\0" + name.encode() + b"\0")
 
 
 @cache
-def known(name: str) -> bool:
-    """Whether this jaxlib has a flag of this name."""
+def _stands_in_jaxlib(text: bytes) -> bool:
     spec = importlib.util.find_spec("jaxlib")
-    # The names stand in the library's text; asking XLA itself would initialise it, and it exits on
-    # an unknown flag.
+    # Asking XLA itself would initialise it, and it exits on an unknown flag.
     libraries = [path for folder in (spec.submodule_search_locations or () if spec else ()) for path in Path(folder).glob("*jax_common*")]
-    return any(_mentions(path, name.encode()) for path in libraries)
+    return any(_mentions(path, text) for path in libraries)
 
 
-def _mentions(path: Path, name: bytes) -> bool:
+def _mentions(path: Path, text: bytes) -> bool:
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-        return content.find(name) >= 0
+        return content.find(text) >= 0
