@@ -13,7 +13,8 @@ REPORTS = "debug_callback"
 def silent(value: Any) -> Any:
     """A program, or what an operation of one holds, without reports: in loops, branches and calls too."""
     replaced: Any = getattr(value, "replace", None)
-    if isinstance(value, ClosedJaxpr):
+    # Since JAX 0.12 the two classes are one, whose `jaxpr` is itself.
+    if isinstance(value, ClosedJaxpr) and value.jaxpr is not value:
         return replaced(jaxpr=silent(value.jaxpr))
     if isinstance(value, Jaxpr):
         equations = [
