@@ -465,14 +465,14 @@ class _Reader(ast.NodeVisitor):
         return self.parents[-2] if len(self.parents) > 1 else None
 
     def _refuse(self, kinds: Collection[str], owner: ast.expr | None = None) -> None:
-        """Refuse layers for what is done with one: in the files of this group where it is made or kept in one of them."""
+        """Refuse layers for what is done with `owner`, one of them: in the files of this group alone where it is certain that they construct it."""
         if owner is not None and self._is_of_group(owner):
             self.search.refuse_within(self.group, kinds)
         else:
             self.search.refuse(kinds)
 
     def _is_of_group(self, owner: ast.expr) -> bool:
-        """Whether a layer is made on the spot, or kept by an instance of a known class, whose name is bound in this file."""
+        """Whether a layer is constructed on the spot, or kept by an instance of a class that is known: of `self`, or by what constructs or tests it."""
         if isinstance(owner, ast.Call):
             return dotted(self.file, owner.func) in layers()
         root = owner
@@ -489,7 +489,7 @@ class _Reader(ast.NodeVisitor):
         owner = node.value.value if isinstance(node.value, ast.Attribute) and node.value.attr == "parametrizations" else node.value
         kinds = self._kinds(owner) or frozenset({UNKNOWN})
         if owner is not node.value:
-            self._refuse(kinds, owner)
+            self._refuse(having if UNKNOWN in kinds else kinds, owner)
             return
         if not self._is_of_group(owner):
             self.search.read |= {(self.group, kind) for kind in kinds}

@@ -177,6 +177,7 @@ USES = [
         WEIGHTED,
     ),
     ("        self.kept = [self.fc.parametrizations.weight.original]\n", {"Linear"}),
+    ("        self.kept = [d.parametrizations.weight.original]\n", WEIGHTED),
 ]
 """(what stands at the end of a class's constructor, which of its layers are then not plain)."""
 
