@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from flax import nnx
 from jax import lax
 
-from migrate_agent.tools.vendored.conv_layers import ConvTransposeNd, channels_first, channels_last
+from migrate_agent.tools.vendored.conv_layers import channels_first, channels_last
 from migrate_agent.tools.vendored.distance import normalize
 
 ParameterRule = Callable[[Any], jax.Array]
@@ -23,11 +23,15 @@ ParameterRule = Callable[[Any], jax.Array]
 
 
 class ParameterSlot(NamedTuple):
-    """Where a parameter that PyTorch calls `name` stood: the attribute, and whether its layout was that of `nnx.Linear` and `nnx.Conv`."""
+    """Where a parameter that PyTorch calls `name` stood."""
 
     name: str
     attribute: str
-    features_last: bool
+
+    @property
+    def features_last(self) -> bool:
+        """Whether its layout was that of `nnx.Linear` and `nnx.Conv`."""
+        return self.attribute == "kernel"
 
 
 class ComputedParameter:
@@ -98,15 +102,28 @@ def parametrised_slots(module: Any) -> tuple[type, tuple[tuple[ParameterSlot, Pa
     return found
 
 
+def slot_of(module: Any, name: str) -> ParameterSlot:
+    """Where `module` has the parameter that PyTorch calls `name`. Raises `ValueError` where it has none."""
+    for attribute in (name, "kernel", "tied", "embedding", "scale") if name == "weight" else (name,):
+        if isinstance(getattr(module, attribute, None), (nnx.Variable, ComputedParameter)):
+            return ParameterSlot(name, attribute)
+    raise ValueError(f"{type(module).__name__} has no parameter or buffer with name {name!r}")
+
+
+def in_torch_layout(module: Any, slot: ParameterSlot) -> jax.Array:
+    """The array in a slot, as PyTorch lays it out."""
+    value: jax.Array = getattr(module, slot.attribute)[...]
+    return channels_first(value) if slot.features_last else value
+
+
 def take_parameter(module: Any, name: str) -> tuple[ParameterSlot, nnx.Variable[Any]]:
     """The slot of a parameter, and the variable in PyTorch's layout; `module` no longer holds it. Raises `ValueError` where there is none."""
-    for attribute in (name, "kernel", "tied", "embedding", "scale") if name == "weight" else (name,):
-        variable = getattr(module, attribute, None)
-        if isinstance(variable, nnx.Variable):
-            slot = ParameterSlot(name, attribute, bool(getattr(variable, "features_last", False)))
-            delattr(module, attribute)
-            return slot, type(variable)(channels_first(variable[...]) if slot.features_last else variable[...])
-    raise ValueError(f"{type(module).__name__} has no parameter or buffer with name {name!r}")
+    slot = slot_of(module, name)
+    kind, value = type(getattr(module, slot.attribute)), in_torch_layout(module, slot)
+    if not issubclass(kind, nnx.Variable):
+        raise ValueError(f"the parameter {name!r} of {type(module).__name__} is computed already")
+    delattr(module, slot.attribute)
+    return slot, kind(value)
 
 
 def put_computed(module: Any, slot: ParameterSlot, rule: ParameterRule) -> None:
@@ -170,7 +187,7 @@ def spectral_matrix(weight: jax.Array, dim: int) -> jax.Array:
 
 def spectral_dim(module: Any, dim: int | None) -> int:
     """The axis of the outputs: 1 for transposed convolutions, else 0, where the caller gives none."""
-    return (1 if isinstance(module, ConvTransposeNd) else 0) if dim is None else dim
+    return (1 if isinstance(module, nnx.ConvTranspose) else 0) if dim is None else dim
 
 
 def random_direction(size: int, dtype: Any, eps: float, rngs: nnx.Rngs) -> jax.Array:

@@ -12,11 +12,13 @@ from jax import lax
 from migrate_agent.tools.vendored.distance import normalize
 from migrate_agent.tools.vendored.parametrise import (
     from_norm,
+    in_torch_layout,
     norm_except_dim,
     parametrised_slots,
     put_computed,
     put_parameter,
     random_direction,
+    slot_of,
     spectral_dim,
     spectral_matrix,
     take_parameter,
@@ -191,5 +193,5 @@ def parametrize_spectral_norm(
 
     https://docs.pytorch.org/docs/stable/generated/torch.nn.utils.parametrizations.spectral_norm.html
     """
-    weight = getattr(module, name)[...]
+    weight = in_torch_layout(module, slot_of(module, name))
     return register_parametrization(module, name, SpectralNormMap(weight, n_power_iterations, spectral_dim(module, dim), eps, rngs))

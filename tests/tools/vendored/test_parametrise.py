@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,6 +23,7 @@ from migrate_agent.tools.rewrite.tables.helpers import render
 from migrate_agent.tools.vendored import parametrise as old
 from migrate_agent.tools.vendored import parametrizations as new
 from migrate_agent.tools.vendored.containers import Sequential
+from migrate_agent.tools.vendored.plain_layers import ChannelsFirstConv, ChannelsFirstConvTranspose
 from migrate_agent.tools.verify.checks.static import calls, patches
 from migrate_agent.tools.verify.evidence.parsed_source import Source
 
@@ -43,9 +44,11 @@ class Case:
     arguments: tuple[Any, ...]
     shape: tuple[int, ...]
     options: dict[str, Any] = field(default_factory=dict)
+    plain: Callable[[nnx.Rngs], Any] | None = None
+    """Makes one of Flax's own layers in place of the helper."""
 
     def __str__(self) -> str:
-        return f"{self.layer}{''.join(f' {key}={value}' for key, value in self.options.items())}"
+        return f"{'plain ' if self.plain else ''}{self.layer}{''.join(f' {key}={value}' for key, value in self.options.items())}"
 
 
 SHARED = (
@@ -54,9 +57,31 @@ SHARED = (
     Case("ConvTranspose1d", (3, 4, 3, 2), (2, 3, 5)),
     Case("LSTM", (3, 4), (5, 2, 3), {"name": "weight_hh_l0"}),
 )
+PLAIN = (
+    Case("Linear", (3, 4), (5, 3), plain=lambda rngs: nnx.Linear(3, 4, rngs=rngs)),
+    Case("Linear", (3, 4), (5, 3), {"dim": 1}, plain=lambda rngs: nnx.Linear(3, 4, rngs=rngs)),
+    Case(
+        "Conv2d",
+        (4, 6, 3, 1, 1, 1, 2, False),
+        (2, 4, 5, 5),
+        plain=lambda rngs: ChannelsFirstConv(4, 6, (3, 3), padding=1, feature_group_count=2, use_bias=False, rngs=rngs),
+    ),
+    Case(
+        "ConvTranspose1d",
+        (3, 4, 3, 2),
+        (2, 3, 5),
+        plain=lambda rngs: ChannelsFirstConvTranspose(3, 4, (3,), strides=2, padding=[(2, 2)], transpose_kernel=True, rngs=rngs),
+    ),
+)
+"""The layers that may be Flax's own where their kernel is computed."""
 CASES = {
-    "weight_norm": (*SHARED, Case("Embedding", (7, 3), (2, 4)), *(Case("Linear", (3, 4), (5, 3), {"dim": dim}) for dim in (None, -1))),
-    "spectral_norm": (*SHARED, Case("Linear", (3, 4), (5, 3), {"n_power_iterations": 3, "eps": 1e-6})),
+    "weight_norm": (
+        *SHARED,
+        *PLAIN,
+        Case("Embedding", (7, 3), (2, 4)),
+        *(Case("Linear", (3, 4), (5, 3), {"dim": dim}) for dim in (None, -1)),
+    ),
+    "spectral_norm": (*SHARED, *PLAIN, Case("Linear", (3, 4), (5, 3), {"n_power_iterations": 3, "eps": 1e-6})),
 }
 EVALUATED = (SHARED[1],)
 ALL = [
@@ -83,7 +108,8 @@ def applied(name: str, case: Case) -> tuple[torch.nn.Module, Any]:
         warnings.simplefilter("ignore", FutureWarning)
         reference = theirs(getattr(torch.nn, case.layer)(*case.arguments).double(), **case.options)
     rngs = {"rngs": nnx.Rngs(1)} if "spectral" in name else {}
-    layer = mine(layer_classes()[case.layer](*case.arguments, rngs=nnx.Rngs(0)), **case.options, **rngs)
+    made = case.plain(nnx.Rngs(0)) if case.plain else layer_classes()[case.layer](*case.arguments, rngs=nnx.Rngs(0))
+    layer = mine(made, **case.options, **rngs)
     load(layer, reference)
     return reference, layer
 

@@ -165,7 +165,12 @@ class Inference:
         """The environment inside `if isinstance(m, nn.Linear):` or `if type(m) is nn.Linear:`, and inside a test that denies that
         a name is a tensor.
         """
-        call = test.values[0] if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else test
+        if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
+            narrowed = (self._narrowed(one, env) for one in test.values)
+            return next((inner for inner in narrowed if inner is not env), env)
+        return self._narrowed(test, env)
+
+    def _narrowed(self, call: ast.expr, env: Env) -> Env:
         # In the arm where the name is no tensor, the joined fact "tensor" would be wrong.
         if (name := _denied(call)) and is_tensor(env.get(name)):
             return _Narrowed(env, name, None)
@@ -179,8 +184,8 @@ class Inference:
     def _asked_classes(self, test: ast.expr) -> tuple[str, tuple[str, ...]]:
         """The name whose class a test asks for, and the classes, which are all modules; "" for any other test."""
         if (named := name_test(test)) is not None:
-            owner = owner_in(named, self.file.functions.get(".".join(self.prefix)))
-            kinds = named.layers(self.repo.plain.mentioned, self.repo.plain.own_classes)
+            function = self.file.functions.get(".".join(self.prefix))
+            owner, kinds = owner_in(named, function), named.layers(self.repo.plain.mentioned, self.repo.plain.own_classes, function)
             return (owner.id, tuple(f"module:{kind}" for kind in sorted(kinds))) if isinstance(owner, ast.Name) and kinds else ("", ())
         asked, of = _asked_class(test)
         if of is None or not isinstance(asked, ast.Name):

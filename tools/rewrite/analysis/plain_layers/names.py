@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from migrate_agent.tools.rewrite.analysis.plain_layers.class_names import PARAMETERS
 from migrate_agent.tools.rewrite.tables.registry import layers, public_name
 from migrate_agent.tools.scan.nodes import walk
 
@@ -92,6 +93,8 @@ class LayersByName:
     parameters: frozenset[Name] = frozenset()
     own_classes: frozenset[str] = frozenset()
     """Classes of the repository that are no kind of a layer of torch."""
+    having_parameters: Mapping[str, bool] = field(default_factory=dict)
+    """Each of them → whether its instances may have a weight or bias of their own."""
     giving_several: frozenset[str] = frozenset()
     """Classes of the repository whose calls give tuples or dictionaries."""
     functions: frozenset[str] = frozenset()
@@ -305,6 +308,7 @@ def layers_by_name(files: Collection[ParsedFile]) -> LayersByName:
     every = [node for file in files for node in ast.walk(file.tree)]
     named = LayersByName(
         own_classes=frozenset().union(*map(_own_classes, files)),
+        having_parameters=_having_parameters(files),
         giving_several=frozenset(node.name for node in every if isinstance(node, ast.ClassDef) and _gives_several(node)),
         functions=frozenset(node.name for node in every if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))),
         own_attributes=frozenset(
@@ -457,6 +461,48 @@ def _own_classes(file: ParsedFile) -> set[str]:
         for node in ast.walk(file.tree)
         if isinstance(node, ast.ClassDef) and not any(dotted(file, base) in layers() for base in node.bases)
     }
+
+
+def _having_parameters(files: Collection[ParsedFile]) -> dict[str, bool]:
+    """Class of the repository's own → whether its instances may have one of `PARAMETERS`, by its own text or by what it derives from."""
+    definitions = [(file, node) for file in files for node in ast.walk(file.tree) if isinstance(node, ast.ClassDef)]
+    own = frozenset().union(*map(_own_classes, files))
+    having = {
+        node.name
+        for file, node in definitions
+        if _gives_itself_parameters(node) or not all(_is_known(file, base, own) for base in node.bases)
+    }
+    while more := {node.name for _, node in definitions if node.name not in having and having & {last_name(base) for base in node.bases}}:
+        having |= more
+    return {name: name in having for name in own}
+
+
+def _is_known(file: ParsedFile, base: ast.expr, own: Collection[str]) -> bool:
+    """Whether a base has no parameters that its class does not show: it is torch's module, a class of Python or of the repository."""
+    return (
+        last_name(base) in own
+        or dotted(file, base) == "torch.nn.Module"
+        or last_name(base) in ("object", "ABC", "Protocol", "Enum", "NamedTuple")
+    )
+
+
+def _gives_itself_parameters(node: ast.ClassDef) -> bool:
+    """Whether a class binds `self.weight` or `self.bias`, defines them, or may have attributes under any name."""
+    for part in walk(node):
+        match part:
+            case ast.Attribute(attr=name, ctx=ast.Store()) if name in PARAMETERS:
+                return True
+            case ast.FunctionDef(name=name) | ast.Name(id=name, ctx=ast.Store()) if name in (
+                *PARAMETERS,
+                "__getattr__",
+                "__getattribute__",
+            ):
+                return True
+            case ast.Call(func=func, args=args) if last_name(func) in ("setattr", "register_parameter", "register_buffer", "__setattr__"):
+                named = {one.value for one in args if isinstance(one, ast.Constant) and isinstance(one.value, str)}
+                if not named or named & set(PARAMETERS):
+                    return True
+    return False
 
 
 def _gives_several(node: ast.ClassDef) -> bool:

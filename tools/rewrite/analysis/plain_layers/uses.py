@@ -40,10 +40,16 @@ HARMLESS_UTILITIES = (
 """Of the modules below, what does not replace the parameters of a layer, or only those that another one has replaced."""
 SURGERY = ("torch.nn.utils", "torch.ao", "torch.quantization", "torch.fx", "torch.func", "torch.nn.quantized")
 """Modules that put other parameters, or other layers, in the place of a layer's own."""
+PARAMETRISED = frozenset(
+    f"torch.nn.{name}" for name in ("Linear", *(f"{conv}{n}d" for conv in ("Conv", "ConvTranspose") for n in (1, 2, 3)))
+)
+"""Layers of Flax's own that read their kernel as `kernel[...]` when they are called, so that it may be computed from other parameters."""
 GRADIENTS = frozenset({"requires_grad", "requires_grad_", "grad", "register_hook", "is_leaf"})
 """What is asked of a parameter, and not of its values."""
 PURE = ("torch.nn.functional.", "torch.matmul", "torch.mm", "torch.bmm", "torch.einsum", "torch.cdist", "einops.")
 """Functions that only read what they are handed."""
+ARRAY_METHODS = frozenset("copy_ lerp_ add_ sub_ mul_ div_ matmul mm".split())
+"""Methods of an array that only read what they are handed."""
 FILLS = frozenset("normal_ uniform_ trunc_normal_ zeros_ ones_ constant_ zero_ fill_".split())
 """What gives all elements of a parameter values of one kind, whatever its layout."""
 FAN_FILLS: Mapping[str, tuple[str, ...]] = {
@@ -66,6 +72,7 @@ FAMILIES = (
 """Classes of Flax that stand for several of torch, or that vendored classes of other layers derive from, with the names that these begin with."""
 CONTAINERS = frozenset({"torch.nn.ModuleDict"})
 SEQUENTIAL = "torch.nn.Sequential"
+MODULE_LIST = "torch.nn.ModuleList"
 GOES_THROUGH = frozenset("len list tuple enumerate reversed zip iter".split())
 """Functions of Python that go through what they are handed."""
 LIST_METHODS = frozenset("append extend insert pop".split())
@@ -80,7 +87,8 @@ LOOKUPS = frozenset({"getattr", "setattr", "hasattr", "delattr"})
 class PlainLayers:
     """`kinds`: dotted names of the layers that may be those of Flax in all files. `by_group`: those that may be so in the files of one group.
     `shared`: attributes that hold layers whose variable another one shares. `ties`: heads that are the table of an embedding. `by_name`: attribute
-    → the layers that the repository keeps under it. `mentioned`: all layers of torch that it names, and `own_classes` the classes that are its own."""
+    → the layers that the repository keeps under it. `mentioned`: all layers of torch that it names, and
+    `own_classes` the classes that are its own: name → whether its instances may have a weight or bias."""
 
     kinds: frozenset[str] = frozenset()
     by_group: Mapping[int, frozenset[str]] = field(default_factory=dict)
@@ -88,7 +96,7 @@ class PlainLayers:
     ties: tuple[Tie, ...] = ()
     by_name: Mapping[str, frozenset[str]] = field(default_factory=dict)
     mentioned: frozenset[str] = frozenset()
-    own_classes: frozenset[str] = frozenset()
+    own_classes: Mapping[str, bool] = field(default_factory=dict)
 
 
 def plain_layers(files: Collection[ParsedFile], group_of: Callable[[Any], int] = lambda file: 0) -> PlainLayers:
@@ -124,7 +132,7 @@ def _plain_but_for(
     search.refuse_read_elsewhere()
     kinds = {group: candidates - search.refused_in(group) for group in {group_of(file) for file in files}}
     everywhere = candidates.intersection(*kinds.values())
-    return PlainLayers(everywhere, kinds, frozenset(search.shared), tied, named.by_attribute(), mentioned, named.own_classes)
+    return PlainLayers(everywhere, kinds, frozenset(search.shared), tied, named.by_attribute(), mentioned, named.having_parameters)
 
 
 def _own_variable(kind: str, attribute: str) -> bool:
@@ -273,10 +281,12 @@ class _Reader(ast.NodeVisitor):
             either = [self._tested(one) for one in test.values]
             return {name: frozenset().union(*(one[name] for one in either)) for name in either[0] if all(name in one for one in either)}
         tests = test.values if isinstance(test, ast.BoolOp) else [test]
-        kinds = {}
+        kinds: dict[str, frozenset[str]] = {}
         for one in tests:
-            if (asked := name_test(one)) is not None and (owner := owner_in(asked, self._function())) is not None:
-                if named := asked.layers(self.search.mentioned, self.search.by_name.own_classes):
+            if isinstance(one, ast.BoolOp):
+                kinds |= self._tested(one)
+            elif (asked := name_test(one)) is not None and (owner := owner_in(asked, self._function())) is not None:
+                if named := asked.layers(self.search.mentioned, self.search.by_name.having_parameters, self._function()):
                     kinds[ast.unparse(owner)] = named
                     self.search.tested.append(set(named & self.search.candidates))
             elif isinstance(one, ast.Compare) and len(one.ops) == 1 and isinstance(one.ops[0], (ast.Eq, ast.Is, ast.In)):
@@ -337,7 +347,8 @@ class _Reader(ast.NodeVisitor):
             if name not in SURGERY or not isinstance(self._parent(), ast.Attribute):
                 changed = self._changed_by(name, node)
                 self.search.changed |= changed
-                self._refuse(changed, parent.args[0] if isinstance(parent := self._parent(), ast.Call) and parent.args else None)
+                if not changed <= PARAMETRISED | {OTHER}:
+                    self._refuse(changed, parent.args[0] if isinstance(parent := self._parent(), ast.Call) and parent.args else None)
         self.search.named |= {name} if name.startswith("torch.nn.") else set()
         if name not in self.search.candidates:
             return
@@ -360,7 +371,7 @@ class _Reader(ast.NodeVisitor):
         if isinstance(parent, ast.Attribute):
             return set()  # the module's name, before that of its function
         if isinstance(parent, ast.Call) and parent.func is node:
-            return set(self.search.by_name.of(self.file, parent.args[0])) if parent.args else {UNKNOWN}
+            return set(self._kinds(parent.args[0])) if parent.args else {UNKNOWN}
         names = {
             target if isinstance(target, str) else last_name(target)
             for target, value in bindings_of(self.file.tree)
@@ -414,6 +425,8 @@ class _Reader(ast.NodeVisitor):
         """What is called one after the other: no layer of it may give a tuple."""
         owner = next((one for one in reversed(self.parents[:-1]) if isinstance(one, (ast.Call, ast.FunctionDef))), None)
         inside = isinstance(owner, ast.Call) and (dotted(self.file, owner.func) == SEQUENTIAL or last_name(owner.func) == "append")
+        if isinstance(owner, ast.Call) and isinstance(owner.func, ast.Attribute) and self._kinds(owner.func.value) == {MODULE_LIST}:
+            return  # gone through
         gives = dotted(self.file, node.func) in SEVERAL or last_name(node.func) in self.search.by_name.giving_several
         if gives and inside:
             self.search.refuse({SEQUENTIAL})
@@ -547,7 +560,8 @@ class _Reader(ast.NodeVisitor):
         if isinstance(user, ast.Attribute):
             return user.attr not in GRADIENTS
         # Whoever else is handed the parameter may keep it, or write to it.
-        return isinstance(user, ast.BinOp) or (isinstance(user, ast.Call) and dotted(self.file, user.func).startswith("torch."))
+        reads = isinstance(user, ast.Call) and (dotted(self.file, user.func).startswith("torch.") or last_name(user.func) in ARRAY_METHODS)
+        return isinstance(user, ast.BinOp) or reads
 
     def _is_filled(self, node: ast.Attribute, spellings: Collection[str]) -> bool:
         """Whether weights of several layouts are given values that are alike in each: `nn.init.normal_(m.weight)`, `m.weight.data.zero_()`."""

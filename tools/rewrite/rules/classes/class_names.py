@@ -36,7 +36,7 @@ class AskForClasses(Rule):
         test = name_test(ast.parse(cst.Module([]).code_for_node(original), mode="eval").body)
         if test is None or not plain.mentioned:
             return None
-        owner, kinds = owner_in(test, self.context.function), test.layers(plain.mentioned, plain.own_classes)
+        owner, kinds = owner_in(test, self.context.function), test.layers(plain.mentioned, plain.own_classes, self.context.function)
         # A helper has the name that torch's layer has.
         if not isinstance(owner, ast.Name) or not kinds & plain.kinds:
             return None

@@ -128,6 +128,12 @@ def _written(call: Call, name: str) -> list[str]:
     return [ast.unparse(element) for element in elements] if plain else []
 
 
+def _is_written_tuple(call: Call, name: str) -> bool:
+    """Whether the caller wrote out a tuple, whatever its elements are."""
+    value = ast.parse(call.text(name) or "0", mode="eval").body
+    return isinstance(value, ast.Tuple) and not any(isinstance(element, ast.Starred) for element in value.elts)
+
+
 def _is_repeatable(call: Call, name: str) -> bool:
     return is_repeatable(ast.parse(call.text(name) or "0", mode="eval").body)
 
@@ -138,7 +144,7 @@ def _padding(call: Call) -> str | None:
         return {"same": "padding='SAME'", "valid": "padding='VALID'"}.get(value)
     if value == 0 and call.literal("kernel_size") in (1, (1,), (1, 1), (1, 1, 1)):
         return ""  # what Flax pads by default is nothing here
-    known = value is not UNKNOWN or is_kind(call, "padding", "int", "tuple") or _written(call, "padding")
+    known = value is not UNKNOWN or is_kind(call, "padding", "int", "tuple") or _is_written_tuple(call, "padding")
     return "padding={padding=0}" if known else None
 
 
