@@ -44,7 +44,9 @@ def scaled_dot_product_attention(
         attn_mask = jnp.tril(jnp.ones(scores.shape[-2:], bool))
     if attn_mask is not None:
         scores = jnp.where(attn_mask, scores, -jnp.inf) if attn_mask.dtype == bool else scores + attn_mask
-    weights = dropout(safe_softmax(scores).astype(query.dtype), dropout_p, rngs=rngs)
+    weights = safe_softmax(scores).astype(query.dtype)
+    if dropout_p != 0.0:
+        weights = dropout(weights, dropout_p, rngs=rngs)
     return weights @ value
 
 

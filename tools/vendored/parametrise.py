@@ -64,26 +64,9 @@ class ComputedParameter:
         """Give the whole array new values."""
         self[...] = value
 
-    @property
-    def abstract(self) -> jax.ShapeDtypeStruct:
-        """The array's shape and dtype; nothing is computed, and no buffer changes."""
-        found: jax.ShapeDtypeStruct = jax.eval_shape(lambda: ComputedParameter(self.slot, self.rule, nnx.clone(self.module)).get_value())
-        return found
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The array's shape, in the layout of the slot."""
-        return tuple(self.abstract.shape)
-
-    @property
-    def ndim(self) -> int:
-        """The number of the array's axes."""
-        return len(self.abstract.shape)
-
-    @property
-    def dtype(self) -> Any:
-        """The array's dtype."""
-        return self.abstract.dtype
+    def __getattr__(self, name: str) -> Any:
+        """The array's `shape`, `ndim` or `dtype`; nothing is computed for it, and no buffer changes."""
+        return getattr(jax.eval_shape(lambda: ComputedParameter(self.slot, self.rule, nnx.clone(self.module)).get_value()), name)
 
 
 @functools.cache

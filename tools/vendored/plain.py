@@ -6,14 +6,33 @@ import jax
 import jax.numpy as jnp
 
 
-def label_cross_entropy(logits: jax.Array, labels: jax.Array, ignore_index: int = -100) -> jax.Array:
-    """The mean cross entropy of `logits` (n, classes) and `labels` (n,), over the labels that are not `ignore_index`.
+def label_cross_entropy(logits: jax.Array, labels: jax.Array, ignore_index: int = -100, axis: int = -1) -> jax.Array:
+    """The mean cross entropy of `logits`, whose classes lie along `axis`, over the `labels` (its other axes) that are not `ignore_index`.
 
     https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.cross_entropy.html
     """
-    log_probabilities = jax.nn.log_softmax(logits)
-    losses = -jnp.take_along_axis(log_probabilities, labels[:, None], axis=-1)[:, 0]
+    log_probabilities = jax.nn.log_softmax(logits, axis)
+    losses = -jnp.take_along_axis(log_probabilities, jnp.expand_dims(labels, axis), axis).squeeze(axis)
     return losses.mean(where=labels != ignore_index)
+
+
+def label_losses(logits: jax.Array, labels: jax.Array, ignore_index: int = -100, axis: int = -1) -> jax.Array:
+    """The cross entropy of `logits`, whose classes lie along `axis`, for each of the `labels`; 0 where that is `ignore_index`."""
+    log_probabilities = jax.nn.log_softmax(logits, axis)
+    losses = -jnp.take_along_axis(log_probabilities, jnp.expand_dims(labels, axis), axis).squeeze(axis)
+    return jnp.where(labels != ignore_index, losses, 0)
+
+
+def to_unit_length(x: jax.Array, axis: int = 1, epsilon: float = 1e-12) -> jax.Array:
+    """A real `x` over its 2-norm along an axis, which is taken for `epsilon` where it is less."""
+    length = euclidean_norm(x, axis, keepdims=True)
+    return x / jnp.where(length < epsilon, epsilon, length)
+
+
+def largest_along_last(x: jax.Array, k: int) -> tuple[jax.Array, jax.Array]:
+    """The `k` largest along the last axis, and their places as integers of the usual width."""
+    values, places = jax.lax.top_k(x, k)
+    return values, places.astype(int)
 
 
 def normalise_last(x: jax.Array, scale: jax.Array | None, bias: jax.Array | None, epsilon: float) -> jax.Array:

@@ -39,6 +39,15 @@ class LastAxisLayerNorm(nnx.LayerNorm):
         super().__init__(size, epsilon=eps, use_scale=elementwise_affine, use_bias=use_bias, use_fast_variance=False, rngs=rngs)
 
 
+class MachineEpsilonRMSNorm(nnx.RMSNorm):
+    """Flax's normalisation by the root mean square, with the machine epsilon of the input's dtype, as torch has it by default."""
+
+    def __call__(self, x: jax.Array) -> jax.Array:
+        wide = x.astype(jnp.promote_types(x.dtype, jnp.float32))
+        normal = wide * jax.lax.rsqrt(jnp.mean(wide * wide, -1, keepdims=True) + jnp.finfo(x.dtype).eps)
+        return (normal if self.scale is None else normal * self.scale[...]).astype(x.dtype)
+
+
 class SampleBatchNorm(nnx.BatchNorm):
     """Flax's batch normalisation over (N, C, …), whose running variance is that of samples (n - 1), and which counts its batches.
 

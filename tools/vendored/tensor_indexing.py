@@ -26,6 +26,16 @@ def gather(x: jax.Array, dim: int, index: jax.Array) -> jax.Array:
     return x[axis_index(index, dim)]
 
 
+def set_along_axis(x: jax.Array, axis: int, index: jax.Array, values: ArrayLike) -> jax.Array:
+    """`x` with `values` (a number, or of the shape of `index`) at `index` along an axis; the other axes of `index` may be shorter than those of `x`."""
+    return x.at[axis_index(index, axis)].set(values)
+
+
+def add_along_axis(x: jax.Array, axis: int, index: jax.Array, values: ArrayLike) -> jax.Array:
+    """`x` with `values` (a number, or of the shape of `index`) added at `index` along an axis."""
+    return x.at[axis_index(index, axis)].add(values)
+
+
 def scatter(x: jax.Array, dim: int, index: jax.Array, src: ArrayLike, reduce: str | None = None) -> jax.Array:
     """`x` with `src` (an array at least as large as `index`, or a number) written, added or multiplied at `index` along `dim`.
 

@@ -19,6 +19,7 @@ from migrate_agent.tools.vendored.plain_layers import (
     ChannelsFirstConvTranspose,
     ChannelsFirstGroupNorm,
     LastAxisLayerNorm,
+    MachineEpsilonRMSNorm,
     SampleBatchNorm,
 )
 from migrate_agent.tools.weights import load_state_dict, state_dict
@@ -50,6 +51,9 @@ CASES: list[tuple[torch.nn.Module, Callable[[nnx.Rngs], Any], tuple[int, ...]]] 
     ),
     (torch.nn.BatchNorm2d(4), lambda r: SampleBatchNorm(4, rngs=r), (2, 4, 9, 8)),
     (torch.nn.BatchNorm1d(4, 1e-3, 0.01), lambda r: SampleBatchNorm(4, 1e-3, 0.01, rngs=r), (7, 4)),
+    (torch.nn.RMSNorm(5), lambda r: MachineEpsilonRMSNorm(5, rngs=r), (2, 4, 5)),
+    (torch.nn.RMSNorm(5, elementwise_affine=False), lambda r: MachineEpsilonRMSNorm(5, use_scale=False, rngs=r), (4, 5)),
+    (torch.nn.RMSNorm(5, 0.1), lambda r: nnx.RMSNorm(5, epsilon=0.1, rngs=r), (2, 4, 5)),
     (torch.nn.GroupNorm(2, 4), lambda r: ChannelsFirstGroupNorm(2, 4, rngs=r), (2, 4, 5)),
     (
         torch.nn.Sequential(torch.nn.ReLU(), torch.nn.MaxPool2d(3, 2, 1)),

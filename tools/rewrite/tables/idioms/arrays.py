@@ -6,6 +6,7 @@ import ast
 import re
 from itertools import accumulate
 
+from migrate_agent.tools.rewrite.tables.idioms.losses import is_wide
 from migrate_agent.tools.rewrite.tables.ops.calls import is_integral, is_name, ndim, written_elements
 from migrate_agent.tools.rewrite.tables.registry import UNKNOWN, Call, Idiom
 
@@ -36,10 +37,36 @@ def _cuts(call: Call, size: str) -> list[str]:
 
 
 def _topk(call: Call) -> str:
-    """The largest along the last axis, where nobody asks for their places: JAX gives these as 32-bit integers."""
-    last = call.literal("dim") in (-1, (ndim(call, "input") or 0) - 1) and bool(ndim(call, "input"))
-    parts = call.parts()
-    return "jax.lax.top_k({input}, {k})" if last and call.literal("largest") is True and len(parts) == 2 and parts[1] == "_" else ""
+    """The largest along the last axis, unpacked into values and places; those of JAX are 32-bit integers."""
+    axes, parts = ndim(call, "input"), call.parts()
+    if not axes or call.literal("dim") not in (-1, axes - 1) or call.literal("largest") is not True or len(parts) != 2:
+        return ""
+    return "jax.lax.top_k({input}, {k})" if parts[1] == "_" else "vendored.largest_along_last({input}, {k})"
+
+
+def _scatter(name: str, helper: str) -> Idiom:
+    """Values at an index along an axis, as many as the index has, or one number."""
+
+    def to(call: Call) -> str:
+        given = "value" if name == "torch.scatter" and call.given("value") else "src"
+        facts = [call.observed(argument) for argument in ("input", "index", given)]
+        if not ndim(call, "input") or not ndim(call, "index") or (name == "torch.scatter" and call.literal("reduce") is not None):
+            return ""
+        if (is_number := type(call.literal(given)) in (int, float)) is False and (None in facts or not _of_one_shape(call, given)):
+            return ""
+        dtypes = [set(fact.dtypes) if fact else set() for fact in facts]
+        if "bool" in dtypes[0] or not dtypes[0] or not (is_number or dtypes[0] == dtypes[2]):
+            return ""
+        return f"vendored.{helper}({{input}}, {{dim}}, {{index}}, {{{given}}})"
+
+    return Idiom(name, to)
+
+
+def _of_one_shape(call: Call, values: str) -> bool:
+    """Whether values had the shape of their index each time, and are not both up to the caller."""
+    index, given = call.observed("index"), call.observed(values)
+    free = call.is_handed("index") and call.is_handed(values)
+    return not free and index is not None and given is not None and bool(index.shapes) and index.shapes == given.shapes
 
 
 def _multinomial(call: Call) -> str:
@@ -120,7 +147,17 @@ def _norm(name: str, tensor: str, order: str) -> Idiom:
     return Idiom(name, to)
 
 
+def _normalize(call: Call) -> str:
+    """Of real arrays by their 2-norm."""
+    if not is_wide(call, "input") or call.literal("p") != 2 or not ndim(call, "input"):
+        return ""
+    return "vendored.to_unit_length({input}, axis={dim=1}, epsilon={eps=1e-12})"
+
+
 ROWS = (
+    Idiom("torch.nn.functional.normalize", _normalize),
+    _scatter("torch.scatter", "set_along_axis"),
+    _scatter("torch.scatter_add", "add_along_axis"),
     Idiom("torch.nn.functional.pad", _pad),
     Idiom("torch.clamp", _clamp),
     _norm("torch.norm", "input", "p"),

@@ -20,12 +20,17 @@ def is_wide(call: Call, name: str) -> bool:
 
 
 def _cross_entropy(call: Call) -> str:
-    """Of rows of logits and one label each; classes with weights, smoothed labels and other reductions keep the whole helper."""
-    of_labels = ndim(call, "input") == 2 and ndim(call, "target") == 1 and is_integral(call, "target") and is_wide(call, "input")
-    as_usual = call.literal("reduction") == "mean" and call.literal("label_smoothing") == 0.0 and call.literal("weight") is None
-    if not of_labels or not as_usual or any(map(call.given, LEGACY)):
+    """Of logits and one label for each; classes with weights and smoothed labels keep the whole helper."""
+    axes, of = ndim(call, "input"), ndim(call, "target")
+    of_labels = axes is not None and of is not None and axes == of + 1 >= 2 and is_integral(call, "target") and is_wide(call, "input")
+    as_usual = call.literal("label_smoothing") == 0.0 and call.literal("weight") is None and not any(map(call.given, LEGACY))
+    reduction = call.literal("reduction")
+    if not of_labels or not as_usual or reduction not in REDUCED:
         return ""
-    return "vendored.label_cross_entropy({input}, {target}, ignore_index={ignore_index})"
+    arguments = "{input}, {target}, ignore_index={ignore_index}" + ("" if axes == 2 else ", axis=1")
+    if reduction == "mean":
+        return f"vendored.label_cross_entropy({arguments})"
+    return f"vendored.label_losses({arguments}){REDUCED[reduction]}"
 
 
 def _mse_loss(call: Call) -> str:

@@ -25,6 +25,22 @@ def plain_layer_norm(call: Call) -> str:
     return f"nnx.LayerNorm({{normalized_shape}}, epsilon={{eps=1e-05}}, {scale}{use_bias}use_fast_variance=False, rngs={{rngs}})"
 
 
+def plain_rms_norm(call: Call) -> str:
+    """`nnx.RMSNorm` over the last axis; "" where the number of axes is not known."""
+    shape, size = call.literal("normalized_shape"), call.observed("normalized_shape")
+    epsilon = call.observed("eps")
+    is_number = type(call.literal("eps")) in (int, float) or (epsilon is not None and set(epsilon.kinds) <= {"int", "float"})
+    if call.given("dtype") or not (type(shape) is int or (size is not None and size.kinds == ("int",))):
+        return ""
+    affine = call.literal("elementwise_affine")
+    if affine not in (True, False) or not (is_number or call.literal("eps") is None):
+        return ""
+    scale = "" if affine else "use_scale=False, "
+    if call.literal("eps") is None:
+        return f"vendored.MachineEpsilonRMSNorm({{normalized_shape}}, {scale}rngs={{rngs}})"
+    return f"nnx.RMSNorm({{normalized_shape}}, epsilon={{eps}}, {scale}rngs={{rngs}})"
+
+
 def plain_batch_norm(call: Call) -> str:
     """Flax's batch normalisation with torch's running variance; "" where it keeps no statistics, or averages over all batches."""
     if call.literal("track_running_stats") is not True or call.literal("momentum") is None or call.given("dtype") or call.given("bias"):
@@ -63,7 +79,11 @@ ROWS = (
         "RMSNorm",
         params={"weight": "{self}.scale"},
         samples=("6",),
+        plain=plain_rms_norm,
+        plain_class="nnx.RMSNorm",
         tested_as="nnx.RMSNorm",
+        plain_reads={"weight": "{self}.scale[...]", "eps": "{self}.epsilon"},
+        not_plain=("normalized_shape", "elementwise_affine", "reset_parameters"),
     ),
     Layer(
         "torch.nn.GroupNorm",
