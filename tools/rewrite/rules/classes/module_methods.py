@@ -25,7 +25,7 @@ class ReplaceModuleMethods(Rule):
     """Replace methods of `nn.Module`: `self.modules()` → `modules(self)`, `m.to(device)` → `m`, `m.train(mode)` → `m.train() if mode else m.eval()`.
 
     `self.apply(f)` → a loop, inner modules first, so that what an outer one sets in an inner one stays.
-    In plain style it is NNX's own, and parameters that are only counted come from the state.
+    In plain style it is NNX's own, and parameters that are only counted, or asked for their dtype, come from the state.
     `copy.deepcopy(m)` → `copied(m)`, so that the copies do not all draw the same random numbers. Declines
     where the repository's class defines the method; a hole for those without a counterpart (`m.half()`).
     """
@@ -62,6 +62,16 @@ class ReplaceModuleMethods(Rule):
         ),
     )
 
+    PLAIN = (
+        (
+            "import torch\nfrom torch import nn\n\nclass M(nn.Module):\n    def __init__(self, d):\n        super().__init__()\n"
+            "        self.a = nn.Linear(d, d)\n\n    def forward(self, n):\n        return torch.zeros(n, dtype=next(self.parameters()).dtype)\n",
+            "class M(nnx.Module):\n    def __init__(self, d, *, rngs: nnx.Rngs):\n"
+            "        self.a = nnx.Linear(d, d, kernel_init=fan_in_kernel, bias_init=fan_in_bias(d), rngs=rngs)\n\n"
+            "    def __call__(self, n):\n        return jnp.zeros(n, dtype=jax.tree.leaves(nnx.state(self, nnx.Param))[0].dtype)\n",
+        ),
+    )
+
     def leave_Call(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression | None:
         func, new = original.func, updated.func
         if self.context.dotted(func) == "copy.deepcopy" and len(original.args) == 1 and self._is_module(original.args[0].value):
@@ -78,7 +88,7 @@ class ReplaceModuleMethods(Rule):
         # Python finds the repository's own method first.
         if self._is_defined_in_repository(func.value, name):
             return None
-        if name == "parameters" and not updated.args and self._counts_elements(original):
+        if name == "parameters" and not updated.args and (self._counts_elements(original) or self._gives_dtype(original)):
             return self.context.build("jax.tree.leaves(nnx.state({module}, nnx.Param))", module=new.value)
         if name in WALKERS and not updated.args:
             return self.context.build(WALKERS[name], module=new.value)
@@ -107,6 +117,24 @@ class ReplaceModuleMethods(Rule):
             ]:
                 return iterated is call and name == counted
         return False
+
+    def _gives_dtype(self, call: cst.Call) -> bool:
+        """Whether the parameters are only asked for the dtype of the first: `next(self.parameters()).dtype`."""
+        if not self.context.repo.is_plain or self.context.repo.freezes:
+            return False
+        match [self.context.parent(level) for level in range(1, 4)]:
+            case [cst.Arg(), cst.Call(func=cst.Name("next"), args=[cst.Arg(value=asked)]), cst.Attribute(attr=cst.Name("dtype"))]:
+                return asked is call
+        return False
+
+    def leave_Attribute(self, original: cst.Attribute, updated: cst.Attribute) -> cst.BaseExpression | None:
+        match original.value, updated.value:
+            case (
+                cst.Call(func=cst.Name("next"), args=[cst.Arg(value=cst.Call(func=cst.Attribute(attr=cst.Name("parameters"))))]),
+                cst.Call(args=[cst.Arg(value=cst.Call(func=cst.Attribute(attr=cst.Name("leaves"))) as leaves)]),
+            ):
+                return updated.with_changes(value=self.context.build("{leaves}[0]", leaves=leaves))
+        return None
 
     def _is_loaded(self) -> bool:
         """Whether the state dictionary at hand is all that another module loads."""
