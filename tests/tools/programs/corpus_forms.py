@@ -349,7 +349,35 @@ PARTED: tuple[Case, ...] = (
 )
 """In the rewrite of `forms.PARTED`."""
 
+JOINT: tuple[Case, ...] = (
+    Case("one module is not updated", False, (("    decoder_optimizer.update(decoder, decoder_grads)\n", ""),)),
+    Case(
+        "clipped one by one",
+        False,
+        (
+            (
+                "(encoder_grads, decoder_grads), _ = clip_grad_norm((encoder_grads, decoder_grads), 0.5)",
+                "encoder_grads, _ = clip_grad_norm(encoder_grads, 0.5)\n    decoder_grads, _ = clip_grad_norm(decoder_grads, 0.5)",
+            ),
+        ),
+    ),
+    Case("a group's own rate is lost", False, (("optax.sgd(1e-3, momentum=0.9)", "optax.sgd(5e-2, momentum=0.9)"),)),
+    Case("the schedule of one alone", False, (("        lambda count: 2e-2 * 0.5 ** (count // 3), b1", "        2e-2, b1"),)),
+    Case(
+        "the other order",
+        True,
+        (
+            (
+                "    critic_others.update(critic, critic_grads)\n    decoder_others.update(decoder, decoder_grads)\n",
+                "    moved = critic_grads, decoder_grads\n    critic_others.update(critic, moved[0])\n    decoder_others.update(decoder, moved[1])\n",
+            ),
+        ),
+    ),
+)
+"""In the rewrite of `forms.JOINT`."""
+
 CASES = {
+    "joint": JOINT,
     "parted": PARTED,
     "closure": CLOSURE,
     "resumed": RESUMED,

@@ -1170,7 +1170,65 @@ for step in range(8):
 '''
 """A step whose losses are computed, and whose gradients are taken, in methods of their own."""
 
+JOINT = """\
+import itertools
+
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+
+class Encoder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.hidden = nn.Linear(6, 16)
+        self.code = nn.Linear(16, 3)
+
+    def forward(self, x):
+        return self.code(torch.tanh(self.hidden(x)))
+
+
+class Decoder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.out = nn.Linear(3, 6)
+
+    def forward(self, code):
+        return self.out(code)
+
+
+torch.manual_seed(0)
+points = torch.randn(40, 6)
+encoder, decoder = Encoder(), Decoder()
+critic = nn.Linear(6, 1)
+params = list(encoder.parameters()) + list(decoder.parameters())
+optimizer = torch.optim.AdamW(params, lr=2e-2, weight_decay=0.1)
+scheduler = torch.optim.lr_scheduler.StepLR(optimizer, step_size=3, gamma=0.5)
+others = torch.optim.SGD(
+    [{"params": itertools.chain(critic.parameters())}, {"params": decoder.parameters(), "lr": 1e-3}], lr=5e-2, momentum=0.9
+)
+
+for step in range(8):
+    x = points[torch.randint(0, len(points), (16,))]
+    optimizer.zero_grad()
+    reconstruction = decoder(encoder(x))
+    loss = F.mse_loss(reconstruction, x)
+    loss.backward()
+    torch.nn.utils.clip_grad_norm_(params, 0.5)
+    optimizer.step()
+    scheduler.step()
+    code = torch.randn(16, 3)
+    others.zero_grad()
+    score = critic(decoder(code)).mean() ** 2
+    score.backward()
+    others.step()
+    if step % 2 == 0:
+        print("step %d loss %.4f score %.4f rate %.5f" % (step, loss.item(), score.item(), optimizer.param_groups[0]["lr"]))
+"""
+"""Optimizers over several modules."""
+
 FORMS = {
+    "joint": JOINT,
     "parted": PARTED,
     "closure": CLOSURE,
     "resumed": RESUMED,

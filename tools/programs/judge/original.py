@@ -7,7 +7,7 @@ import importlib
 import os
 import random
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
 from itertools import count
 from pathlib import Path
@@ -245,25 +245,23 @@ class _Watch:
         return next((i for i, one in enumerate(self.optimizers) if one is optimizer), -1)
 
     def construct(self, optimizer: Any, *args: Any, **kwargs: Any) -> None:
-        """Note an optimizer that is there now."""
+        """Note an optimizer that is there now: one over several modules as one of each, which is the same thing."""
         import torch
 
-        number = len(self.optimizers)
         self.paired.active = True
         self.draws, self._drawn = [*self.draws, *(self._drawn or [])], self._drawn and []
-        self.optimizers.append(optimizer)
-        owned = {id(p) for group in optimizer.param_groups for p in group["params"]}
-        root = root_of(owned)
-        self.roots.append(root)
-        self.root_names.append(type(root).__name__ if root is not None else "")
         groups = [{key: _plain(value) for key, value in group.items() if key != "params"} for group in optimizer.param_groups]
-        self.rows.append(
-            {"class": type(optimizer).__name__, "groups": groups, "generator": _generator_state(torch.get_rng_state().numpy())}
-        )
-        self.trace.add("optimizer", number=number, cls=type(optimizer).__name__)
-        if root is not None:
-            self.trace.store(f"start/{number}", _arrays(root))
-            self._perturb(root)
+        row = {"class": type(optimizer).__name__, "groups": groups, "generator": _generator_state(torch.get_rng_state().numpy())}
+        for root in roots_of([p for group in optimizer.param_groups for p in group["params"]]):
+            number = len(self.optimizers)
+            self.optimizers.append(optimizer)
+            self.roots.append(root)
+            self.root_names.append(type(root).__name__ if root is not None else "")
+            self.rows.append(row)
+            self.trace.add("optimizer", number=number, cls=type(optimizer).__name__)
+            if root is not None:
+                self.trace.store(f"start/{number}", _arrays(root))
+                self._perturb(root)
 
     def _perturb(self, root: Any) -> None:
         import torch
@@ -275,10 +273,15 @@ class _Watch:
                 parameter.mul_(1 + torch.from_numpy(np.asarray(noise)).to(parameter.dtype))
 
     def after_step(self, optimizer: Any, args: Any, kwargs: Any) -> None:
-        """Note a step of an optimizer. Ends the program where all steps were made."""
-        trace, number = self.trace, self._number(optimizer)
+        """Note a step of an optimizer: of one over several modules, one of each. Ends the program where all steps were made."""
+        for number in [i for i, one in enumerate(self.optimizers) if one is optimizer] or [-1]:
+            self._after_step_of(number, [float(group["lr"]) for group in optimizer.param_groups])
+
+    def _after_step_of(self, number: int, rates: list[float]) -> None:
+        """Note a step of one module's parameters."""
+        trace = self.trace
         trace.steps += 1
-        trace.add("step", optimizer=number, rates=[float(group["lr"]) for group in optimizer.param_groups])
+        trace.add("step", optimizer=number, rates=rates)
         if trace.wants(trace.steps) and number >= 0 and self.roots[number] is not None:
             trace.store(f"step/{trace.steps}/{number}", _arrays(self.roots[number]))
         if number >= 0 and self.roots[number] is not None:
@@ -310,12 +313,32 @@ def root_of(owned: set[int]) -> Any:
     """The outermost module that holds parameters of an optimizer: the smallest one that holds them all, where one does."""
     import torch
 
-    modules = [item for item in gc.get_objects() if isinstance(item, torch.nn.Module)]
+    # Asked by `isinstance`, what stands for another object answers for that.
+    modules = [item for item in gc.get_objects() if issubclass(type(item), torch.nn.Module)]
     holders = [(module, {id(p) for p in module.parameters()}) for module in modules]
     parts = {id(child) for module in modules for child in module.children()}
     whole = [(module, ids) for module, ids in holders if owned <= ids]
     tops = [(module, ids) for module, ids in whole if id(module) not in parts]
     return min(tops or whole, key=lambda pair: len(pair[1]))[0] if whole else None
+
+
+def roots_of(parameters: Sequence[Any]) -> list[Any]:
+    """The module that holds the parameters of an optimizer; where none holds them all, those that hold some, by the first parameter of each.
+
+    `[None]` where some are in no module.
+    """
+    left, roots = list(parameters), [root_of({id(p) for p in parameters})]
+    if roots[0] is not None or not left:
+        return roots
+    roots = []
+    while left:
+        root = root_of({id(left[0])})
+        if root is None:
+            return [None]
+        own = {id(p) for p in root.parameters()}
+        roots.append(root)
+        left = [p for p in left if id(p) not in own]
+    return roots
 
 
 def _arrays(root: Any) -> dict[str, Any]:

@@ -163,11 +163,20 @@ def find_cores(
     _slices(cores, modules)
     for number, core in enumerate(cores):
         core.zeros = [s for s in zeros if name_of(method_of(s)[0]) in (*core.optimizers, *core.owners)]
+        _refuse_without_zeros(core)
         _sort(core, imports, _region(cores, number))
         _refuse_conflicts(core)
     if len(cores) > 1 or len(backwards) > 1:
         _refuse_foreign_gradients(cores, {s: order for order, s in enumerate(in_order(module))})
     return cores, min((around[core.backwards[0]] for core in cores), key=len)
+
+
+def _refuse_without_zeros(core: Core) -> None:
+    """Refuse an optimizer whose gradients nothing sets to zero: torch adds those of all steps up."""
+    zeroed = {name_of(method_of(zero)[0]) for zero in core.zeros}
+    for pair in zip(core.optimizers, core.owners, strict=True):
+        if not zeroed & set(pair):
+            raise NotUnderstoodError(f"gradients of {pair[0]} are set to zero nowhere in the function of its step", core.backwards[0])
 
 
 def _pair(module: cst.Module, backwards: list[Loops], steps: list[Loops], owners: Mapping[str, str]) -> list[Core]:
@@ -341,7 +350,7 @@ def _needed(before: Sequence[cst.CSTNode], core: Core, choose: Callable[[cst.CST
         if not needed & names:
             continue
         if binds_alone(statement):
-            needed -= names
+            needed -= set(bound(statement))
         if choose(statement) or (_is_constant(statement) and names & {name for one in chosen for name in gives(one)}):
             chosen.insert(0, statement)
             needed |= set(read(statement))
@@ -349,9 +358,13 @@ def _needed(before: Sequence[cst.CSTNode], core: Core, choose: Callable[[cst.CST
 
 
 def _is_constant(statement: cst.CSTNode) -> bool:
-    """Whether a statement is `x = 0` or `x = []`: what a loss that adds up begins with."""
+    """Whether a statement is `x = 0`, `x = []` or `x = {}`: what a loss that adds up, or its parts, begin with."""
     small = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) and len(statement.body) == 1 else None
     value = small.value if isinstance(small, cst.Assign) and len(small.targets) == 1 else None
+    if isinstance(value, cst.Call):
+        return code(value.func) in ("dict", "list") and not value.args
+    if isinstance(value, cst.Dict):
+        return all(isinstance(e, cst.DictElement) and isinstance(e.value, (cst.Integer, cst.Float)) for e in value.elements)
     return isinstance(value, (cst.Integer, cst.Float)) or (isinstance(value, cst.List) and not value.elements)
 
 

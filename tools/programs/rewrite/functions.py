@@ -21,6 +21,7 @@ from migrate_agent.tools.programs.rewrite.core import (
     method_of,
 )
 from migrate_agent.tools.programs.rewrite.names import SELF, FreeNames, Rename, bound, chains, code, exposed, gives, name_of, parse, read
+from migrate_agent.tools.programs.rewrite.passes.listed_parameters import listed_modules
 
 
 @dataclass(frozen=True)
@@ -456,14 +457,22 @@ def _clip(statement: cst.CSTNode, step: Step) -> str:
         if argument.keyword is None or argument.keyword.value in ("max_norm", "clip_value")
     ]
     kinds = [a for a in call.args[1:] if a.keyword is not None and a.keyword.value not in ("max_norm", "clip_value", "foreach")]
-    over = {f"{model}.parameters()": grads for model, grads in zip(step.models, step.gradients, strict=True)}
-    grads = over.get(code(call.args[0].value))
+    grads = _clipped(call.args[0].value, step)
     if len(options) != 1 or kinds or grads is None:
         raise NotUnderstoodError("gradients are clipped in a way that no rule covers", statement)
     if function == "clip_grad_value_":
         return f"{grads} = clip_grad_value({grads}, {options[0]})"
     names = bound(statement)
     return f"{grads}, {names[0] if names else '_'} = clip_grad_norm({grads}, {options[0]})"
+
+
+def _clipped(parameters: cst.BaseExpression, step: Step) -> str | None:
+    """The gradients of the parameters that an expression lists: those of one module, or a tuple of those of several."""
+    over = dict(zip(step.models, step.gradients, strict=True))
+    models = listed_modules(parameters)
+    if models is None or len(set(models)) != len(models) or not set(models) <= over.keys():
+        return None
+    return over[models[0]] if len(models) == 1 else f"({', '.join(over[model] for model in models)})"
 
 
 def clip_helpers(core: Core) -> set[str]:

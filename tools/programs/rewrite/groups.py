@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import libcst as cst
@@ -295,6 +295,17 @@ def rate_of(loop: cst.CSTNode, optimizers: Mapping[str, OptimizerCall]) -> tuple
     if not isinstance(small, cst.Assign) or code(small.targets[0].target) not in own or target in read(small.value):
         return None
     return name, small.value
+
+
+def rate_of_group(loop: cst.CSTNode, names: Collection[str]) -> str:
+    """The optimizer of `for group in optimizer.param_groups: group["lr"] = rate`, of those names; ""."""
+    if not isinstance(loop, cst.For) or not isinstance(loop.iter, cst.Attribute) or loop.iter.attr.value != "param_groups":
+        return ""
+    name, target, lines = code(loop.iter.value), code(loop.target), list(body(loop.body))
+    small = lines[0].body[0] if len(lines) == 1 and isinstance(lines[0], cst.SimpleStatementLine) else None
+    to = small.target if isinstance(small, cst.AugAssign) else small.targets[0].target if isinstance(small, cst.Assign) else None
+    sets = to is not None and code(to) in (f'{target}["lr"]', f"{target}['lr']")
+    return name if sets and name in names else ""
 
 
 def first_rate(node: cst.CSTNode) -> str:

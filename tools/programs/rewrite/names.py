@@ -128,19 +128,39 @@ def _bound(node: ast.AST) -> Iterator[str]:
 
 
 def gives(node: cst.CSTNode) -> list[str]:
-    """Names that a statement binds, and those of lists that it adds to: `losses.append(loss)`."""
+    """Names that a statement binds, and those of what it changes in place: `losses.append(loss)`, `losses["a"] = loss`, `x.mul_(2)`."""
     tree = parse(node)
-    return list(dict.fromkeys([*_bound(tree), *_filled(tree)]))
+    return list(dict.fromkeys([*_bound(tree), *_changed(tree)]))
 
 
-def _filled(node: ast.AST) -> Iterator[str]:
+CHANGES = frozenset({"append", "extend", "insert", "pop", "remove", "clear", "reverse", "sort", "update", "setdefault"})
+"""Methods of lists and dictionaries that change them."""
+FUNCTIONS = ("F", "torch", "nn")
+"""Usual names of modules of torch: `F.relu_(x)` changes `x`."""
+
+
+def _changed(node: ast.AST) -> Iterator[str]:
     if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
         return
+    if isinstance(node, ast.Subscript) and isinstance(node.ctx, (ast.Store, ast.Del)):
+        yield from _root(node)
     call = node.value if isinstance(node, ast.Expr) else None
-    if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr in ("append", "extend"):
-        yield from [call.func.value.id] if isinstance(call.func.value, ast.Name) else []
+    if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute):
+        in_place = call.func.attr.endswith("_") and not call.func.attr.endswith("__")
+        of = ast.unparse(call.func.value)
+        if in_place and of.partition(".")[0] in FUNCTIONS:
+            yield from [call.args[0].id] if call.args and isinstance(call.args[0], ast.Name) else []
+        elif in_place or call.func.attr in CHANGES:
+            yield from _root(call.func.value)
     for child in ast.iter_child_nodes(node):
-        yield from _filled(child)
+        yield from _changed(child)
+
+
+def _root(node: ast.AST) -> Iterator[str]:
+    """The name of what an element, or `data`, is a part of."""
+    while isinstance(node, ast.Subscript) or (isinstance(node, ast.Attribute) and node.attr == "data"):
+        node = node.value
+    yield from [node.id] if isinstance(node, ast.Name) else []
 
 
 def read(node: cst.CSTNode) -> list[str]:

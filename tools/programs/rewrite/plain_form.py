@@ -19,6 +19,7 @@ from migrate_agent.tools.programs.rewrite.named_optimizers import NamedOptimizer
 from migrate_agent.tools.programs.rewrite.names import Imports, name_of
 from migrate_agent.tools.programs.rewrite.normalise import Normalise
 from migrate_agent.tools.programs.rewrite.parted_steps import PartedSteps
+from migrate_agent.tools.programs.rewrite.passes.joint_optimizers import JointOptimizers
 from migrate_agent.tools.programs.rewrite.phases import Phases
 from migrate_agent.tools.programs.rewrite.spans import Positions, moved, positions_of, span_of
 from migrate_agent.tools.programs.rewrite.taken_branches import TakenBranches
@@ -71,7 +72,10 @@ def plain_form(
     normalise = Normalise(module, Imports(text), kinds, construction, constructed)
     new = module.visit(normalise)
     assert isinstance(new, cst.Module)
-    facts, plain = moved(new, normalise.origin, positions, observed), cst.parse_module(new.code)
+    facts: Mapping[Span, Observed] = moved(new, normalise.origin, positions, observed)
+    plain = cst.parse_module(new.code)
+    joint = JointOptimizers(plain, Imports(plain.code))
+    plain, facts = _after(plain, joint, positions_of(plain), facts)
     spans = positions_of(plain)
     drawn = DrawnArguments(plain, Imports(plain.code))
     last, seen = _after(plain, drawn, spans, facts)
@@ -110,7 +114,15 @@ def _with_collected_values(module: cst.Module, observed: Mapping[Span, Observed]
 
 def _after(
     module: cst.Module,
-    change: AcceleratorBranches | PartedSteps | TakenBranches | Phases | NamedOptimizers | DrawnArguments | KeptLists | CollectedValues,
+    change: AcceleratorBranches
+    | PartedSteps
+    | TakenBranches
+    | Phases
+    | NamedOptimizers
+    | JointOptimizers
+    | DrawnArguments
+    | KeptLists
+    | CollectedValues,
     positions: Positions,
     observed: Mapping[Span, Observed],
 ) -> Script:
