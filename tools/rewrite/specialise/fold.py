@@ -67,6 +67,18 @@ def _value(node: cst.BaseExpression) -> tuple[Any] | None:
     return None
 
 
+def _text(part: cst.BaseFormattedStringContent) -> str | None:
+    """The text that a part of a formatted string always is; None where it is computed, or would need another spelling."""
+    if isinstance(part, cst.FormattedStringText):
+        return part.value
+    if not isinstance(part, cst.FormattedStringExpression) or part.format_spec is not None or part.conversion not in (None, "r"):
+        return None
+    match _value(part.expression):
+        case (str() as word,) if word.isidentifier():
+            return repr(word) if part.conversion else word
+    return None
+
+
 class _UnreadProperties(cst.CSTTransformer):
     """Takes properties out of a class, with what sets them."""
 
@@ -141,6 +153,17 @@ class _Fold(cst.CSTTransformer):
     def leave_IfExp(self, original_node: cst.IfExp, updated_node: cst.IfExp) -> cst.BaseExpression:
         value = _value(updated_node.test)
         return updated_node if value is None else updated_node.body if value[0] else updated_node.orelse
+
+    def leave_FormattedString(self, original_node: cst.FormattedString, updated_node: cst.FormattedString) -> cst.BaseExpression:
+        """`f"{'weight'}_{suffix}"` → `f"weight_{suffix}"`."""
+        parts: list[cst.BaseFormattedStringContent] = []
+        for part in updated_node.parts:
+            text = _text(part)
+            if text is not None and parts and isinstance(parts[-1], cst.FormattedStringText):
+                parts[-1] = cst.FormattedStringText(parts[-1].value + text)
+            else:
+                parts.append(part if text is None else cst.FormattedStringText(text))
+        return updated_node.with_changes(parts=parts)
 
     def leave_IndentedBlock(self, original_node: cst.IndentedBlock, updated_node: cst.IndentedBlock) -> cst.IndentedBlock:
         statements: list[cst.BaseStatement] = []

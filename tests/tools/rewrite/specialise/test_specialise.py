@@ -52,6 +52,7 @@ TABLE = [
     ),
     ("pad(x, (1, 1))", "pad", ["lax.pad("], ["padded_index", "mode", "value"]),
     ("pad(x, (1, 1), mode)", "pad", ["padded_index"], ["value"]),
+    ("remove_weight_norm(m)", "remove_weight_norm", ['delattr(module, f"weight_{suffix}")'], ["{'weight'"]),
     ("BatchNorm2d(4, rngs=rngs)", "BatchNorm2d", ["use_scale=True"], ["track_running_stats", "affine"]),
 ]
 """(What the tree says, helper, what its file then has, what it has not)."""
