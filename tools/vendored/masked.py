@@ -54,8 +54,13 @@ def set_padded_rows(x: jax.Array, mask: jax.Array, rows: jax.Array) -> jax.Array
 
 def set_next_rows(x: jax.Array, mask: jax.Array, rows: jax.Array) -> jax.Array:
     """`x[mask] = rows`, where the places that the mask selects take one row after the other, as many as there are; or all take the only one."""
+    return set_padded_rows(x, mask, next_rows(mask, rows).reshape(mask.size, *rows.shape[1:]))
+
+
+def next_rows(mask: jax.Array, rows: jax.Array) -> jax.Array:
+    """The row for each place of a mask where those that it selects take one row after the other; or all take the only one: (*mask.shape, …)."""
     place = jnp.clip(jnp.cumsum(mask.reshape(-1)) - 1, 0, rows.shape[0] - 1)
-    return set_padded_rows(x, mask, rows[place])
+    return rows[place].reshape(*mask.shape, *rows.shape[1:])
 
 
 def masked_select(x: jax.Array, mask: jax.Array) -> jax.Array:

@@ -39,6 +39,15 @@ GUESSABLE = {
         "  self.fc = nn.Linear(options.dim, 3, bias=options.bias)\n def forward(self, x):\n  return self.fc(x)\n",
         ("Options(dim=64, bias=True)", "torch.randn(2, 16, 64)"),
     ),
+    "sizes that a class further inside goes through": (
+        "class Inner(nn.Module):\n def __init__(self, width, channels, kernel):\n  super().__init__()\n"
+        "  self.layers = nn.ModuleList([nn.Linear(width if i == 0 else channels[i - 1], channels[i]) for i in range(len(channels))])\n"
+        " def forward(self, x):\n  for layer in self.layers:\n   x = layer(x)\n  return x\n"
+        "class Net(nn.Module):\n def __init__(self, width, out, hidden_channels, kernel):\n  super().__init__()\n"
+        "  self.inner = Inner(width, hidden_channels, kernel)\n  self.fc = nn.Linear(hidden_channels[-1], out)\n"
+        " def forward(self, x):\n  return self.fc(self.inner(x))\n",
+        ("32, 64, (2, 2), 3", "torch.randn(2, 16, 32)"),
+    ),
     "inner module": (
         "class Net(nn.Module):\n def __init__(self, dim, fn):\n  super().__init__()\n  self.norm, self.fn = nn.LayerNorm(dim), fn\n"
         " def forward(self, x):\n  return self.fn(self.norm(x))\n",

@@ -43,12 +43,24 @@ def place_of(error: BaseException, cls: type, function: Any = None) -> Place:
         node = _statement(frame.f_code.co_filename, at)
         statement = ast.unparse(node) if node is not None else ""
         if frame.f_code.co_name == "__init__":
-            init = reached
+            init = tuple(dict.fromkeys([*_handed_down(frame, frames), *reached]))
         else:
             call = reached
             init = reached if function is not None else _constructor_names(cls, [name for name in reached if name.startswith("self.")])
     message = [int(number) for number in re.findall(r"(?<![\w.])\d+(?![\w.]*\w)", str(error))]
     return Place(init, call, tuple(dict.fromkeys([*_sizes_at(frames), *_small(message)]))[:MOST_NUMBERS], line, statement)
+
+
+def _handed_down(own: FrameType, frames: Sequence[tuple[FrameType, int]]) -> list[str]:
+    """Variables of a constructor that the statement which failed further inside reads: what both hold, by its name or by the object."""
+    inner, at = next(((frame, at) for frame, at in reversed(frames) if not LIBRARIES.search(frame.f_code.co_filename)), frames[-1])
+    if inner is own:
+        return []
+    mine = own.f_locals
+    read = [(name, inner.f_locals[name]) for name in _mentioned(inner, at) if name in inner.f_locals]
+    alike = [name for name, value in read if name in mine and mine[name] is value]
+    alone = [name for _, value in read for name in mine if mine[name] is value and sum(held is value for held in mine.values()) == 1]
+    return [*alike, *alone]
 
 
 def _is_users(frame: FrameType) -> bool:

@@ -67,13 +67,19 @@ def _constructor_repairs(attempt: Attempt, outcome: Outcome, options: Options) -
     yield from _missing_arguments(attempt, outcome, options)
     yield from _named_words(attempt, outcome, options)
     ordered = [name for name in names if name in dict(attempt.init)] + [name for name in names if name not in dict(attempt.init)]
-    yield from interleave(*((set_init(attempt, name, value) for value in options.init_values(name, outcome.error)) for name in ordered[:4]))
+    yield from interleave(*(_with_values(attempt, name, options, outcome.error) for name in ordered[:4]))
     for first, second in combinations(ordered[:3], 2):
         for one, other in product(SMALL, SMALL):
             yield set_init(set_init(attempt, first, one), second, other)
     for name in dict(attempt.init):
         for value in options.init_values(name, outcome.error):
             yield set_init(attempt, name, value)
+
+
+def _with_values(attempt: Attempt, name: str, options: Options, error: str) -> Iterator[Attempt]:
+    """The attempt with each value that one parameter may take. A function: a generator inside another one would see the last name only."""
+    for value in options.init_values(name, error):
+        yield set_init(attempt, name, value)
 
 
 def _missing_arguments(attempt: Attempt, outcome: Outcome, options: Options) -> Iterator[Attempt]:

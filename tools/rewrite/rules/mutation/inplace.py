@@ -240,6 +240,18 @@ class ReplaceInplaceUpdates(_Writes):
         assert isinstance(index, cst.Index) and isinstance(selected, cst.Index)
         if self.context.span(target) in padded_here(self.context).writes:
             return self.context.build(SET_ROWS, x=base, mask=index.value, rows=value)
+        if (deeper := self._axes_before_a_row(target, fact)) is None:
+            return None
+        template = "vendored.set_next_rows({x}, {mask}, {value})" if deeper else MASKED_SET
+        return self.context.build(template, x=base, mask=index.value, value=value)
+
+    def _axes_before_a_row(self, target: cst.Subscript, fact: Observed | None) -> int | None:
+        """How many axes a value has before those of one row that a mask selects: 1 where it has one for each, or one for all; else 0.
+
+        `None` where it was not seen, or has more.
+        """
+        selected = target.slice[0].slice
+        assert isinstance(selected, cst.Index)
         whole, mask = self.context.observed(target.value), self.context.observed(selected.value)
         if fact is None or whole is None or mask is None or not is_tensor(fact):
             return None
@@ -247,9 +259,8 @@ class ReplaceInplaceUpdates(_Writes):
         if any(len(one) != 1 for one in ranks):
             return None
         of_value, of_whole, of_mask = (one.pop() for one in ranks)
-        rest = of_whole - of_mask
-        template = "vendored.set_next_rows({x}, {mask}, {value})" if of_value > rest else MASKED_SET
-        return self.context.build(template, x=base, mask=index.value, value=value) if of_value <= rest + 1 else None
+        deeper = of_value - (of_whole - of_mask)
+        return max(deeper, 0) if deeper <= 1 else None
 
     def _is_part(self, target: cst.BaseExpression) -> bool:
         """Whether a target is a part of a tensor."""
@@ -320,10 +331,22 @@ class ReplaceInplaceUpdates(_Writes):
             )
             return self._assign(target.value, base, self.context.build(SET_ROWS, x=base, mask=mask, rows=rows))
         if right is None:
+            right = self._row_of_each(original, target, index.value, value, operator)
+        if right is None:
             raise Refuse("a boolean mask selects a number of elements that depends on the data", "dynamic-shape")
         whole = cst.BinaryOperation(base, operator, self._parenthesised(right))
         masked = self.context.build(MASKED_SET, x=base, mask=index.value, value=whole)
         return self._assign(target.value, base, masked)
+
+    def _row_of_each(
+        self, original: cst.AugAssign, target: cst.Subscript, mask: cst.BaseExpression, value: cst.BaseExpression, operator: cst.BaseBinaryOp
+    ) -> cst.BaseExpression | None:
+        """What `base[mask] += value` adds at each place: one row for all that the mask selects, or one after the other."""
+        if not isinstance(operator, (cst.Add, cst.Subtract, cst.Multiply)):  # defined for what the mask does not select, too
+            return None
+        if (deeper := self._axes_before_a_row(target, self.context.observed(original.value))) is None:
+            return None
+        return self.context.build("vendored.next_rows({mask}, {value})", mask=mask, value=value) if deeper else value
 
     def _unmasked(
         self, target: cst.Subscript, new: cst.Subscript, source: cst.BaseExpression, value: cst.BaseExpression
