@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 from migrate_agent.tools.scan.exports import dotted_text, parse
 from migrate_agent.tools.scan.names import Imports, Resolver
-from migrate_agent.tools.scan.symbols import defined_names, global_names, registered_with, registrars
+from migrate_agent.tools.scan.symbols import defined_names, global_names, is_main, registered_with, registrars
 from migrate_agent.tools.scan.walk import SourceError
 from migrate_agent.tools.types import SourceFile
 
@@ -200,7 +200,7 @@ class _File:
         """Name → statements, in the order of the file. Imports define nothing here: they are followed."""
         statements: dict[str, list[ast.stmt]] = {}
         for statement in self.tree.body:
-            if not isinstance(statement, (ast.Import, ast.ImportFrom)) and not _is_main(statement):
+            if not isinstance(statement, (ast.Import, ast.ImportFrom)) and not is_main(statement):
                 for name in dict.fromkeys((*defined_names(statement), *sorted(self.registered(statement)))):
                     statements.setdefault(name, []).append(statement)
         return statements
@@ -209,7 +209,7 @@ class _File:
     def effects(self) -> list[ast.stmt]:
         """Statements that define nothing and are neither docstring, import nor the main part of a script."""
         idle = (ast.Import, ast.ImportFrom, ast.Pass)
-        open_ones = [s for s in self.tree.body if not isinstance(s, idle) and not _is_main(s) and not _is_text(s)]
+        open_ones = [s for s in self.tree.body if not isinstance(s, idle) and not is_main(s) and not _is_text(s)]
         return [s for s in open_ones if not defined_names(s) and not self.enters(s)]
 
     @cached_property
@@ -312,12 +312,6 @@ def _chains(node: ast.AST) -> Iterator[str]:
         return
     for child in ast.iter_child_nodes(node):
         yield from _chains(child)
-
-
-def _is_main(statement: ast.stmt) -> bool:
-    """Whether it is `if __name__ == "__main__"`, which no import runs."""
-    test = statement.test if isinstance(statement, ast.If) else None
-    return isinstance(test, ast.Compare) and isinstance(test.left, ast.Name) and test.left.id == "__name__"
 
 
 def _is_text(statement: ast.stmt) -> bool:

@@ -6,7 +6,8 @@ import ast
 from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple
 
-from migrate_agent.tools.scan.scripts import ACTING, TRAINING, acts, is_main
+from migrate_agent.tools.scan.scripts import ACTING, TRAINING, acts
+from migrate_agent.tools.scan.symbols import is_main
 
 TENSOR_METHODS = frozenset(
     """abs add amax amin argmax argmin argsort bmm ceil chunk clamp clamp_ clamp_max clamp_min clone contiguous cos cosh cross cumprod cumsum

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
+from migrate_agent.tools.scan.symbols import is_main
+
 TRAINING = frozenset("backward step zero_grad fit fit_generator".split())
 """Methods that a training loop calls, and a definition does not."""
 ACTING = TRAINING | frozenset(
@@ -34,12 +36,6 @@ def acts(statement: ast.stmt) -> bool:
 def trains(statement: ast.stmt) -> bool:
     """Whether running a top-level statement trains: nothing that a class needs may be had at that price."""
     return any(isinstance(call.func, ast.Attribute) and call.func.attr in TRAINING for call in _calls([statement]))
-
-
-def is_main(statement: ast.stmt) -> bool:
-    """Whether it is `if __name__ == "__main__"`, which no import runs."""
-    test = statement.test if isinstance(statement, ast.If) else None
-    return isinstance(test, ast.Compare) and any(isinstance(node, ast.Name) and node.id == "__name__" for node in ast.walk(test))
 
 
 def _starts(statement: ast.stmt, functions: set[str]) -> bool:

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Set
 
 def defined_names(statement: ast.stmt) -> list[str]:
     """Names that a top-level statement binds (or changes in place, as `TABLE["x"] = y` does)."""
+    if isinstance(statement, ast.If) and is_main(statement):
+        return [name for other in statement.orelse for name in defined_names(other)]
     if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
         return [statement.name]
     if isinstance(statement, (ast.Import, ast.ImportFrom)):
@@ -28,6 +30,14 @@ def defined_names(statement: ast.stmt) -> list[str]:
         elif isinstance(node, (ast.Subscript, ast.Attribute)) and isinstance(node.ctx, ast.Store) and isinstance(node.value, ast.Name):
             names[node.value.id] = None
     return list(names)
+
+
+def is_main(statement: ast.stmt) -> bool:
+    """Whether it is `if __name__ == "__main__"`, which no import runs."""
+    match statement:
+        case ast.If(test=ast.Compare(left=left, ops=[ast.Eq()], comparators=[right])):
+            return {ast.unparse(left), ast.unparse(right)} == {"__name__", "'__main__'"}
+    return False
 
 
 def registered_with(statement: ast.stmt, objects: Set[str], registrars: Mapping[str, Set[str]]) -> frozenset[str]:

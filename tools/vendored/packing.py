@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 
 @jax.tree_util.register_dataclass
@@ -19,6 +20,8 @@ class PackedSequence:
 
     padded: jax.Array
     lengths: jax.Array
+    longest: int | None = field(default=None, metadata={"static": True})
+    """The longest length, where it is known while tracing."""
 
 
 def padding_mask(lengths: jax.Array, like: jax.Array) -> jax.Array:
@@ -32,23 +35,35 @@ def pack_padded_sequence(
 ) -> PackedSequence:
     """Sequences that recurrent layers step over to each one's own end, in the order in which they were given."""
     input = input.swapaxes(0, 1) if batch_first else input
+    longest = None if isinstance(lengths, jax.core.Tracer) else int(np.max(np.asarray(lengths)))
     lengths = jnp.asarray(lengths, int)
-    return PackedSequence(jnp.where(padding_mask(lengths, input), input, 0), lengths)
+    return PackedSequence(jnp.where(padding_mask(lengths, input), input, 0), lengths, longest)
 
 
 def pad_packed_sequence(
     sequence: PackedSequence, batch_first: bool = False, padding_value: float = 0.0, total_length: int | None = None
 ) -> tuple[jax.Array, jax.Array]:
-    """The sequences as an array of `total_length` steps (default: of as many as were packed) and their lengths.
+    """The sequences as an array of `total_length` steps (default: of as many as the longest has) and their lengths.
 
+    While tracing, the longest length may be unknown. Then the array has as many steps as were packed, and is NaN where that is not as many
+    as the longest has: give `total_length` where batches are padded further. Raises `ValueError` for integers of unknown lengths.
     https://docs.pytorch.org/docs/stable/generated/torch.nn.utils.rnn.pad_packed_sequence.html
     """
     padded, lengths = sequence.padded, sequence.lengths
-    padded = jnp.where(padding_mask(lengths, padded), padded, padding_value)
-    steps = len(padded) if total_length is None else total_length
+    padded = jnp.where(padding_mask(lengths, padded), padded, jnp.asarray(padding_value, padded.dtype))
+    if total_length is None and sequence.longest is None:
+        padded = nan_unless_filled(padded, lengths)
+    steps = total_length or sequence.longest or len(padded)
     after = [(0, max(0, steps - len(padded))), *((0, 0) for _ in padded.shape[1:])]
     padded = jnp.pad(padded, after, constant_values=padding_value)[:steps]
     return padded.swapaxes(0, 1) if batch_first else padded, lengths
+
+
+def nan_unless_filled(padded: jax.Array, lengths: jax.Array) -> jax.Array:
+    """(L, N, …) as it is where the longest sequence has L steps; NaN where none has."""
+    if not jnp.issubdtype(padded.dtype, jnp.inexact):
+        raise ValueError("the longest of the packed sequences is not known while tracing: give pad_packed_sequence a total_length")
+    return jnp.where(jnp.max(lengths) == len(padded), padded, jnp.nan)
 
 
 def pad_sequence(
@@ -70,4 +85,5 @@ def pad_sequence(
 
 def pack_sequence(sequences: Sequence[jax.Array], enforce_sorted: bool = True) -> PackedSequence:
     """Arrays (L, …) packed. https://docs.pytorch.org/docs/stable/generated/torch.nn.utils.rnn.pack_sequence.html"""
-    return PackedSequence(pad_sequence(sequences), jnp.asarray([len(sequence) for sequence in sequences], int))
+    padded = pad_sequence(sequences)
+    return PackedSequence(padded, jnp.asarray([len(sequence) for sequence in sequences], int), len(padded))

@@ -1,6 +1,7 @@
 """Recurrent layers and cells with PyTorch's gate order and parameter names."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from operator import itemgetter
 from typing import Any
@@ -219,7 +220,7 @@ class RNNBase(nnx.Module):
         if hasattr(input, "lengths"):  # sequences of several lengths, packed
             padded, live = input.padded, (jnp.arange(len(input.padded))[:, None] < input.lengths)[..., None]
             output, state = self.run(padded, self.initial(padded) if hx is None else hx, live)
-            return type(input)(output, input.lengths), state
+            return replace(input, padded=output), state
         if input.ndim == 2:
             axis = 0 if self.batch_first else 1
             batched = None if hx is None else jax.tree.map(lambda leaf: leaf[:, None], hx)

@@ -30,16 +30,16 @@ def _interim_attributes(model: ClassModel, facts: Facts) -> Iterator[tuple[Span,
     if constructor is None:
         return
     body = constructor.body
-    for first, statement in enumerate(body):
-        name, value = _stored(model, statement)
-        if not name or value is None or not _is_plain_container(value):
-            continue
+    for first, name in _filled_first(model, body):
         last = next((i for i, later in enumerate(body[first + 1 :], first + 1) if _stored(model, later)[0] == name), None)
         wrapped = _stored(model, body[last])[1] if last is not None else None
         fact = facts.observed.get(span_of(wrapped, model.file.lines)) if wrapped is not None else None
         if last is None or wrapped is None or fact is None or not all(kind.startswith("module:") for kind in fact.kinds):
             continue
         region: list[ast.AST] = [*body[first:last], wrapped]
+        values = [value for part in body[first:last] for node in walk(part) for of, value in [_stored(model, node)] if of == name]
+        if not all(value is not None and _is_plain_container(value) for value in values):
+            continue
         # The container must be built from the list itself, or the two are unrelated attributes.
         if not any(model.own.get(id(node)) == name for node in walk(wrapped)) or _read_by_methods(model, region, name):
             continue
@@ -47,7 +47,17 @@ def _interim_attributes(model: ClassModel, facts: Facts) -> Iterator[tuple[Span,
         yield from ((span_of(node, model.file.lines), local) for part in region for node in walk(part) if model.own.get(id(node)) == name)
 
 
-def _stored(model: ClassModel, node: ast.stmt) -> tuple[str, ast.expr | None]:
+def _filled_first(model: ClassModel, body: list[ast.stmt]) -> Iterator[tuple[int, str]]:
+    """Statement of a constructor → the attribute that it is the first to store, under a condition or not."""
+    known: set[str] = set()
+    for index, statement in enumerate(body):
+        for name in dict.fromkeys(_stored(model, node)[0] for node in walk(statement)):
+            if name and name not in known:
+                known.add(name)
+                yield index, name
+
+
+def _stored(model: ClassModel, node: ast.AST) -> tuple[str, ast.expr | None]:
     match node:
         case ast.Assign(targets=[target], value=value) | ast.AnnAssign(target=target, value=ast.expr() as value):
             return model.own.get(id(target), ""), value

@@ -17,6 +17,7 @@ from migrate_agent.tools.rewrite.rules.calls.forks import CallForks
 from migrate_agent.tools.rewrite.rules.calls.host_draws import DrawOnDevice
 from migrate_agent.tools.rewrite.rules.calls.map_calls import MapWithRngs
 from migrate_agent.tools.rewrite.rules.calls.name_lookups import ReplaceLookups
+from migrate_agent.tools.rewrite.rules.calls.packed_lengths import KeepLengthsInArrays
 from migrate_agent.tools.rewrite.rules.calls.partials import BindTorchFunctions
 from migrate_agent.tools.rewrite.rules.calls.pointers import WriteAtPointers
 from migrate_agent.tools.rewrite.rules.calls.static_arrays import KeepArraysStatic
@@ -150,6 +151,7 @@ CALLS_IN_CONTEXT: tuple[type[Rule], ...] = (
     CallBasesByName,
     KeepTracedIntegers,
     HandBackNumbers,
+    KeepLengthsInArrays,
     WriteAtPointers,
     SwitchModules,
     ReduceArrays,

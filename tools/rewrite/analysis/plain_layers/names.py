@@ -106,6 +106,8 @@ class LayersByName:
     """Class of the repository whose name no other one has → its definition by `id`."""
     _instances: dict[int, int] = field(default_factory=dict)
     """Expression → the class that it is an instance of, both by `id`, 0 where that is not known."""
+    _elements: dict[int, int] = field(default_factory=dict)
+    """Container → the class that its elements are instances of, likewise."""
     _known: dict[Name, frozenset[str]] = field(default_factory=dict)
     _open: set[Name] = field(default_factory=set)
     """Names whose elements are being put in order: `size = (size[0], size[1])` is made of itself."""
@@ -151,6 +153,12 @@ class LayersByName:
 
     def _class_in(self, node: ast.expr) -> int:
         """The class that all elements of a container are instances of."""
+        if id(node) not in self._elements:
+            self._elements[id(node)] = 0  # A container may be made of itself, by way of another name.
+            self._elements[id(node)] = self._class_of_elements(node)
+        return self._elements[id(node)]
+
+    def _class_of_elements(self, node: ast.expr) -> int:
         if isinstance(node, (ast.ListComp, ast.GeneratorExp)):
             return self.class_of(node.elt)
         if isinstance(node, (ast.List, ast.Tuple)):
@@ -161,8 +169,15 @@ class LayersByName:
             return 0
         key = self.name_of(node)
         appended = [self.class_of(value) for _, value in self.bound.get(("appended", *key[1:]), [])]
-        filled = [value for _, value in self.bound.get(key, []) if not _is_empty(value)]
+        # `self.blocks = nn.ModuleList(self.blocks)` has the elements that were there.
+        filled = [value for _, value in self.bound.get(key, []) if not _is_empty(value) and not self._is_made_of(value, key)]
         return _only([*map(self._class_in, filled), *appended])
+
+    def _is_made_of(self, node: ast.expr, key: Name) -> bool:
+        """Whether an expression is a list of modules of what this name stood for."""
+        if not isinstance(node, ast.Call) or last_name(node.func) != "ModuleList" or len(node.args) != 1:
+            return False
+        return isinstance(node.args[0], ast.Attribute) and self.name_of(node.args[0]) == key
 
     def is_own(self, node: ast.expr) -> bool:
         """Whether an expression is what a known class of the repository has bound one of its attributes to, or an element of that."""

@@ -40,6 +40,13 @@ class FreezeParameters(Rule):
             "        self.kernel = frozen(self.kernel)\n",
         ),
         (
+            "import torch\nfrom torch import nn\n\nclass M(nn.Module):\n    def __init__(self, d):\n        super().__init__()\n"
+            "        pe = torch.zeros(d)\n        pe.requires_grad = False\n        self.register_buffer('pe', pe)\n\n"
+            "    def forward(self, x: torch.Tensor):\n        x.requires_grad = False\n        return x * self.pe\n",
+            "class M(nnx.Module):\n    def __init__(self, d, *, rngs: nnx.Rngs):\n        pe = jnp.zeros(d)\n        self.pe = nnx.Variable(pe)\n\n"
+            "    def __call__(self, x: jax.Array):\n        x = lax.stop_gradient(x)\n        return x * self.pe[...]\n",
+        ),
+        (
             "import torch\nfrom torch import nn\n\ndef table(d):\n    w = nn.Parameter(torch.ones(d))\n    w.requires_grad = False\n    return w\n",
             "def table(d):\n    w = nnx.Param(jnp.ones(d))\n    w = frozen(w)\n    return w\n",
         ),
@@ -128,12 +135,33 @@ class FreezeParameters(Rule):
             return None
         if self._is_thawed_again(target):
             return None
+        if (cut := self._cut_off(target.value, original.value)) is not None:
+            return cut
         return self._freeze_variable(original, target.value, original.value)
 
+    def _cut_off(self, node: cst.BaseExpression, value: cst.BaseExpression) -> cst.Assign | None:
+        """A tensor that is no parameter, and is differentiated no further: `x.requires_grad = False` → `x = lax.stop_gradient(x)`."""
+        fact = self.context.observed(node)
+        if not isinstance(node, cst.Name) or not _is_name(value, "False") or fact is None or fact.kinds != ("tensor",):
+            return None
+        return cst.Assign([cst.AssignTarget(node)], self.context.build("lax.stop_gradient({x})", x=node))
+
     def leave_SimpleStatementLine(self, original: cst.SimpleStatementLine, updated: cst.SimpleStatementLine) -> cst.RemovalSentinel | None:
-        """Both ends of a block's while without gradients."""
+        """Both ends of a block's while without gradients; and tensors made in this function, which nothing differentiates."""
         flag = _gradient_flag(original)
-        return cst.RemoveFromParent() if flag is not None and self._is_thawed_again(flag.target) else None
+        if flag is None:
+            return None
+        if self._is_thawed_again(flag.target) or self._is_constant(flag):
+            return cst.RemoveFromParent()
+        return None
+
+    def _is_constant(self, flag: _Flag) -> bool:
+        """Whether a constructor switches off the gradient of a tensor that it made: torch allows that only where it depends on nothing."""
+        node = flag.target.value if isinstance(flag.target, cst.Attribute) else None
+        function, fact = self.context.function, self.context.observed(node) if node is not None else None
+        if not isinstance(node, cst.Name) or function is None or not self.context.constructing or not _is_name(flag.value, "False"):
+            return False
+        return fact is not None and fact.kinds == ("tensor",) and node.value not in argument_names(function)
 
     def _is_thawed_again(self, target: cst.BaseExpression) -> bool:
         """Whether the block sets this `requires_grad` to `False` and then to `True`, and never else."""

@@ -24,6 +24,14 @@ class BuildContainersInLocals(Rule):
             "        for i in range(3):\n            layers.append(Linear(d, d, rngs=rngs))\n        self.layers = Sequential(*layers)\n\n"
             "    def __call__(self, x):\n        return self.layers(x)\n",
         ),
+        (
+            "from torch import nn\n\nclass M(nn.Module):\n    def __init__(self, d, bias):\n        super().__init__()\n        if bias:\n"
+            "            self.xs = [nn.Linear(d, d) for _ in range(2)]\n        else:\n            self.xs = [nn.Linear(d, d, bias=False)]\n"
+            "            self.xs = [nn.Sequential(x) for x in self.xs]\n        self.xs = nn.ModuleList(self.xs)\n",
+            "class M(nnx.Module):\n    def __init__(self, d, bias, *, rngs: nnx.Rngs):\n        if bias:\n"
+            "            xs = [Linear(d, d, rngs=rngs) for _ in range(2)]\n        else:\n            xs = [Linear(d, d, bias=False, rngs=rngs)]\n"
+            "            xs = [Sequential(x) for x in xs]\n        self.xs = nnx.List(xs)\n",
+        ),
     )
 
     def leave_Attribute(self, original: cst.Attribute, updated: cst.Attribute) -> cst.BaseExpression | None:

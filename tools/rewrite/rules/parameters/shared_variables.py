@@ -99,6 +99,9 @@ class ShareVariables(Rule):
         moved = any(name in properties(layers()[kind].vendored) for kind in kinds)
         # Only a layer that converts the layout as well reads the shared variable rightly.
         if moved and not (owner and all(target.attr.value in properties(layers()[kind].vendored) for kind in owner)):
+            # A table lies as torch's does, so that a class of the repository reads it as its own parameter.
+            if not template.endswith(".kernel") and self._is_own_parameter(target) and isinstance(updated.value, cst.Attribute):
+                return updated.with_changes(value=fill(template, {"self": updated.value.value}))
             # Nothing else reads the layer's variable, so a copy in torch's layout is as good as sharing it.
             if self._is_made_for_parameters(source) and len(original.targets) == 1:
                 return updated.with_changes(value=self.context.build("nnx.Param({value})", value=updated.value))
@@ -107,6 +110,17 @@ class ShareVariables(Rule):
         if not isinstance(updated.value, cst.Attribute):
             return None
         return updated.with_changes(value=fill(template, {"self": updated.value.value}))
+
+    def _is_own_parameter(self, target: cst.Attribute) -> bool:
+        """Whether a target is a parameter that a module class of the repository, which derives from no layer, has made for itself."""
+        fact = self.context.observed(target.value)
+        names = [kind.removeprefix("module:") for kind in fact.kinds] if fact else []
+        repo, kept = self.context.repo, self.context.observed(target)
+        for model in (repo.class_of(name) for name in names):
+            bases = [base for one in repo.ancestors(model) for base in repo.bases(one)] if model else []
+            if model is None or not repo.is_module_class(model) or any(base in layers() for base in bases):
+                return False
+        return bool(names) and kept is not None and kept.kinds == ("parameter",)
 
     def _is_made_for_parameters(self, source: cst.Attribute) -> bool:
         """Whether the layer is a local variable of which nothing but its parameters is used, and this one only here."""

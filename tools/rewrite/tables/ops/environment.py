@@ -40,6 +40,7 @@ ROWS = (
     *(Op(name, "*args, **kwargs", "False", returns="bool") for name in NO),
     Op("torch.cuda.device_count", "", "0", returns="int"),
     Op("torch.backends.cudnn.version", "", "None", returns="none"),
+    Op("torch.cuda.current_device", "", "None", returns=""),
     Op("torch.device", "*args, **kwargs", "None", returns=""),
     Op("torch.is_grad_enabled", "", "True", returns="bool", samples=("torch.is_grad_enabled()",)),
 )

@@ -2,23 +2,10 @@
 
 from __future__ import annotations
 
-from migrate_agent.tools.rewrite.tables.registry import Call, Op, Refuse
+from migrate_agent.tools.rewrite.tables.registry import Op
 
 RNN = "torch.nn.utils.rnn"
 PACKED = "object:torch.nn.utils.rnn.PackedSequence"
-
-
-def _padded(call: Call) -> str:
-    """The template of `pad_packed_sequence`, refused without `total_length`.
-
-    Without it the result is as long as the longest sequence, which depends on data.
-    """
-    if not call.given("total_length") or call.literal("total_length") is None:
-        reason = (
-            "the result is as long as the longest sequence, which depends on data: pass total_length (the padded length before packing)"
-        )
-        raise Refuse(reason, "dynamic-shape")
-    return "vendored.pad_packed_sequence({sequence}, batch_first={batch_first}, padding_value={padding_value}, total_length={total_length})"
 
 
 PACKING = [
@@ -28,7 +15,13 @@ PACKING = [
         "vendored.pack_padded_sequence({input}, {lengths}, batch_first={batch_first}, enforce_sorted={enforce_sorted})",
         returns=PACKED,
     ),
-    Op(f"{RNN}.pad_packed_sequence", "sequence, batch_first=False, padding_value=0.0, total_length=None", _padded, returns="tuple"),
+    Op(
+        f"{RNN}.pad_packed_sequence",
+        "sequence, batch_first=False, padding_value=0.0, total_length=None",
+        "vendored.pad_packed_sequence({sequence}, batch_first={batch_first}, padding_value={padding_value}, total_length={total_length})",
+        returns="tuple",
+        samples=("torch.nn.utils.rnn.pad_packed_sequence(torch.nn.utils.rnn.pack_padded_sequence(torch.ones(4, 2, 3), [3, 1]))",),
+    ),
     Op(
         f"{RNN}.pad_sequence",
         "sequences, batch_first=False, padding_value=0.0, padding_side='right'",
