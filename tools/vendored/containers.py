@@ -7,6 +7,17 @@ import jax
 from flax import nnx
 
 
+def run_after_first(layers: Any, x: jax.Array) -> tuple[jax.Array, Any]:
+    """What a tensor holds after PyTorch has run layers on it whose first may be an activation in place; and what the layers give."""
+    first, *others = layers.layers
+    result = first(x)
+    # What has a weight gives a new tensor, and leaves its argument as it is.
+    changed = x if isinstance(first, nnx.Module) and jax.tree.leaves(nnx.state(first)) else result
+    for layer in others:
+        result = layer(result)
+    return changed, result
+
+
 class Sequential(nnx.Sequential):
     """Calls its layers one after the other; each takes the whole output of the one before, tuples included.
 

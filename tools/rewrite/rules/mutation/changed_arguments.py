@@ -11,7 +11,7 @@ from migrate_agent.tools.rewrite.analysis.aliases import Alias, read_after
 from migrate_agent.tools.rewrite.analysis.facts import is_tensor, span_of
 from migrate_agent.tools.rewrite.rules.context import Context
 from migrate_agent.tools.rewrite.rules.mutation.handed_back import mutated
-from migrate_agent.tools.rewrite.rules.mutation.inplace_heads import begins_with_relu
+from migrate_agent.tools.rewrite.rules.mutation.inplace_heads import begins_in_place, begins_with_relu
 from migrate_agent.tools.rewrite.rules.mutation.writes import _Writes, is_inplace
 from migrate_agent.tools.rewrite.rules.parameters.passed_variables import callees
 from migrate_agent.tools.rewrite.tables.canonical_names import TORCH
@@ -28,7 +28,8 @@ class RebindChangedArguments(_Writes):
     The examples saw the call change `x` and give it back. The assignment stands before a statement that the
     call is a part of, where nothing has computed with the old `x` by then. Where the call gives back something else, as
     `x + self.block(x)` with a sequence that begins with `nn.ReLU(inplace=True)`, that is `x = jax.nn.relu(x)`, whose positive part it is
-    itself. Declines (a hole) elsewhere.
+    itself; of any activation in place at the front, as in `torch.cat([x, self.block(x)], 1)`, what `run_after_first` gives. Declines (a hole)
+    elsewhere.
     """
 
     CHECKS = ("leave_Call",)
@@ -93,6 +94,8 @@ class RebindChangedArguments(_Writes):
                     )
                     self._before[self.context.span(statement)] = self._with_aliases(name, write)
                     return None
+                if len(changed) == len(original.args) == 1 and self._begins_in_place(original, statement, name):
+                    return self._run_after_first(original, statement, name, updated)
                 text = cst.Module([]).code_for_node(original.func)
                 self.context.hole(original, f"{text} changes {name.value} in place, and it is read otherwise as well", "alias-write")
         return None
@@ -107,6 +110,27 @@ class RebindChangedArguments(_Writes):
             return context.facts.dotted.get(span_of(node, context.file.lines), "")
 
         return begins_with_relu(context.cls, func.attr.value, dotted)
+
+    def _begins_in_place(self, call: cst.Call, statement: cst.CSTNode, name: cst.Name) -> bool:
+        """Whether a sequence of this class is called that changes what it is called with by its first layer alone."""
+        context, func = self.context, call.func
+        if not isinstance(func, cst.Attribute) or not context.is_self(func.value) or context.cls is None:
+            return False
+        if not self._may_stand_before(call, statement, name) or "rest" in context.taken:
+            return False
+
+        def dotted(node: ast.expr) -> str:
+            return context.facts.dotted.get(span_of(node, context.file.lines), "")
+
+        return begins_in_place(context.cls, func.attr.value, dotted)
+
+    def _run_after_first(self, call: cst.Call, statement: cst.CSTNode, name: cst.Name, updated: cst.BaseExpression) -> cst.Name:
+        """`x, rest = run_after_first(self.model, x)` before the statement, and the name of the result in the place of the call."""
+        targets = cst.Tuple([cst.Element(cst.Name(name.value)), cst.Element(cst.Name("rest"))], lpar=[], rpar=[])
+        func = cst.ensure_type(updated, cst.Call).func
+        value = self.context.build("vendored.run_after_first({layers}, {x})", layers=func, x=cst.Name(name.value))
+        self._before[self.context.span(statement)] = cst.Assign([cst.AssignTarget(targets)], value)
+        return cst.Name("rest")
 
     def _may_stand_before(self, call: cst.Call, statement: cst.CSTNode, name: cst.Name) -> bool:
         """Whether the statement always makes the call, and has computed nothing with the tensor's old value before it."""
