@@ -55,6 +55,7 @@ from migrate_agent.tools.rewrite.rules.control_flow.asserts import WriteAsserts
 from migrate_agent.tools.rewrite.rules.control_flow.constants import DecideConstants
 from migrate_agent.tools.rewrite.rules.control_flow.growing_loops import GrowInBuffers
 from migrate_agent.tools.rewrite.rules.control_flow.handed_back import HandBackNumbers
+from migrate_agent.tools.rewrite.rules.control_flow.idle_masks import KeepIdleMasks
 from migrate_agent.tools.rewrite.rules.control_flow.loop_exits import ReplaceLoopExits
 from migrate_agent.tools.rewrite.rules.control_flow.prints import DropPrintsOfValues
 from migrate_agent.tools.rewrite.rules.control_flow.tensor_branches import (
@@ -238,6 +239,7 @@ MUTATION: tuple[type[Rule], ...] = (
 # Branches and loops on tensors become functions. The first rule writes a hole for what it cannot express; the others look for that hole.
 CONTROL_FLOW: tuple[type[Rule], ...] = (
     ComputeWithoutAsking,  # else the test that it drops would be a branch on a tensor
+    KeepIdleMasks,  # likewise
     ReplaceTensorBranches,
     DropPrintsOfValues,
     ReplaceBranchChains,

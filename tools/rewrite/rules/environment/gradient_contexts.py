@@ -53,6 +53,12 @@ class ReplaceGradientContexts(Rule):
             "        found.append(y / n)\n    return lax.stop_gradient(found)\n",
         ),
         (
+            "import torch\n\ndef f(x: torch.Tensor):\n    with torch.no_grad():\n        n, d = x.size()\n        kept = {}\n"
+            "        kept['y'], z = x * d, torch.arange(n)\n    return kept, z\n",
+            "def f(x: jax.Array):\n    n, d = x.shape\n    kept = {}\n    kept['y'], z = lax.stop_gradient((x * d, jnp.arange(n)))\n"
+            "    return kept, z\n",
+        ),
+        (
             "import torch\nfrom torch import nn\n\nclass M(nn.Module):\n    def rows(self):\n        with torch.no_grad():\n"
             "            rows = dict(self.named_parameters())\n        return rows\n",
             "class M(nnx.Module):\n    def __init__(self, *, rngs: nnx.Rngs):\n        pass\n\n    def rows(self):\n"
@@ -166,8 +172,10 @@ class ReplaceGradientContexts(Rule):
         return frozenset(name for name, values in assigned.values.items() if all(map(self._is_plain, values)))
 
     def _is_plain(self, value: cst.BaseExpression) -> bool:
-        if isinstance(value, cst.List):
+        if isinstance(value, (cst.List, cst.Dict)):
             return not value.elements
+        if isinstance(value, cst.Call) and self.context.dotted(value.func) == "torch.jit.annotate" and len(value.args) == 2:
+            return self._is_plain(value.args[1].value)
         seen = self.context.observed(value)
         if seen is not None and "tensor" in seen.kinds:
             return bool(seen.dtypes) and set(seen.kinds) == {"tensor"} and self._is_without_gradient(value)
@@ -219,7 +227,7 @@ def _is_docstring(statement: cst.BaseStatement | cst.BaseSmallStatement) -> bool
 
 
 class _Assigned(cst.CSTVisitor):
-    """The values that a block assigns to each name. Names that it unpacks into are left out."""
+    """The values that a block assigns to each name; of one that it unpacks into, the name itself, which was observed as well."""
 
     def __init__(self) -> None:
         self.values: dict[str, list[cst.BaseExpression]] = {}
@@ -228,6 +236,10 @@ class _Assigned(cst.CSTVisitor):
         for target in node.targets:
             if isinstance(target.target, cst.Name):
                 self.values.setdefault(target.target.value, []).append(node.value)
+                continue
+            for part in _targets(target.target):
+                if isinstance(part, cst.Name):
+                    self.values.setdefault(part.value, []).append(part)
 
 
 class _Leaving(cst.CSTVisitor):
@@ -315,8 +327,8 @@ class _StopGradient(cst.CSTTransformer):
     def leave_Assign(self, original_node: cst.Assign, updated_node: cst.Assign) -> cst.Assign:
         # A parameter that is written without a gradient is still one itself: `KeepParameterGradients` has seen to it.
         keeps_gradient = isinstance(updated_node.value, cst.Call) and _last_name(updated_node.value.func) == "keep_gradient"
-        names = {target.target.value for target in updated_node.targets if isinstance(target.target, cst.Name)}
-        keeps_gradient |= self._only_returns or (len(names) == len(updated_node.targets) and names <= self._plain)
+        targets = [part for target in updated_node.targets for part in _targets(target.target)]
+        keeps_gradient |= self._only_returns or all(isinstance(part, cst.Name) and part.value in self._plain for part in targets)
         keeps_gradient |= _is_handed_through(original_node.value, self._bound)
         return updated_node if keeps_gradient else updated_node.with_changes(value=_stop_gradient(updated_node.value))
 
