@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import libcst as cst
 import libcst.matchers as m
 
-from migrate_agent.tools.rewrite.analysis.facts import is_tensor
+from migrate_agent.tools.rewrite.analysis.facts import is_tensor, span_of
 from migrate_agent.tools.rewrite.rules.apply_tables import bare
 from migrate_agent.tools.rewrite.rules.calls.array_reductions import is_reduced
 from migrate_agent.tools.rewrite.rules.calls.chosen_modules import chooses_module
@@ -198,7 +198,8 @@ class ReplaceTensorBranches(Rule):
             leading = [] if parts else list(updated.leading_lines)
             inner = function.body.with_changes(body=[*body, *function.body.body])
             parts.append(function.with_changes(body=inner, leading_lines=leading or [cst.EmptyLine(indent=False)]))
-        call = self.context.build("lax.cond({test}, if_true, if_false)", test=test)
+        cond = "vendored.cond_of_numbers" if any(map(self._may_be_number, inputs)) else "lax.cond"
+        call = self.context.build(f"{cond}({{test}}, if_true, if_false)", test=test)
         assert isinstance(call, cst.Call)
         call = call.with_changes(args=[*call.args, *(cst.Arg(cst.Name(name)) for name in inputs)])
         self.context.traced |= {(self.context.function_key, name) for name in outputs}
@@ -209,6 +210,14 @@ class ReplaceTensorBranches(Rule):
 
     def _function(self) -> ast.AST | None:
         return self.context.function
+
+    def _may_be_number(self, name: str) -> bool:
+        """Whether a name was a Python number in one place and a tensor in another, as in `loss = 0` and `loss = loss + x`."""
+        function, context = self._function(), self.context
+        named = [node for node in ast.walk(function) if isinstance(node, ast.Name) and node.id == name] if function is not None else []
+        facts = [context.facts.observed.get(span_of(node, context.file.lines)) for node in named]
+        kinds = {kind for fact in facts if fact is not None for kind in fact.kinds}
+        return "tensor" in kinds and bool(kinds & {"int", "float"})
 
     def _read_outside(self, node: cst.If | cst.While, name: str) -> bool:
         span, function = self.context.span(node), self._function()
@@ -392,7 +401,9 @@ class _Branching(Rule):
 
     def _call(self, test: cst.BaseExpression, names: Sequence[str], modules: Sequence[str]) -> cst.BaseExpression:
         """`lax.cond(test, if_true, if_false, x)`, or `nnx.cond` with the modules that change as first operands."""
-        call = self.context.build(f"{'nnx' if modules else 'lax'}.cond({{test}}, if_true, if_false)", test=test)
+        numbers = not modules and any(map(self.plain._may_be_number, names))
+        cond = "vendored.cond_of_numbers" if numbers else f"{'nnx' if modules else 'lax'}.cond"
+        call = self.context.build(f"{cond}({{test}}, if_true, if_false)", test=test)
         assert isinstance(call, cst.Call)
         return call.with_changes(args=[*call.args, *(cst.Arg(cst.Name(name)) for name in (*modules, *names))])
 
