@@ -17,8 +17,8 @@ from typing import Any
 
 from migrate_agent.tools.scan.exports import absolute, dotted_text, parse
 from migrate_agent.tools.scan.names import Resolver
-from migrate_agent.tools.scan.scripts import is_main, is_script, trains
-from migrate_agent.tools.scan.symbols import defined_names, global_names, registered_with, registrars
+from migrate_agent.tools.scan.scripts import is_script, trains
+from migrate_agent.tools.scan.symbols import defined_names, global_names, is_main, registered_with, registrars
 from migrate_agent.tools.scan.visible import visible_from
 from migrate_agent.tools.scan.walk import SourceError, Sources
 from migrate_agent.tools.types import Example, Inventory, SourceFile, Unit

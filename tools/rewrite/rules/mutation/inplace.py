@@ -339,7 +339,12 @@ class ReplaceInplaceUpdates(_Writes):
         return self._assign(target.value, base, masked)
 
     def _row_of_each(
-        self, original: cst.AugAssign, target: cst.Subscript, mask: cst.BaseExpression, value: cst.BaseExpression, operator: cst.BaseBinaryOp
+        self,
+        original: cst.AugAssign,
+        target: cst.Subscript,
+        mask: cst.BaseExpression,
+        value: cst.BaseExpression,
+        operator: cst.BaseBinaryOp,
     ) -> cst.BaseExpression | None:
         """What `base[mask] += value` adds at each place: one row for all that the mask selects, or one after the other."""
         if not isinstance(operator, (cst.Add, cst.Subtract, cst.Multiply)):  # defined for what the mask does not select, too

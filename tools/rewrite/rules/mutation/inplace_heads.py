@@ -75,9 +75,7 @@ def _starts(method: FunctionNode, node: ast.expr, through: frozenset[str]) -> li
     return [None]
 
 
-def _joined(
-    left: list[tuple[ast.expr, ...] | None], right: list[tuple[ast.expr, ...] | None]
-) -> list[tuple[ast.expr, ...] | None]:
+def _joined(left: list[tuple[ast.expr, ...] | None], right: list[tuple[ast.expr, ...] | None]) -> list[tuple[ast.expr, ...] | None]:
     """Each start of one list continued by each of another, where it is too short."""
     long = [start for start in left if start is None or len(start) > 1]
     short = [start for start in left if start is not None and len(start) < 2]
