@@ -1,7 +1,8 @@
 """How plain the JAX code of mirrors is: `python -m migrate_agent.evals.bench.plainness MIRROR…`.
 
 For each folder: lines of its mirror files, lines of the helpers beside them, their ratio, and the share of layers, activations and losses that the
-mirror takes from `flax.nnx`, `jax.nn` or `optax` themselves. Blank lines do not count. Nothing is imported from the mirror.
+mirror takes from `flax.nnx`, `jax.nn` or `optax` themselves, without and with those of Flax around which a helper moves the axes
+(`ChannelsFirstConv`). Blank lines do not count. Nothing is imported from the mirror.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ MODULES = ("jax.nn", "optax", "optax.losses")
 """Modules whose functions are layers that JAX has itself."""
 CONTAINERS = frozenset({"List", "Dict", "Sequential", "ModuleDict", "ModuleList"})
 """They compute nothing."""
+MOVED = frozenset({"ChannelsFirstConv", "ChannelsFirstConvTranspose", "ChannelsFirstGroupNorm", "channels_first_pool"})
+"""Flax's own layers and pooling over (N, C, …): all that these add is `jnp.moveaxis` before and after."""
 
 
 @dataclass(frozen=True)
@@ -43,8 +46,16 @@ class Plainness:
     @property
     def share(self) -> float:
         """The share of layers that are those of JAX itself; 1 for a mirror without layers."""
-        plain, copied = self.plain.total(), self.copied.total()
-        return plain / (plain + copied) if plain + copied else 1.0
+        return self._part(self.plain.total())
+
+    @property
+    def share_with_moved(self) -> float:
+        """The same with the layers of Flax around which the axes are moved."""
+        return self._part(self.plain.total() + sum(self.copied[name] for name in MOVED))
+
+    def _part(self, count: int) -> float:
+        every = self.plain.total() + self.copied.total()
+        return count / every if every else 1.0
 
 
 def measure(root: Path) -> Plainness:
@@ -115,7 +126,7 @@ def _model_lines(text: str) -> int:
 
 def row(one: Plainness) -> str:
     """One line of the table."""
-    return f"{one.mirror:30} {one.lines:6} {one.helper_lines:8} {one.ratio:6.2f} {one.share:7.0%}  {_often(one.copied)}"
+    return f"{one.mirror:30} {one.lines:6} {one.helper_lines:8} {one.ratio:6.2f} {one.share:7.0%} {one.share_with_moved:7.0%}  {_often(one.copied)}"
 
 
 def _often(counts: Counter[str]) -> str:
@@ -127,7 +138,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("mirrors", nargs="+", type=Path)
     options = parser.parse_args(arguments)
-    print(f"{'mirror':30} {'lines':>6} {'helpers':>8} {'ratio':>6} {'plain':>7}  layers that are copied")
+    print(f"{'mirror':30} {'lines':>6} {'helpers':>8} {'ratio':>6} {'plain':>7} {'moved':>7}  layers that are copied")
     for mirror in options.mirrors:
         print(row(measure(mirror.resolve())))
 

@@ -87,10 +87,11 @@ def test_steps_of_both_sides_agree() -> None:
 
 
 def test_plainness_tells_layers_of_flax_from_copied_ones(tmp_path: Path) -> None:
-    model = "from nnx_layers_jax import Linear, split\n\nhead = Linear(2, 3)\nnorm = nnx.LayerNorm(3)\n\nact = jax.nn.relu\nparts = nnx.List([])\n"
+    model = "from nnx_layers_jax import ChannelsFirstConv, Linear, split\n\nhead, conv = Linear(2, 3), ChannelsFirstConv(2, 3, (3,))\n"
+    model += "norm = nnx.LayerNorm(3)\n\nact = jax.nn.relu\nparts = nnx.List([])\n"
     (tmp_path / "model_jax.py").write_text(model)
     (tmp_path / "model.py").write_text("import torch\n")
     (tmp_path / "nnx_layers_jax.py").write_text("def split(x):\n\n    return x\n\n\nclass Linear:\n    pass\n")
     mirror = plainness.measure(tmp_path)
-    assert (mirror.lines, mirror.helper_lines, mirror.ratio, mirror.share) == (5, 4, 0.8, 2 / 3)
-    assert (set(mirror.plain), set(mirror.copied)) == ({"nnx.LayerNorm", "jax.nn.relu"}, {"Linear"})
+    assert (mirror.lines, mirror.helper_lines, mirror.ratio, mirror.share, mirror.share_with_moved) == (5, 4, 0.8, 2 / 4, 3 / 4)
+    assert (set(mirror.plain), set(mirror.copied)) == ({"nnx.LayerNorm", "jax.nn.relu"}, {"Linear", "ChannelsFirstConv"})
