@@ -14,7 +14,7 @@ ARRAY_ATTRIBUTES = frozenset(
     committed compress conj conjugate copy copy_to_host_async cumprod cumsum delete device device_buffer device_buffers devices diagonal dot dtype
     flat flatten format global_shards imag is_deleted is_fully_addressable is_fully_replicated is_ready item itemsize mT max mean min nbytes ndim
     nonzero on_device_size_in_bytes platform prod ptp ravel real repeat reshape round searchsorted shape sharding size sort squeeze std sum swapaxes
-    take to_device tobytes tolist trace traceback transpose unsafe_buffer_pointer var view weak_type""".split()
+    take to_device tobytes tolist trace traceback transpose unsafe_buffer_pointer unsafe_raw_buffer var view weak_type""".split()
 )
 """Attributes of `jax.Array`."""
 VARIABLE_ATTRIBUTES = frozenset("value raw_value get_value set_value get_raw_value set_raw_value type get_metadata set_metadata".split())

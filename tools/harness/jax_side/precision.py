@@ -50,8 +50,8 @@ def lift_to_float64() -> None:
     dtypes: Any = importlib.import_module("jax._src.dtypes")
     original = dtypes.check_and_canonicalize_user_dtype
 
-    def lifted(dtype: Any, fun_name: Any = None) -> Any:
-        canonical = original(dtype, fun_name)
+    def lifted(dtype: Any, fun_name: Any = None, **options: Any) -> Any:
+        canonical = original(dtype, fun_name, **options)
         return np.dtype(NARROW[canonical.name]) if getattr(canonical, "name", "") in NARROW else canonical
 
     # Every function of jax that takes a `dtype` calls this one.

@@ -30,7 +30,7 @@ def gradient(function: Callable[[jax.Array], jax.Array]) -> Callable[[jax.Array]
         (lambda x: jnp.sort(x), False, False),
         (lambda x: jnp.where(jnp.abs(x) < 1, x, x**2), False, False),
         (lambda x: x.max(), False, True),
-        (lambda x: jnp.maximum(x, 0), False, True),
+        (lambda x: jnp.maximum(x, 2 * x[:1]), False, True),
         (lambda x: jax.lax.cummax(x), False, True),
         (lambda x: (x == x.max()) * x, True, True),
         (lambda x: jnp.where(x < jax.lax.top_k(x, 2)[0][:, -1:], 0, x), True, True),
