@@ -376,8 +376,18 @@ JOINT: tuple[Case, ...] = (
 )
 """In the rewrite of `forms.JOINT`."""
 
+OWN_OPTIMIZER: tuple[Case, ...] = (
+    Case("the worst action", False, (("jnp.argmax(model.scores(state))", "jnp.argmin(model.scores(state))"),)),
+    Case("what was kept is not forgotten", False, (("    model.data = []\n    return", "    return"),)),
+    Case("one update less", False, (("for _ in range(2):", "for _ in range(1):"),)),
+    Case("the constructor's rate", False, (("optax.adam(1e-2, ", "optax.adam(1e-3, "),)),
+    Case("rewards by NumPy", True, (("jnp.array(rewards)", "jnp.asarray([[r[0]] for r in rewards])"),)),
+)
+"""In the rewrite of `forms.OWN_OPTIMIZER`."""
+
 CASES = {
     "joint": JOINT,
+    "own_optimizer": OWN_OPTIMIZER,
     "parted": PARTED,
     "closure": CLOSURE,
     "resumed": RESUMED,

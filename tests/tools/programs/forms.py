@@ -1227,7 +1227,90 @@ for step in range(8):
 """
 """Optimizers over several modules."""
 
+OWN_OPTIMIZER = """\
+import random
+
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+import torch.optim as optim
+
+
+class Agent(nn.Module):
+    def __init__(self, lr):
+        super().__init__()
+        self.data = []
+        self.fc1 = nn.Linear(4, 16)
+        self.fc2 = nn.Linear(16, 3)
+        self.optimizer = optim.Adam(self.parameters(), lr=lr)
+
+    def scores(self, x):
+        return self.fc2(F.relu(self.fc1(x)))
+
+    def act(self, state, epsilon=0.1):
+        if random.random() < epsilon:
+            return random.randint(0, 2)
+        return self.scores(state).argmax().item()
+
+    def put(self, transition):
+        self.data.append(transition)
+
+    def batch(self):
+        states, actions, rewards = [], [], []
+        for state, action, reward in self.data:
+            states.append(state)
+            actions.append([action])
+            rewards.append([reward])
+        self.data = []
+        return torch.stack(states), torch.tensor(actions), torch.tensor(rewards)
+
+    def fit(self):
+        s, a, r = self.batch()
+        for _ in range(2):
+            loss = F.mse_loss(self.scores(s).gather(1, a), r)
+            self.optimizer.zero_grad()
+            loss.backward()
+            self.optimizer.step()
+        return loss.item()
+
+
+class World:
+    def __init__(self):
+        self.center = [0.5, -0.5, 0.1]
+
+    def reward(self, s, a):
+        return self.center[a] * s
+
+
+def reset_all(world):
+    world.center = world.center[1:] + world.center[:1]
+
+
+def main():
+    torch.manual_seed(0)
+    random.seed(0)
+    world, total = World(), 0.0
+    agent = Agent(lr=1e-2)
+    for episode in range(6):
+        for step in range(8):
+            s = torch.randn(4)
+            a = agent.act(s)
+            r = world.reward(s[0].item(), a)
+            agent.put((s, a, r))
+            total += r
+        loss = agent.fit()
+        if episode % 2 == 0:
+            reset_all(world)
+            print("episode %d total %.3f loss %.4f" % (episode, total, loss))
+
+
+if __name__ == "__main__":
+    main()
+"""
+"""A module that chooses, keeps what it saw, and trains itself with an optimizer of its own."""
+
 FORMS = {
+    "own_optimizer": OWN_OPTIMIZER,
     "joint": JOINT,
     "parted": PARTED,
     "closure": CLOSURE,

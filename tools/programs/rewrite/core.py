@@ -54,6 +54,8 @@ class Core:
     accumulates: bool = False
     """Whether gradients of several calls of `backward` may add up: it, the step and what sets them to zero each stand somewhere of their own."""
 
+    handed: frozenset[str] = frozenset()
+    """Optimizers that the function around it is handed: its modules may have other names where these are constructed."""
     closure: cst.Call | None = None
     """`optimizer.step(closure)`, where the loss is computed in a function that the optimizer calls; its last statement is the core's step."""
 
@@ -158,8 +160,11 @@ def find_cores(
         optimizer = name_of(method_of(step)[0])
         zeros = [s for s in zeros if is_zero(s, optimizer, modules)]
         if step_block is not block or not any(statement in zeros for statement in body(block)):
-            return [_accumulated(block, backward, step_block, step, zeros, imports, modules, owners)], inside
+            handed = _parameters(inside) & {optimizer}
+            return [_accumulated(block, backward, step_block, step, zeros, imports, modules, owners, handed)], inside
     cores = _pair(module, backwards, steps, owners)
+    for core in cores:
+        core.handed = _parameters(inside) & set(core.optimizers)
     _slices(cores, modules)
     for number, core in enumerate(cores):
         core.zeros = [s for s in zeros if name_of(method_of(s)[0]) in (*core.optimizers, *core.owners)]
@@ -235,9 +240,10 @@ def _accumulated(
     imports: Imports,
     modules: frozenset[str],
     owners: Mapping[str, str],
+    handed: frozenset[str],
 ) -> Core:
     optimizer = name_of(method_of(step)[0])
-    core = Core(block, [backward], [step], [optimizer], [owners[optimizer]], zeros=zeros, accumulates=True)
+    core = Core(block, [backward], [step], [optimizer], [owners[optimizer]], zeros=zeros, accumulates=True, handed=handed)
     _slices([core], modules)
     _sort(core, imports, (0, list(body(block)).index(backward)))
     core.clips += [statement for statement in body(step_block) if is_clip(statement, imports)]
@@ -279,6 +285,12 @@ def _region(cores: Sequence[Core], number: int) -> tuple[int, int]:
     return max(earlier, default=-1) + 1, lines.index(last)
 
 
+def _parameters(inside: Sequence[cst.CSTNode]) -> frozenset[str]:
+    """The names that the function around a block is handed."""
+    function = function_of(inside)
+    return frozenset(one.name.value for one in function.params.params) if isinstance(function, cst.FunctionDef) else frozenset()
+
+
 def _slices(cores: Sequence[Core], modules: frozenset[str]) -> None:
     """Give each core the statements that compute its losses, and its modules."""
     for core in cores:
@@ -286,8 +298,9 @@ def _slices(cores: Sequence[Core], modules: frozenset[str]) -> None:
         lines = list(body(core.block))
         before = lines[: lines.index(core.backwards[-1])]
         every = [n for n in dict.fromkeys(n for s in [*before, *core.losses] for n in read(s)) if n in modules]
-        # An optimizer that a function is handed has no construction in sight: the only module of the loss is meant.
-        core.owners = [owner if owner in modules else every[0] if len(every) == 1 else owner for owner in core.owners]
+        # An optimizer that a function is handed has no construction in sight, and its module another name: the only module of the loss is meant.
+        known = [owner in (every if name in core.handed else modules) for name, owner in zip(core.optimizers, core.owners, strict=True)]
+        core.owners = [owner if seen or len(every) != 1 else every[0] for owner, seen in zip(core.owners, known, strict=True)]
         core.slice = _slice(before, core, frozenset(core.owners))
     for number, core in enumerate(cores):
         _add_foreign(cores, number, modules)

@@ -470,7 +470,8 @@ class RewriteHost(cst.CSTTransformer):
 
     def _optimizer(self, name: str, call: cst.Call, updated: cst.SimpleStatementLine) -> Any:
         optimizer = self.optimizers.calls.get(name)
-        owners = [o for core in self.cores for n, o in zip(core.optimizers, core.owners, strict=True) if n == name]
+        cores = [core for core in self.cores if name not in core.handed]
+        owners = [o for core in cores for n, o in zip(core.optimizers, core.owners, strict=True) if n == name]
         if optimizer is None or optimizer.model not in (owners or [optimizer.model]):
             raise NotUnderstoodError("an optimizer over other parameters than those of one module has no rule", call)
         own = [one for one in self.optimizers.schedulers.values() if one.optimizer == name]

@@ -19,7 +19,9 @@ from migrate_agent.tools.programs.rewrite.named_optimizers import NamedOptimizer
 from migrate_agent.tools.programs.rewrite.names import Imports, name_of
 from migrate_agent.tools.programs.rewrite.normalise import Normalise
 from migrate_agent.tools.programs.rewrite.parted_steps import PartedSteps
+from migrate_agent.tools.programs.rewrite.passes.host_methods import HostMethods
 from migrate_agent.tools.programs.rewrite.passes.joint_optimizers import JointOptimizers
+from migrate_agent.tools.programs.rewrite.passes.zeroing_functions import ZeroingFunctions
 from migrate_agent.tools.programs.rewrite.phases import Phases
 from migrate_agent.tools.programs.rewrite.spans import Positions, moved, positions_of, span_of
 from migrate_agent.tools.programs.rewrite.taken_branches import TakenBranches
@@ -53,6 +55,9 @@ def plain_form(
     positions = positions_of(module)
     accelerators = AcceleratorBranches(module, positions, observed)
     module, observed = _after(module, accelerators, positions, observed)
+    hosts = HostMethods(module, Imports(module.code))
+    module, observed = _after(module, hosts, positions_of(module), observed)
+    module, observed = _after(module, ZeroingFunctions(module), positions_of(module), observed)
     parted = PartedSteps(module)
     module, observed = _after(module, parted, positions_of(module), observed)
     module, observed = _with_taken_branches(module, observed)
@@ -80,9 +85,23 @@ def plain_form(
     drawn = DrawnArguments(plain, Imports(plain.code))
     last, seen = _after(plain, drawn, spans, facts)
     last, seen = _with_collected_values(last, seen)
-    return PlainForm(last, seen, tuple(dict.fromkeys([*accelerators.notes, *parted.notes, *normalise.notes])))
+    return PlainForm(last, seen, tuple(dict.fromkeys([*accelerators.notes, *hosts.notes, *parted.notes, *normalise.notes])))
 
 
+Pass = (
+    AcceleratorBranches
+    | HostMethods
+    | ZeroingFunctions
+    | PartedSteps
+    | TakenBranches
+    | Phases
+    | NamedOptimizers
+    | JointOptimizers
+    | DrawnArguments
+    | KeptLists
+    | CollectedValues
+)
+"""A change of a script that tells of each new node which old one it stands for."""
 Script = tuple[cst.Module, Mapping[Span, Observed]]
 """A script, and what was observed by where it stands there."""
 
@@ -114,15 +133,7 @@ def _with_collected_values(module: cst.Module, observed: Mapping[Span, Observed]
 
 def _after(
     module: cst.Module,
-    change: AcceleratorBranches
-    | PartedSteps
-    | TakenBranches
-    | Phases
-    | NamedOptimizers
-    | JointOptimizers
-    | DrawnArguments
-    | KeptLists
-    | CollectedValues,
+    change: Pass,
     positions: Positions,
     observed: Mapping[Span, Observed],
 ) -> Script:

@@ -87,15 +87,27 @@ class ProgramFile:
         closed = any(core.closure is not None for core in cores)
         scope = closure_scope(inside) if closed else scope_of(self.module, inside)
         others = {id(core): [other for other in cores if other is not core] for core in cores}
+        kinds = {**self.kinds, **self._kinds_in(view.function)}
         steps = [
-            plan_step(core, list(_outside(self.module, core, inside)), scope, self.kinds, others[id(core)], self._free, alone)
-            for core in cores
+            plan_step(core, list(_outside(self.module, core, inside)), scope, kinds, others[id(core)], self._free, alone) for core in cores
         ]
         if closed:
             steps = [replace(step, name=self._free.pick("loss_and_grads", "value_and_grads")) for step in steps]
         optimizers = self._optimizers(view.module, cores)
         steps = [_with_filters(core, step, optimizers) for core, step in zip(cores, steps, strict=True)]
         return Training(view.function, cores, steps, optimizers)
+
+    def _kinds_in(self, function: cst.CSTNode | None) -> dict[str, frozenset[str]]:
+        """What names were seen to hold in a function, where other functions have other things of the same names."""
+        if function is None:
+            return {}
+        nodes: dict[cst.CSTNode, object] = {}
+        todo = [function]
+        while todo:
+            node = todo.pop()
+            nodes |= {node: self.positions[node]} if node in self.positions else {}
+            todo += node.children
+        return _kinds(nodes, self.observed)
 
     def _optimizers(self, module: cst.Module, cores: Sequence[Core]) -> Optimizers:
         schedulers = schedulers_of(module, self.imports, cores)
