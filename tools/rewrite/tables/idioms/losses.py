@@ -34,13 +34,31 @@ def _cross_entropy(call: Call) -> str:
 
 
 def _mse_loss(call: Call) -> str:
-    """Where both have one shape: Optax refuses to broadcast."""
+    reduction = None if call.literal("weight") is not None or any(map(call.given, LEGACY)) else _reduction_of_equals(call)
+    return "" if reduction is None else f"optax.squared_error({{input}}, {{target}}){reduction}"
+
+
+def _huber_loss(call: Call) -> str:
+    threshold, reduction = call.literal("delta"), None if call.literal("weight") is not None else _reduction_of_equals(call)
+    is_positive = type(threshold) in (int, float) and threshold > 0
+    return "" if reduction is None or not is_positive else f"optax.huber_loss({{input}}, {{target}}, delta={{delta}}){reduction}"
+
+
+def _smooth_l1_loss(call: Call) -> str:
+    """With its threshold at 1 it is Huber's."""
+    reduction = None if call.literal("beta") != 1 or any(map(call.given, LEGACY)) else _reduction_of_equals(call)
+    return "" if reduction is None else f"optax.huber_loss({{input}}, {{target}}){reduction}"
+
+
+def _reduction_of_equals(call: Call) -> str | None:
+    """How the losses of two arrays of one shape are reduced; None where they may have several shapes, since Optax refuses to broadcast."""
     shapes = [fact.shapes if (fact := call.observed(name)) else () for name in ("input", "target")]
-    equal = bool(shapes[0]) and shapes[0] == shapes[1]
-    reduction = REDUCED.get(str(call.literal("reduction")))
-    if not equal or reduction is None or call.literal("weight") is not None or any(map(call.given, LEGACY)):
-        return ""
-    return f"optax.squared_error({{input}}, {{target}}){reduction}"
+    return REDUCED.get(str(call.literal("reduction"))) if shapes[0] and shapes[0] == shapes[1] else None
 
 
-ROWS = (Idiom(f"{F}cross_entropy", _cross_entropy), Idiom(f"{F}mse_loss", _mse_loss))
+ROWS = (
+    Idiom(f"{F}cross_entropy", _cross_entropy),
+    Idiom(f"{F}mse_loss", _mse_loss),
+    Idiom(f"{F}huber_loss", _huber_loss),
+    Idiom(f"{F}smooth_l1_loss", _smooth_l1_loss),
+)
