@@ -47,7 +47,8 @@ def _stored(name: str, array: NDArray[Any]) -> tuple[str, NDArray[Any]]:
     if value.dtype.kind != "c":
         # `ascontiguousarray` makes an array of rank 1 of a scalar.
         return name, np.ascontiguousarray(value).reshape(value.shape)
-    return name + COMPLEX, np.stack([value.real, value.imag], axis=-1)
+    # `stack` keeps the order of axes in memory, and `save_file` writes the memory as it lies.
+    return name + COMPLEX, np.ascontiguousarray(np.stack([value.real, value.imag], axis=-1))
 
 
 def load(path: Path) -> dict[str, NDArray[Any]]:
