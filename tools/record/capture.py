@@ -96,6 +96,17 @@ def snapshot(value: Any, depth: int = 4) -> Any:
     return twin
 
 
+def holds_module(value: Any, depth: int = 4) -> bool:
+    """Whether a module stands somewhere in the arguments of a call."""
+    import torch
+
+    if isinstance(value, torch.nn.Module):
+        return True
+    if not depth or not isinstance(value, list | tuple | dict):
+        return False
+    return any(holds_module(item, depth - 1) for item in (value.values() if isinstance(value, dict) else value))
+
+
 def call_key(value: Any, shapes: bool = True, depth: int = 6) -> Any:
     """A key that is equal for calls of the same kind: structure, dtypes, small constants, and shapes (or ranks alone)."""
     kind = base_kind(type(value))
@@ -296,6 +307,8 @@ class Capture:
         init = self._init(cls, record)
         if init is None:
             return None
+        if holds_module((args, kwargs)):
+            raise NotEncodable("a module, which is no input that both sides can be given")
         unit = self.units.setdefault(self._unit(cls), _Unit())
         key, structure = (tuple(call_key(part, shapes) for part in (args, dict(kwargs))) for shapes in (True, False))
         known = unit.of(method)

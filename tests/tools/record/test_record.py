@@ -288,6 +288,25 @@ def test_what_is_too_large_is_left_out_with_the_reason(repository: Any, sandbox:
     assert found.inside == {"net.py:Inner": "its calls hold more than 1 MiB of tensors"}
 
 
+def test_a_call_that_is_handed_a_module_is_judged_where_it_is_made(repository: Any, sandbox: Sandbox, tmp_path: Path) -> None:
+    source = """
+        import torch
+        from torch import nn
+        class Inner(nn.Module):
+            def forward(self, x, layers):
+                return layers[0](x)
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.inner, self.fc = Inner(), nn.Linear(8, 8)
+            def forward(self, x):
+                return self.inner(x, [self.fc])
+    """
+    found = record(repository({"net.py": source}), [Example("net.py:Net", "", "torch.zeros(8)")], sandbox, tmp_path / "out")
+    assert of(found, "net.py:Inner") == []
+    assert found.inside["net.py:Inner"].startswith("its call holds a module")
+
+
 def test_a_derived_example_that_does_not_run_again_is_dropped(repository: Any, sandbox: Sandbox, tmp_path: Path) -> None:
     source = """
         import torch
