@@ -333,7 +333,7 @@ def _tainted(statements: Sequence[cst.CSTNode], modules: frozenset[str]) -> list
     tainted: set[str] = set()
     result = []
     for statement in statements:
-        if notes_calls(statement):
+        if notes_calls(statement) or hands_over(statement):
             tainted -= set(gives(statement))
         elif (modules & set(called(statement))) or tainted & set(read(statement)):
             result.append(statement)
@@ -341,6 +341,11 @@ def _tainted(statements: Sequence[cst.CSTNode], modules: frozenset[str]) -> list
         elif binds_alone(statement):
             tainted -= set(bound(statement))
     return result
+
+
+def hands_over(statement: cst.CSTNode) -> bool:
+    """Whether a statement is `x = value.numpy()`: Python goes on with numbers, which no gradient reaches."""
+    return method_of(statement)[1] in ("numpy", "tolist") and binds_alone(statement) and len(bound(statement)) == 1
 
 
 def notes_calls(statement: cst.CSTNode) -> bool:

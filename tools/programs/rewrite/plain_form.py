@@ -20,6 +20,7 @@ from migrate_agent.tools.programs.rewrite.names import Imports, name_of
 from migrate_agent.tools.programs.rewrite.normalise import Normalise
 from migrate_agent.tools.programs.rewrite.parted_steps import PartedSteps
 from migrate_agent.tools.programs.rewrite.passes.host_methods import HostMethods
+from migrate_agent.tools.programs.rewrite.passes.host_values import HostValues
 from migrate_agent.tools.programs.rewrite.passes.joint_optimizers import JointOptimizers
 from migrate_agent.tools.programs.rewrite.passes.zeroing_functions import ZeroingFunctions
 from migrate_agent.tools.programs.rewrite.phases import Phases
@@ -84,6 +85,8 @@ def plain_form(
     spans = positions_of(plain)
     drawn = DrawnArguments(plain, Imports(plain.code))
     last, seen = _after(plain, drawn, spans, facts)
+    spans = positions_of(last)
+    last, seen = _after(last, HostValues(last, module_names(spans, seen)), spans, seen)
     last, seen = _with_collected_values(last, seen)
     return PlainForm(last, seen, tuple(dict.fromkeys([*accelerators.notes, *hosts.notes, *parted.notes, *normalise.notes])))
 
@@ -98,6 +101,7 @@ Pass = (
     | NamedOptimizers
     | JointOptimizers
     | DrawnArguments
+    | HostValues
     | KeptLists
     | CollectedValues
 )
