@@ -378,7 +378,7 @@ JOINT: tuple[Case, ...] = (
 
 OWN_OPTIMIZER: tuple[Case, ...] = (
     Case("the worst action", False, (("jnp.argmax(model.scores(state))", "jnp.argmin(model.scores(state))"),)),
-    Case("what was kept is not forgotten", False, (("    model.data = []\n    return", "    return"),)),
+    Case("what was kept is not forgotten", False, (("    kept.data = []\n    return", "    return"),)),
     Case("one update less", False, (("for _ in range(2):", "for _ in range(1):"),)),
     Case("the constructor's rate", False, (("optax.adam(1e-2, ", "optax.adam(1e-3, "),)),
     Case("rewards by NumPy", True, (("jnp.array(rewards)", "jnp.asarray([[r[0]] for r in rewards])"),)),

@@ -32,7 +32,7 @@ CASES = {
     ),
     "what fills a list": (
         f"{KEEPS}{PUT}net = Net()\nnet.put(1)\n",
-        f"{KEEPS}def put(model, x):\n    model.kept.append(x)\nnet = Net()\nput(net, 1)\n",
+        f"from types import SimpleNamespace\n{PLAIN}def put(model, x, kept):\n    kept.kept.append(x)\nnet = Net()\nkept = SimpleNamespace(kept=[])\nput(net, 1, kept)\n",
     ),
     "what calls such a method": (
         f"{PLAIN}{ACT}    def both(self, x):\n        return self.act(x), self.act(-x)\nnet = Net()\nnet.both(x)\n",
@@ -76,7 +76,8 @@ KEPT = {
 def functions(text: str) -> str:
     """The script after the pass, without empty lines."""
     module = cst.parse_module(HEAD + text)
-    return without(module.visit(HostMethods(module, Imports(module.code))).code.removeprefix(HEAD))
+    new = module.visit(HostMethods(module, Imports(module.code))).code
+    return without(new.replace(HEAD, "", 1))
 
 
 def without(text: str) -> str:

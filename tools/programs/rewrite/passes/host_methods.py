@@ -1,18 +1,20 @@
-"""Methods of modules that act outside of them, such as an agent's choice of an action or its own training loop, become functions of the script, and
-an optimizer that a module has of itself stands beside it: a module holds layers, and what is computed by them.
+"""Methods of modules that act outside of them, such as an agent's choice of an action or its own training loop, become functions of the script. An
+optimizer that a module has of itself, and lists that it keeps, stand beside it: a module holds layers, and what is computed by them.
 
 class Policy(nn.Module):                              class Policy(nn.Module):
     def __init__(self):                                   def __init__(self):
-        self.fc = nn.Linear(4, 2)                             self.fc = nn.Linear(4, 2)
-        self.optimizer = Adam(self.parameters())
-                                                      def train_net(model, x, optimizer):
-    def train_net(self, x):                →              loss = model.fc(x).mean()
-        loss = self.fc(x).mean()                          …
-        …                                                 optimizer.step()
+        self.seen = []                                        self.fc = nn.Linear(4, 2)
+        self.fc = nn.Linear(4, 2)
+        self.optimizer = Adam(self.parameters())      def train_net(model, x, optimizer, kept):
+                                                          loss = model.fc(x).mean()
+    def train_net(self, x):                →              …
+        loss = self.fc(x).mean()                          optimizer.step()
+        …                                                 kept.seen.append(x)
         self.optimizer.step()
-                                                      policy = Policy()
+        self.seen.append(x)                           policy = Policy()
+                                                      kept = SimpleNamespace(seen=[])
 policy = Policy()                                     optimizer = Adam(policy.parameters())
-policy.train_net(x)                                   train_net(policy, x, optimizer)
+policy.train_net(x)                                   train_net(policy, x, optimizer, kept)
 """
 
 from __future__ import annotations
@@ -34,10 +36,14 @@ DRAWS = ("random.", "np.random.", "numpy.random.")
 
 @dataclass(frozen=True)
 class Owned:
-    """An optimizer that a module has of itself: its attribute, the statement that constructs it, that which constructs the module, and their names."""
+    """What a module has beside its layers: the attribute of an optimizer of itself ("": none), with the statement that constructs it, and of lists that
+    it keeps; the statement that constructs the module, and the names of module, optimizer and what holds the lists.
+    """
 
     attribute: str
-    statement: cst.CSTNode
+    statement: cst.CSTNode | None
+    lists: tuple[str, ...]
+    holder: str
     module: cst.CSTNode
     owner: str
     name: str
@@ -56,6 +62,14 @@ class HostClass:
     owned: Owned | None
     training: frozenset[str]
     """Methods that use the optimizer."""
+    keeping: frozenset[str]
+    """Methods that use the lists."""
+
+    def further(self, method: str, optimizer: str) -> list[str]:
+        """The names of what a method's function takes beside the module; `optimizer` is that of the optimizer."""
+        if self.owned is None:
+            return []
+        return [optimizer] * (method in self.training) + [self.owned.holder] * (method in self.keeping)
 
 
 class HostMethods(cst.CSTTransformer):
@@ -66,6 +80,7 @@ class HostMethods(cst.CSTTransformer):
         self.origin: dict[cst.CSTNode, cst.CSTNode] = {}
         self._classes = list(_host_classes(module, imports))
         self._owners = [one for one in self._classes if one.owned is not None]
+        self._gone = {line for one in self._owners for line in _moved(one)}
         self._inside: list[HostClass] = []
         self._functions: dict[HostClass, list[cst.FunctionDef]] = {}
         self.notes = [f"{one.node.name.value}.{name} is a function" for one in self._classes for name in one.methods]
@@ -87,9 +102,9 @@ class HostMethods(cst.CSTTransformer):
             return updated_node
         cls, name = self._inside.pop(), original_node.name.value
         parameters = [cst.Param(cst.Name(cls.itself)), *updated_node.params.params[1:]]
-        if cls.owned is not None and name in cls.training:
-            first = next((i for i, one in enumerate(parameters) if one.default is not None), len(parameters))
-            parameters.insert(first, cst.Param(cst.Name(cls.owned.attribute)))
+        first = next((i for i, one in enumerate(parameters) if one.default is not None), len(parameters))
+        further = cls.further(name, cls.owned.attribute if cls.owned is not None else "")
+        parameters[first:first] = [cst.Param(cst.Name(one)) for one in further]
         parameters = [one.with_changes(comma=cst.MaybeSentinel.DEFAULT) for one in parameters]
         new = updated_node.with_changes(
             name=cst.Name(cls.names[name]), params=updated_node.params.with_changes(params=parameters), leading_lines=_blank(updated_node)
@@ -104,21 +119,27 @@ class HostMethods(cst.CSTTransformer):
         for line in updated_node.body:
             lines.append(line)
             lines += [f for cls, some in self._functions.items() if self.origin.get(line) is cls.node for f in some]
+        if any(one.owned is not None and one.owned.lists for one in self._owners):
+            first = next(i for i, line in enumerate(lines) if "import" in code(line) and "__future__" not in code(line))
+            lines.insert(first, cst.parse_statement("from types import SimpleNamespace"))
         return updated_node.with_changes(body=lines)
 
     def leave_SimpleStatementLine(self, original_node: cst.SimpleStatementLine, updated_node: cst.SimpleStatementLine) -> Any:
         """The optimizer is constructed after its module."""
-        if any(one.owned is not None and original_node is one.owned.statement for one in self._owners):
+        if original_node in self._gone:
             return cst.RemoveFromParent()
         owned = next((one.owned for one in self._owners if one.owned is not None and original_node is one.owned.module), None)
         if owned is None:
             return updated_node
         self.origin[updated_node] = original_node
-        construction = owned.statement.deep_clone().visit(_Put({SELF: cst.Name(owned.owner), **owned.values}))
-        assert isinstance(construction, cst.SimpleStatementLine)
-        small: Any = construction.body[0]
-        made = small.with_changes(targets=[cst.AssignTarget(cst.Name(owned.name))])
-        return cst.FlattenSentinel([updated_node, construction.with_changes(body=[made], leading_lines=())])
+        lines: list[Any] = [updated_node]
+        if owned.lists:
+            lines.append(cst.parse_statement(f"{owned.holder} = SimpleNamespace({', '.join(f'{one}=[]' for one in owned.lists)})"))
+        if owned.statement is not None:
+            construction: Any = owned.statement.deep_clone().visit(_Put({SELF: cst.Name(owned.owner), **owned.values}))
+            made = construction.body[0].with_changes(targets=[cst.AssignTarget(cst.Name(owned.name))])
+            lines.append(construction.with_changes(body=[made], leading_lines=()))
+        return cst.FlattenSentinel(lines)
 
     def leave_Name(self, original_node: cst.Name, updated_node: cst.Name) -> cst.BaseExpression:
         """What `self` was has another name in a function."""
@@ -128,11 +149,14 @@ class HostMethods(cst.CSTTransformer):
         """`self.optimizer` is the function's argument, `policy.optimizer` what stands beside the module."""
         updated_node = updated_node.with_changes(attr=original_node.attr)
         owner = code(original_node.value)
-        if owner == SELF and self._inside and (own := self._inside[-1].owned) is not None and own.attribute == original_node.attr.value:
-            return cst.Name(own.attribute)
-        found = [one.owned for one in self._owners if one.owned is not None and one.owned.owner == owner]
-        names = [one.name for one in found if one.attribute == original_node.attr.value]
-        return cst.Name(names[0]) if names else updated_node
+        attribute = original_node.attr.value
+        inside = self._inside[-1].owned if owner == SELF and self._inside else None
+        own = inside or next((one.owned for one in self._owners if one.owned is not None and one.owned.owner == owner), None)
+        if own is not None and attribute in own.lists:
+            return cst.Attribute(cst.Name(own.holder), cst.Name(attribute))
+        if own is not None and attribute == own.attribute:
+            return cst.Name(own.attribute if inside else own.name)
+        return updated_node
 
     def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.BaseExpression:
         """`policy.train_net(x)` → `train_net(policy, x, optimizer)`, `self.forward(x)` → `model(x)`."""
@@ -146,12 +170,12 @@ class HostMethods(cst.CSTTransformer):
         if cls is None:
             return updated_node
         arguments = [cst.Arg(owner), *updated_node.args]
-        if cls.owned is not None and method in cls.training:
+        if cls.owned is not None:
             here = cls.owned.attribute if self._inside and code(function.value) == SELF else cls.owned.name
             first = next((i for i, one in enumerate(arguments) if one.keyword is not None), None)
             # Behind it stand parameters with defaults.
             place = min(_required(cls.methods[method]), len(arguments) if first is None else first)
-            arguments.insert(place, cst.Arg(cst.Name(here)))
+            arguments[place:place] = [cst.Arg(cst.Name(one)) for one in cls.further(method, here)]
         plain = [one.with_changes(comma=cst.MaybeSentinel.DEFAULT) for one in arguments]
         return updated_node.with_changes(func=cst.Name(cls.names[method]), args=plain)
 
@@ -198,15 +222,16 @@ def _host_classes(module: cst.Module, imports: Imports) -> Iterator[HostClass]:
         methods = _host_methods(node, imports)
         if not methods or not all(_is_called_alone(module, name, node) for name in methods):
             continue
-        attribute = _own_optimizer(node, imports)
-        owned = _hoisted(module, node, attribute, imports, free) if attribute else None
-        if owned is None and _constructs_optimizers(node, imports):
+        attribute, lists = _own_optimizer(node, imports), tuple(sorted(name.partition(".")[2] for name in _kept(node)))
+        owned = _hoisted(module, node, attribute, lists, imports, free) if attribute or lists else None
+        if owned is None and (lists or _constructs_optimizers(node, imports)):
             continue
-        training = _users(methods, attribute) if attribute else frozenset()
-        if owned is not None and not _reaches(module, owned, methods, training):
+        training = _users(methods, {attribute}) if attribute else frozenset()
+        keeping = _users(methods, set(lists))
+        if owned is not None and not _reaches(module, owned, methods, training | keeping):
             continue
         itself = next(name for name in ("model", node.name.value.lower(), "module") if not _mentions(methods.values(), name))
-        yield HostClass(node, methods, {name: name for name in methods}, itself, owned, training)
+        yield HostClass(node, methods, {name: name for name in methods}, itself, owned, training, keeping)
 
 
 def _methods(cls: cst.ClassDef) -> dict[str, cst.FunctionDef]:
@@ -316,10 +341,20 @@ def _may_add(line: cst.CSTNode, imports: Imports) -> bool:
     )
 
 
-def _hoisted(module: cst.Module, cls: cst.ClassDef, attribute: str, imports: Imports, free: FreeNames) -> Owned | None:
-    """The optimizer beside its module; `None` where several modules of the class are made, or where it needs what the constructor alone knows."""
+def _moved(cls: HostClass) -> Iterator[cst.CSTNode]:
+    """The statements of a constructor that stand beside the module."""
+    owned, init = cls.owned, _methods(cls.node).get("__init__")
+    for line in body(init.body) if init is not None and owned is not None else ():
+        if owned is not None and (line is owned.statement or set(bound(line)) & {f"{SELF}.{one}" for one in owned.lists}):
+            yield line
+
+
+def _hoisted(
+    module: cst.Module, cls: cst.ClassDef, attribute: str, lists: tuple[str, ...], imports: Imports, free: FreeNames
+) -> Owned | None:
+    """What stands beside its module; `None` where several modules of the class are made, or where the constructor alone knows what it needs."""
     init = _methods(cls)["__init__"]
-    statement = next(line for line in body(init.body) if f"{SELF}.{attribute}" in bound(line))
+    statement = next((line for line in body(init.body) if attribute and f"{SELF}.{attribute}" in bound(line)), None)
     own = {name for line in body(init.body) for name in bound(line) if not name.startswith(f"{SELF}.")}
     made = [
         (s, inside) for block, inside in blocks(module) for s in body(block) if isinstance(s, cst.SimpleStatementLine) and _makes(s, cls)
@@ -329,11 +364,14 @@ def _hoisted(module: cst.Module, cls: cst.ClassDef, attribute: str, imports: Imp
     if len(made) != 1 or mentions - supers != 1:
         return None
     (line, inside) = made[0]
-    values, needed = _arguments(init, line), {one.name.value for one in init.params.params} & set(read(statement)) - {SELF}
+    values, reads = _arguments(init, line), set(read(statement)) if statement is not None else set()
+    needed = {one.name.value for one in init.params.params} & reads - {SELF}
     in_loop = any(isinstance(one, (cst.For, cst.While, cst.ClassDef)) for one in inside)
-    if set(read(statement)) & own or not needed <= values.keys() or len(bound(line)) != 1 or in_loop:
+    if reads & own or not needed <= values.keys() or len(bound(line)) != 1 or in_loop:
         return None
-    return Owned(attribute, statement, line, bound(line)[0], free.pick(attribute, f"{bound(line)[0]}_{attribute}"), values)
+    name = bound(line)[0]
+    optimizer = free.pick(attribute, f"{name}_{attribute}") if attribute else ""
+    return Owned(attribute, statement, lists, free.pick("kept", f"{name}_kept"), line, name, optimizer, values)
 
 
 def _arguments(init: cst.FunctionDef, line: cst.SimpleStatementLine) -> dict[str, cst.BaseExpression]:
@@ -353,34 +391,33 @@ def _makes(statement: cst.SimpleStatementLine, cls: cst.ClassDef) -> bool:
     return call is not None and code(call.func) == cls.name.value
 
 
-def _users(methods: Mapping[str, cst.FunctionDef], attribute: str) -> frozenset[str]:
-    """The methods that name the optimizer, or call one that does."""
-    users = {name for name, one in methods.items() if attribute in _called(one)}
+def _users(methods: Mapping[str, cst.FunctionDef], attributes: set[str]) -> frozenset[str]:
+    """The methods that name one of these attributes, or call one that does."""
+    users = {name for name, one in methods.items() if attributes & _called(one)}
     while more := {name for name, one in methods.items() if name not in users and _called(one) & users}:
         users |= more
     return frozenset(users)
 
 
-def _reaches(module: cst.Module, owned: Owned, methods: Mapping[str, cst.FunctionDef], training: frozenset[str]) -> bool:
-    """Whether all that uses the optimizer is a function, or stands where both it and its module are in sight."""
+def _reaches(module: cst.Module, owned: Owned, methods: Mapping[str, cst.FunctionDef], users: frozenset[str]) -> bool:
+    """Whether all that uses what stands beside a module is a function, or stands where both are in sight."""
     place = next(inside for block, inside in blocks(module) if owned.module in body(block))
     functions = [one for one in place if isinstance(one, cst.FunctionDef)]
-    region = functions[0] if functions else module
-    seen = list(ast.walk(ast.parse(module.code)))
-    uses = [n for n in seen if isinstance(n, ast.Attribute) and (n.attr in training or n.attr == owned.attribute)]
-    outer = [n for n in uses if ast.unparse(n.value) != SELF]
-    inner = ast.walk(ast.parse(region.code) if isinstance(region, cst.Module) else _tree(region))
-    there = [
-        n
-        for n in inner
-        if isinstance(n, ast.Attribute) and (n.attr in training or n.attr == owned.attribute) and ast.unparse(n.value) == owned.owner
-    ]
-    own = sum(
-        len([n for n in ast.walk(_tree(one)) if isinstance(n, ast.Attribute) and (n.attr in training or n.attr == owned.attribute)])
-        for one in methods.values()
+    region = _tree(functions[0]) if functions else ast.parse(module.code)
+    names = {*owned.lists, owned.attribute} - {""}
+
+    def uses(tree: ast.AST, owner: str) -> int:
+        chains = [node for node in ast.walk(tree) if isinstance(node, ast.Attribute)]
+        return sum(node.attr in users | names and ast.unparse(node.value) == owner for node in chains)
+
+    every = ast.parse(module.code)
+    called = sum(
+        isinstance(node, ast.Attribute) and node.attr in users and ast.unparse(node.value) not in (SELF, owned.owner)
+        for node in ast.walk(every)
     )
-    # Its construction is the other use.
-    return len(outer) == len(there) and len(uses) - len(outer) == own + 1
+    # What constructs them are the other uses.
+    own = sum(uses(_tree(one), SELF) for one in methods.values()) + len(names)
+    return not called and uses(every, owned.owner) == uses(region, owned.owner) and uses(every, SELF) == own
 
 
 def _mentions(methods: Sequence[cst.FunctionDef] | Any, name: str) -> bool:
