@@ -177,7 +177,10 @@ def find_cores(
 
 
 def _refuse_without_zeros(core: Core) -> None:
-    """Refuse an optimizer whose gradients nothing sets to zero: torch adds those of all steps up."""
+    """Refuse one of several optimizers whose gradients nothing sets to zero: torch adds those of all steps up."""
+    if len(core.optimizers) == 1:
+        # What sets those of one to zero was looked for before, by whatever module.
+        return
     zeroed = {name_of(method_of(zero)[0]) for zero in core.zeros}
     for pair in zip(core.optimizers, core.owners, strict=True):
         if not zeroed & set(pair):
