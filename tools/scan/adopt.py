@@ -25,6 +25,8 @@ from migrate_agent.tools.types import SourceFile
 MOST_FILES = 300
 """Largest number of reached files of a package that is adopted: a larger one is a framework, to be replaced rather than copied."""
 NEVER = frozenset({"torch", "torchgen", "functorch", "triton", "jax", "flax", "optax", "numpy", "scipy", "migrate_agent"})
+OF_TORCH = frozenset({"torchvision"})
+"""Packages that need torch, as is known where they are not installed."""
 _TORCH = re.compile(r"^[ \t]*(?:from|import)[ \t]+torch\b", re.M)
 _JAX = re.compile(r"^[ \t]*(?:from|import)[ \t]+(?:jax|flax)\b", re.M)
 _NEEDS_TORCH = re.compile(r"^(?:from|import)[ \t]+torch\b", re.M)
@@ -70,7 +72,8 @@ def adopt_packages(files: Sequence[SourceFile], sources: Mapping[str, str]) -> A
     roots = Counter(file.import_root for file in files if file.uses_torch)
     root = roots.most_common(1)[0][0] if roots else ""
     rows = [_source_file(module, root, title) for name in adopted for title in [_title(name)] for module in groups[name]]
-    return Adoption(tuple(sorted(rows, key=lambda row: row.module)), tuple(sorted((bound - set(adopted)) | reached.compiled)))
+    absent = {name for name in reached.named & OF_TORCH if name not in groups}
+    return Adoption(tuple(sorted(rows, key=lambda row: row.module)), tuple(sorted((bound - set(adopted)) | reached.compiled | absent)))
 
 
 def _serves_jax(text: str) -> bool:
@@ -85,10 +88,14 @@ class _Reached:
         self.own = own
         self.modules: dict[str, _Module] = {}
         self.compiled: set[str] = set()
+        self.named: set[str] = set()
+        """Packages that the repository's own files import."""
         self._places: dict[str, Path | None] = {}
 
     def follow(self, first: Iterable[Statement]) -> None:
         """Read all modules that these statements lead to, and those that these need."""
+        first = list(first)
+        self.named |= {name.partition(".")[0] for statement in first if not statement.level for name in statement.dotted} - self.own
         row = [name for statement in first if not statement.level if (name := self._module(statement.dotted))]
         while row:
             name = row.pop()

@@ -28,7 +28,7 @@ from migrate_agent.tools.scan.nodes import walk
 from migrate_agent.tools.scan.walk import SourceError
 from migrate_agent.tools.types import SourceFile
 
-ELSEWHERE = sys.stdlib_module_names | {"torch", "torchvision", "torchaudio", "einops", "numpy", "scipy", "jax", "flax", "optax", "triton"}
+ELSEWHERE = sys.stdlib_module_names | {"torch", "torchaudio", "einops", "numpy", "scipy", "jax", "flax", "optax", "triton"}
 """First names of imports that lead out of a package, whatever its own files are called."""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.machinery
 from pathlib import Path
 
 import pytest
@@ -118,3 +119,28 @@ def test_refuses_what_it_cannot_follow(write: Write, monkeypatch: pytest.MonkeyP
     found = scan(root / "repo")
     assert found.bound == ("layerlib",)
     assert [hole.code for hole in compose(found, {}, ["model.py:Net"]).holes] == ["torch-package"]
+
+
+BACKBONE = (
+    "from torch import nn\nfrom torchvision import models\n\nclass Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+    "        self.body = models.small(4)\n\n    def forward(self, x):\n        return self.body(x)\n"
+)
+
+
+def test_backbones_of_torchvision_are_mirrored_where_it_is_installed(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    site = {
+        "site/torchvision/__init__.py": "import torch\nfrom torchvision import models\n",
+        "site/torchvision/models.py": "from torch import nn\n\n\ndef small(dim):\n    return nn.Linear(dim, dim)\n",
+    }
+    root = write({"repo/model.py": BACKBONE, **site})
+    monkeypatch.syspath_prepend(root / "site")
+    draft = compose(scan(root / "repo"), {}, ["model.py:Net"])
+    assert not draft.holes
+    assert "torchvision_jax/models.py" in draft.files
+
+
+def test_torchvision_is_a_hole_where_it_is_not_installed(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.machinery.PathFinder, "find_spec", lambda *arguments: None)
+    found = scan(write({"repo/model.py": BACKBONE}) / "repo")
+    assert found.bound == ("torchvision",)
+    assert {hole.code for hole in compose(found, {}, ["model.py:Net"]).holes} == {"torch-package"}

@@ -22,7 +22,7 @@ CANONICAL: Mapping[str, str] = {
     "Any": "from typing import Any",
 }
 """Names that rewritten code uses, and the import that binds each."""
-TORCH = ("torch", "torchvision", "torchaudio")
+TORCH = ("torch", "torchaudio")
 KNOWN = frozenset(dir(builtins)) | {
     "__name__",
     "__file__",

@@ -31,7 +31,7 @@ from migrate_agent.tools.rewrite.tables.registry import Refuse, layers, methods,
 from migrate_agent.tools.types import Observed
 
 CONTEXTS = NO_GRADIENT | DROPPED | AUTOCAST
-TORCH = ("torch", "torchvision", "torchaudio")
+TORCH = ("torch", "torchaudio")
 AT_ONCE = {
     f"torch.nn.{layer}": f"torch.nn.functional.{function}" for layer, function in (("Softmax", "softmax"), ("LogSoftmax", "log_softmax"))
 }
@@ -176,7 +176,6 @@ class ReplaceTorchCalls(Rule):
         if (context.file.file.path, context.span(original.func)) in context.randomness.passing:
             return None
         if dotted.partition(".")[0] in TORCH and not dotted.startswith("torch."):
-            # Also where its package is installed, and its source can be read: nothing of it is mirrored.
             raise Refuse(f"no rule for {dotted}", "unknown-op")
         if self._is_own_class(original.func):
             return self._construct(original, updated, "the class itself")

@@ -132,7 +132,7 @@ class ReplaceTorchReferences(Rule):
         context = self.context
         dotted = context.dotted(node)
         fused = dotted in ops() and of_fused_package(dotted)
-        if dotted.partition(".")[0] not in ("torch", "torchvision", "torchaudio") and dotted not in layers() and not fused:
+        if dotted.partition(".")[0] not in ("torch", "torchaudio") and dotted not in layers() and not fused:
             return None
         parent = context.parent()
         if fused and isinstance(parent, (cst.Comparison, cst.ComparisonTarget, cst.ImportAlias)):

@@ -29,8 +29,8 @@ class DropTorchImports(Rule):
         if updated.relative:
             return None
         root = module.partition(".")[0]
-        return cst.RemoveFromParent() if root in ("torch", "torchvision", "torchaudio") or module == "einops.layers.torch" else None
+        return cst.RemoveFromParent() if root in ("torch", "torchaudio") or module == "einops.layers.torch" else None
 
 
 def _is_torch(alias: cst.ImportAlias) -> bool:
-    return alias.evaluated_name.partition(".")[0] in ("torch", "torchvision", "torchaudio")
+    return alias.evaluated_name.partition(".")[0] in ("torch", "torchaudio")

@@ -10,7 +10,7 @@ from migrate_agent.tools.rewrite.analysis.repo import known_to_torch
 from migrate_agent.tools.rewrite.rules.rule import Rule
 
 FAILURES = frozenset({"ImportError", "ModuleNotFoundError", "Exception"})
-TORCH = ("torch", "torchvision", "torchaudio")
+TORCH = ("torch", "torchaudio")
 
 
 class TakeImportFallbacks(Rule):
