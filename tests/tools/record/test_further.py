@@ -84,6 +84,52 @@ def test_a_call_that_reaches_more_is_found(tmp_path: Path) -> None:
     assert [example.call for example in found] == ["torch.randn(2, 3, 4), mask=torch.ones((2, 3), dtype=torch.bool)"]
 
 
+PAIRED = """
+import torch
+from torch import nn
+class M(nn.Module):
+    def forward(self, x, labels=None, mask=None, rate=0.5, scale=None):
+        if labels is not None and mask is not None:
+            raise ValueError("labels or mask")
+        elif labels is not None:
+            mask = labels[:, None] == labels
+        else:
+            mask = mask.to(x.dtype)
+            assert mask.shape == (len(x), len(x))
+        y = (x.flatten(1) @ x.flatten(1).T) * mask
+        if rate:
+            y = y * rate
+        else:
+            y = y + 1
+        if scale:
+            y = scale.expand_as(y) * y
+        return y
+"""
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "torch.randn(4, 2, 8), mask=torch.ones((4, 4), dtype=torch.bool)",
+        "torch.randn(4, 2, 8), labels=torch.tensor([0, 1, 1, 2]), rate=0.0",
+        "torch.randn(4, 2, 8), labels=torch.tensor([0, 1, 1, 2]), scale=torch.ones(1)",
+    ],
+)
+def test_options_that_exclude_each_other_and_conditions_are_reached(call: str, paired: list[str]) -> None:
+    assert call in paired
+
+
+@pytest.fixture(scope="module")
+def paired(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """The further calls of a module whose labels exclude its mask."""
+    folder = tmp_path_factory.mktemp("paired")
+    (folder / "model.py").write_text(PAIRED)
+    inventory = scan(folder)
+    unit = inventory.unit("model.py:M")
+    examples = [Example(unit.id, "", "torch.randn(4, 2, 8), torch.tensor([0, 1, 1, 2])")]
+    return [example.call for example in further(inventory, unit, examples)]
+
+
 SETTINGS = """
 import torch
 from dataclasses import dataclass

@@ -158,9 +158,11 @@ def _other_settings(text: str, options: Mapping[str, Sequence[str]], evaluate: C
 
 def _fitting(texts: Sequence[str], usual: str) -> list[str]:
     """Those of the texts that say another value than the usual one, and of its kind: both values of a switch fit a boolean alone, or None, and a
-    whole number fits a float.
+    whole number fits a float. A number that is a switch is zero, or it is not.
     """
     kind = _kind(usual)
+    if kind in ("int", "float") and set(SWITCH) <= set(texts):
+        texts = [*texts, "0" if ast.literal_eval(usual) else "1"]
     texts = [f"{text}.0" if kind == "float" and _kind(text) == "int" else text for text in texts]
     # A string that none of them is takes what is left over.
     texts = [*texts, OTHER] if texts and kind == "str" else texts

@@ -47,6 +47,8 @@ WHOLE = re.compile(
     r"^(t|time\w*|timesteps?|step\w*|ids?|\w*_ids?|pos\w*|label\w*|target\w*|index|\w*_index|indices|len\w*|\w*_lens?|classes)$"
 )
 SCALARS = ("1", "0.5", "True")
+ONE_NUMBER = "torch.ones(1)"
+"""A tensor that may be a condition."""
 
 
 class Trial(NamedTuple):
@@ -126,14 +128,25 @@ def guesses(name: str, shape: Sequence[int] | None, widths: Sequence[int] = ()) 
     if BOOLEAN.search(name):
         length = shape[1:2] or batch
         square = [*length, *length]
-        sizes = [shape[:2], shape[:-1], square, [*batch, 1, *square], [*batch, 1, 1, *length], [*batch, *square], shape, batch]
+        sizes = [
+            shape[:2],
+            shape[:-1],
+            square,
+            [*batch, *batch],
+            [*batch, 1, *square],
+            [*batch, 1, 1, *length],
+            [*batch, *square],
+            shape,
+            batch,
+        ]
         return [f"torch.ones({_size(size)}, dtype=torch.bool)" for size in _different(sizes)]
     if WHOLE.search(name):
         whole = [f"torch.randint(0, 2, {_size(size)})" for size in _different([batch, shape[:2], shape[1:2] or batch, shape])]
         return [*whole, *SCALARS]
     sizes = [shape, shape[:-1], last, batch, [*batch, *last], [*shape[:-1], 1]]
     sizes += [size for width in widths for size in ([width], [*batch, width], [*shape[:-1], width])]
-    return [*(f"torch.randn({_size(size)})" for size in _different(sizes)), *SCALARS]
+    texts = [*(f"torch.randn({_size(size)})" for size in _different(sizes)), *SCALARS]
+    return [*texts[:2], ONE_NUMBER, *texts[2:]]  # early: those of more numbers end alike where they are a condition
 
 
 def _different(sizes: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
