@@ -113,6 +113,8 @@ class Candidate:
     customs = NO_CUSTOMS
     method = ""
     """The method that the example calls; "" where it calls the module."""
+    library = "nnx"
+    """What the module is written in: a `kind` of ports."""
     changes_objects = False
     """Whether the original's call changes plain objects that it holds: then each call gets those of the port as they were."""
 

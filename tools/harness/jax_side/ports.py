@@ -77,7 +77,7 @@ class PortCandidate(Candidate):
         self.cls = user_module
         for part in name.split("."):
             self.cls = getattr(self.cls, part)
-        self.kind = port.get("kind") or kind_of(self.cls)
+        self.kind = self.library = port.get("kind") or kind_of(self.cls)
         self.init = compile(f"_unit({texts['init']}\n)", "<init of the example>", "eval")
         self.wanted = {key: tuple(shape) for key, shape in described["state"].items()}
         parameters, self.tied = set(described["parameters"]), dict(described.get("tied", {}))

@@ -123,6 +123,7 @@ def specification(session: Session, candidate: Candidate) -> dict[str, Any]:
             "values": values,
             "uncalled": uncalled,
             "parts": candidate.part_paths() if type(candidate) is Candidate else [],
+            "library": candidate.library,
         }
     except Exception as error:
         return {"signatures": signatures, **session.fail(error)}
