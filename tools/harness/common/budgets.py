@@ -106,6 +106,9 @@ COMPILING_THREADS: Final = 2
 MAX_SETTINGS: Final = 24
 """Objects of settings with more fields than this are left as they are: most would have nothing to do with the unit."""
 
+ZEROED: Final = 4
+"""Gradients are also taken where the parameters of one module are zero, of so many modules, and of all but one: what follows is at its kink."""
+
 FURTHER: Final = 4
 FURTHER_ELEMENTS: Final = 20_000
 """Gradients are taken on so many further inputs, where parameters and inputs have no more elements than this together: more elements would hit a
@@ -178,9 +181,12 @@ compilation."""
 MAX_SHAPES: Final = 4
 """Shape variants per example, an empty batch aside: each costs one compilation."""
 
-MAX_ALONE: Final = 2
-ALONE_TRIES: Final = 8
-"""Variants in which one input alone has another size, which the example has elsewhere too; and in how many tries they are found."""
+MAX_ONES: Final = 2
+"""Variants beside these in which one axis alone has size 1."""
+
+MAX_ALONE: Final = 4
+ALONE_TRIES: Final = 12
+"""Variants in which one input alone has another size, which the example has elsewhere too, or all others have; and in how many tries they are found."""
 
 RATE_DIGITS: Final = 5
 """Dropout rates are compared to this many digits (float32 has seven)."""

@@ -365,6 +365,32 @@ _OF_MASKS: dict[str, Callable[[Array], Array]] = {
     "masks-lowest": lambda value: np.full_like(value, value.min()),
     "masks-highest": lambda value: np.full_like(value, value.max()),
 }
+GRADES = ((-0.5, 0.0, 0.25, 0.75, 1.0, 2.0), (0.0, 0.25, 0.75, 1.0))
+"""What values of a mask become, between its lowest (0) and its highest (1) and beyond them; or between them alone."""
+
+
+def graded_masks(leaves: Sequence[Leaf]) -> list[list[Array]]:
+    """The recorded inputs with masks of other values than their two, one proposal for each row of `GRADES`; none where no input is a finite mask."""
+    masks = [bool(leaf.value.size) and _is_finite_mask(leaf.value) for leaf in leaves]
+    if not any(masks):
+        return []
+    return [
+        [
+            _graded(leaf.value, grades, index) if mask else single(leaf.value)
+            for index, (leaf, mask) in enumerate(zip(leaves, masks, strict=True))
+        ]
+        for grades in GRADES
+    ]
+
+
+def _graded(value: Array, grades: Sequence[float], index: int) -> Array:
+    low, high = float(value.min()), float(value.max())
+    if low == high:  # a mask that masks nothing, or a state that starts at zero
+        low, high = min(low, 0.0), max(high, 0.0) or 1.0
+    shares = np.random.default_rng([index, value.size]).permutation(np.resize(np.array(grades), value.size))
+    return single(np.asarray(low + (high - low) * shares.reshape(value.shape), value.dtype))
+
+
 _OF_BOOLEANS: dict[str, Callable[[Array], Array]] = {"false": np.zeros_like, "true": np.ones_like}
 
 
@@ -382,6 +408,8 @@ class ShapeKind(StrEnum):
     """A size wherever it appears."""
     AXIS = "axis"
     """One axis, in whichever input has that size there."""
+    ONE = "one"
+    """The same, to size 1: sums over it are sums of one number, and what compares its elements has none to compare."""
 
 
 class ShapeVariant(NamedTuple):
@@ -390,6 +418,8 @@ class ShapeVariant(NamedTuple):
     label: str
     kind: ShapeKind
     values: list[Array]
+    beside: list[Array] | None = None
+    """Of an axis of size 1 the inputs with one element more than the example's there: what takes 1 and not this has broadcast it by chance."""
 
 
 def shape_variants(leaves: Sequence[Leaf], seed: int) -> list[ShapeVariant]:
@@ -403,13 +433,23 @@ def shape_variants(leaves: Sequence[Leaf], seed: int) -> list[ShapeVariant]:
         proposals += [("batch1", ShapeKind.BATCH, {leading[0]: 1}, 0)] if leading[0] > 1 else []
         proposals += [("empty", ShapeKind.EMPTY, {leading[0]: 0}, 0)]
     sizes_by_axis = list(enumerate(leading[1:], 1))
+    if any(leading[:1] == (size,) for leaf in leaves for size in leaf.value.shape[1:]):
+        # No batch: as many nodes as the graph has, or a square.
+        count = leading[0]
+        proposals += [(f"size{count}-{count + 1}", ShapeKind.SIZE, {count: count + 1}, None)]
+        proposals += [(f"size{count}-1", ShapeKind.ONE, {count: 1}, None)] if count > 1 else []
     proposals += [(f"size{size}-{size + 1}", ShapeKind.SIZE, {size: size + 1}, None) for _, size in sizes_by_axis]  # another parity
-    proposals += [(f"axis{axis}-1", ShapeKind.AXIS, {size: 1}, axis) for axis, size in sizes_by_axis if size > 1]
+    proposals += [(f"axis{axis}-1", ShapeKind.ONE, {size: 1}, axis) for axis, size in sizes_by_axis if size > 1]
     proposals += [(f"axis{axis}-{max(size // 2, 1)}", ShapeKind.AXIS, {size: max(size // 2, 1)}, axis) for axis, size in sizes_by_axis]
     proposals += [(f"size{size}-{max(size // 2, 1)}", ShapeKind.SIZE, {size: max(size // 2, 1)}, None) for _, size in sizes_by_axis]
     distinct = {proposal[0]: proposal for proposal in proposals}
     variants = [(label, kind, resized(leaves, sizes, axis, (seed,))) for label, kind, sizes, axis in distinct.values()]
-    return [ShapeVariant(label, kind, values) for label, kind, values in variants if values is not None]
+    beside = {
+        label: resized(leaves, {size: size + 1 for size in sizes}, axis, (seed,))
+        for label, kind, sizes, axis in distinct.values()
+        if kind == ShapeKind.ONE
+    }
+    return [ShapeVariant(label, kind, values, beside.get(label)) for label, kind, values in variants if values is not None]
 
 
 def multiples(leaves: Sequence[Leaf], divisors: Sequence[int], seed: int) -> list[tuple[str, list[Array]]]:
@@ -426,16 +466,28 @@ def multiples(leaves: Sequence[Leaf], divisors: Sequence[int], seed: int) -> lis
 
 
 def alone_variants(leaves: Sequence[Leaf], seed: int) -> list[tuple[str, list[Array]]]:
-    """Proposals `(label, inputs)`: one input longer along one axis, whose size another axis of the example has too, perhaps by chance."""
-    variants = []
-    sizes = [(number, axis, size) for number, leaf in enumerate(leaves) for axis, size in enumerate(leaf.value.shape)]
-    for number, axis, size in sorted(sizes, key=lambda entry: (entry[1] == 0, entry)):
-        if size and any(other == size and (other_number, along) != (number, axis) for other_number, along, other in sizes):
-            values = recorded_inputs(leaves)
-            shape = tuple(size + 1 if position == axis else n for position, n in enumerate(values[number].shape))
-            values[number] = _resize(leaves[number].value, shape, np.random.default_rng([seed, 2]))
-            variants.append((f"size-of-input{number}-axis{axis}-{size + 1}", values))
-    return variants
+    """Proposals `(label, inputs)`: one input longer along one axis, whose size another axis of the example has too, perhaps by chance; and where
+    several others have it, these longer together, as keys and values are beside queries. Axes in turn, the batch's last."""
+    axes = [(axis == 0, axis, number, size) for number, leaf in enumerate(leaves) for axis, size in enumerate(leaf.value.shape) if size]
+    variants, rests = [], []
+    for first, axis, number, size in sorted(axes):
+        shared = [(other, along) for _, along, other, length in axes if length == size and (other, along) != (number, axis)]
+        if shared:
+            name = f"size-of-input{number}-axis{axis}-{size + 1}"
+            variants.append((first, axis, 0, name, _longer(leaves, [(number, axis)], seed)))
+        beside = [(other, along) for other, along in shared if other != number]
+        if len({other for other, _ in beside}) > 1:
+            rests.append((first, axis, 1, f"size-beside-input{number}-axis{axis}-{size + 1}", _longer(leaves, beside, seed)))
+    return [(name, values) for _, _, _, name, values in sorted([*variants, *rests], key=lambda row: row[:3])]
+
+
+def _longer(leaves: Sequence[Leaf], axes: Sequence[tuple[int, int]], seed: int) -> list[Array]:
+    """The recorded inputs, one longer at each of these pairs of input and axis."""
+    values = recorded_inputs(leaves)
+    for number in dict.fromkeys(number for number, _ in axes):
+        shape = tuple(size + ((number, axis) in axes) for axis, size in enumerate(values[number].shape))
+        values[number] = _resize(leaves[number].value, shape, np.random.default_rng([seed, 2, number]))
+    return values
 
 
 def stacked(first: Sequence[Array], second: Sequence[Array]) -> list[list[Array]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from migrate_agent.tools.harness.common import budgets, input_sampling
 
@@ -78,6 +79,31 @@ def test_extremes_are_told_of_inputs_that_exist() -> None:
     assert set(input_sampling.EXTREMES) <= set(input_sampling.edges([signal], budgets.LARGE))
 
 
+MASK = np.array([[0.0, 1, 1], [1, 0, 0]])
+
+
+@pytest.mark.parametrize(
+    ("value", "low", "high"),
+    [
+        (MASK, 0.0, 1.0),
+        (4 * MASK - 2, -2.0, 2.0),
+        (np.ones((2, 3)), 0.0, 1.0),  # masks nothing
+        (np.zeros((2, 3)), 0.0, 1.0),  # a state that starts at zero
+        (np.full((2, 3), 3.0), 0.0, 3.0),
+    ],
+)
+def test_masks_are_graded(value: np.ndarray, low: float, high: float) -> None:
+    beyond, between = input_sampling.graded_masks([input_sampling.Leaf(value, "float32"), input_sampling.Leaf(np.arange(6.0), "float32")])
+    assert (beyond[0] < low).any() and (beyond[0] > high).any()
+    assert between[0].min() >= low and between[0].max() <= high and not np.isin(between[0], (low, high)).all()
+    assert (beyond[1] == np.arange(6.0)).all()
+
+
+@pytest.mark.parametrize("value", [np.arange(6.0), np.array([0.0, -np.inf, 0.0]), np.array([True, False, True]), np.zeros((0, 3))])
+def test_what_is_no_finite_mask_is_not_graded(value: np.ndarray) -> None:
+    assert input_sampling.graded_masks([input_sampling.Leaf(value, "float32")]) == []
+
+
 def test_shape_variants_say_what_they_change() -> None:
     variants = input_sampling.shape_variants([input_sampling.Leaf(np.ones((4, 6)), "float32")], 0)
     assert {variant.label: variant.kind for variant in variants} == {
@@ -85,7 +111,7 @@ def test_shape_variants_say_what_they_change() -> None:
         "batch1": "batch",
         "empty": "empty",
         "size6-7": "size",
-        "axis1-1": "axis",
+        "axis1-1": "one",
         "axis1-3": "axis",
         "size6-3": "size",
     }

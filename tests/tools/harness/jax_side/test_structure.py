@@ -148,7 +148,7 @@ def test_inputs_at_which_gradients_are_delicate() -> None:
 
 def test_shapes_that_are_tried() -> None:
     leaf = Leaf(np.random.default_rng(0).standard_normal((4, 6)), "float32")
-    shapes = {label: values[0].shape for label, _, values in input_sampling.shape_variants([leaf], 0)}
+    shapes = {label: values[0].shape for label, _, values, _ in input_sampling.shape_variants([leaf], 0)}
     assert shapes["batch9"] == (9, 6) and shapes["batch1"] == (1, 6) and shapes["empty"] == (0, 6) and shapes["axis1-1"] == (4, 1)
 
 

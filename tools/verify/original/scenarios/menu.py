@@ -35,6 +35,7 @@ from migrate_agent.tools.verify.original.scenarios.random import drawn_otherwise
 from migrate_agent.tools.verify.original.scenarios.sizes import another_rank, other_sizes
 from migrate_agent.tools.verify.original.scenarios.widths import add_forms, add_widths, casts, extremes
 from migrate_agent.tools.verify.original.scenarios.writer import COUNTED, LATER, STRONG, ScenarioWriter
+from migrate_agent.tools.verify.original.scenarios.zero_parameters import zero_parameters
 
 STEP_FORWARDS = 3
 """Forward passes that a forward and backward pass takes as long as."""
@@ -242,6 +243,17 @@ def add_edges(writer: ScenarioWriter) -> None:
     numbers = source_literals.at(writer.original.leaves, source_literals.numbers(writer.original.native))
     if numbers is not None:
         writer.add("edge-numbers", Role.EDGE, "eval", 0, numbers, exact_inputs=True)
+    _add_graded_masks(writer)
+
+
+def _add_graded_masks(writer: ScenarioWriter) -> None:
+    """Masks of floats with other values than two, where the original is as finite with them: `mask > 0` and `mask != 0` differ there alone."""
+    usual = attempt(lambda: writer.once(writer.states[0], writer.values(0), "eval"))
+    for values in input_sampling.graded_masks(writer.original.leaves):
+        result = attempt(lambda values=values: writer.once(writer.states[0], values, "eval"))  # type: ignore[misc]
+        if usual is not None and result is not None and finite_share(result) >= finite_share(usual):
+            writer.attempt("edge-graded-masks", Role.EDGE, 0, values, runs=1, exact_inputs=True)
+            return
 
 
 def add_labels(writer: ScenarioWriter) -> None:
@@ -287,6 +299,8 @@ def add_gradient_edges(writer: ScenarioWriter, gradients: Sequence[Scenario]) ->
         extreme = input_sampling.EXTREMES.get(label, Extreme.NONE)
         values = (extreme == Extreme.LARGE and large_inputs(writer.original, writer.states[0])) or values
         writer.add(f"gradient-eval-edge-{label}", Role.GRADIENT_EDGE, "eval", 0, values, gradient=True, runs=1, extreme=extreme)
+    if gradients:
+        zero_parameters(writer)
     further_gradients(writer, len(gradients))
 
 

@@ -66,7 +66,7 @@ def write_method(writer: ScenarioWriter, *, first: bool) -> dict[str, Any]:
 
 def _other_size(writer: ScenarioWriter) -> None:
     """Add the first other size that the original accepts; each costs one compilation."""
-    for label, _, values in input_sampling.shape_variants(writer.original.leaves, writer.base):
+    for label, _, values, _ in input_sampling.shape_variants(writer.original.leaves, writer.base):
         if writer.add(f"shape-{label}", Role.SHAPE, "eval", 0, values, runs=1):
             return
 

@@ -46,9 +46,10 @@ def further_gradients(writer: ScenarioWriter, ran: int) -> None:
     usual = next((scenario for scenario in writer.scenarios if scenario.role == Role.GRADIENT), None)
     if usual is None or sum(value.size for value in (*writer.states[0].values(), *writer.values(0))) > budgets.FURTHER_ELEMENTS:
         return
+    seeds = sum(seed >= 0 for seed in writer.states)
     mode, whole = usual.mode, finite_share(writer.once(writer.states[0], writer.values(0), "eval"))
     for number in range(ran, ran + budgets.FURTHER):
-        seed, values = number % len(writer.states), writer.values(number)
+        seed, values = number % seeds, writer.values(number)
         result = attempt(lambda seed=seed, values=values: writer.once(writer.states[seed], values, "eval"))  # type: ignore[misc]
         if result is not None and finite_share(result) >= whole:
             writer.add(f"gradient-{mode}-further{number}", Role.GRADIENT, mode, seed, values, gradient=True, runs=1)

@@ -101,7 +101,7 @@ def _trials(writer: ScenarioWriter) -> Iterator[Trial]:
     yield from islice(sizes, budgets.REFUSAL_TRIES // 3)
     for name in (*ints, *floats):
         yield Trial(words({name: -1}), {name: -1})
-    for label, _, values in input_sampling.shape_variants(unit.leaves, writer.base):
+    for label, _, values, _ in input_sampling.shape_variants(unit.leaves, writer.base):
         yield Trial(f"inputs of {label}", values=values)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 
 from migrate_agent.tools.harness.common import budgets, input_sampling, trees
@@ -20,10 +22,12 @@ SAME_ROWS = 1e-9
 
 def other_sizes(writer: ScenarioWriter) -> None:
     """Add other batch sizes and lengths that the original accepts: some in training mode where that differs, one with gradients."""
-    accepted, trained = 0, set[ShapeKind]()
-    for label, kind, values in input_sampling.shape_variants(writer.original.leaves, writer.base):
+    accepted, trained = Counter[ShapeKind](), set[ShapeKind]()
+    for label, kind, values, beside in input_sampling.shape_variants(writer.original.leaves, writer.base):
+        if beside is not None and attempt(lambda beside=beside: writer.once(writer.states[0], beside, "eval")) is None:  # type: ignore[misc]
+            continue
         native = kind == ShapeKind.SIZE and wide(writer, values)
-        if (accepted < budgets.MAX_SHAPES or kind == ShapeKind.EMPTY) and writer.add(
+        if _has_room(kind, accepted) and writer.add(
             f"shape-{label}",
             Role.SHAPE,
             "eval",
@@ -33,8 +37,8 @@ def other_sizes(writer: ScenarioWriter) -> None:
             runs=1,
             extreme=Extreme.EMPTY if kind == ShapeKind.EMPTY else Extreme.NONE,
         ):
-            accepted += kind != ShapeKind.EMPTY
-            if kind in (ShapeKind.BATCH, ShapeKind.SIZE) and kind not in trained:
+            accepted[kind] += 1
+            if kind in (ShapeKind.BATCH, ShapeKind.SIZE, ShapeKind.ONE) and kind not in trained:
                 trained.add(kind)
                 if writer.trains():
                     writer.add(f"shape-train-{label}", Role.SHAPE, "train", 0, values, runs=1)
@@ -45,6 +49,14 @@ def other_sizes(writer: ScenarioWriter) -> None:
     _multiples(writer)
     longer(writer)
     beyond(writer)
+
+
+def _has_room(kind: ShapeKind, accepted: Counter[ShapeKind]) -> bool:
+    """Whether another variant of this kind is compared: an empty batch, a few with an axis of size 1, and a few of all others."""
+    if kind == ShapeKind.ONE:
+        return accepted[kind] < budgets.MAX_ONES
+    others = accepted.total() - accepted[ShapeKind.ONE] - accepted[ShapeKind.EMPTY]
+    return kind == ShapeKind.EMPTY or others < budgets.MAX_SHAPES
 
 
 def _multiples(writer: ScenarioWriter) -> None:

@@ -21,7 +21,12 @@ from migrate_agent.tools.verify.original.scenarios.writer import NARROWED, SCALE
 CASTS = frozenset("float half bfloat16 float16 float32 double dtype type_as finfo autocast is_floating_point".split())
 """Names in code that looks at dtypes or changes them."""
 WIDTHS = ("bfloat16", "float16")
+TRAINED = "bfloat16"
+"""The width that is also compared in training mode, whose code may make arrays of its own."""
 WITHOUT_AXES = Undetermined("in torch a parameter without axes does not widen what it is added to, in JAX it does")
+HOST_DRAWS = frozenset("random default_rng randint uniform choice choices sample shuffle gauss beta binomial permutation".split())
+"""Names in code that draws numbers by Python or NumPy."""
+DRAWN_ON_HOST = Undetermined("a number that Python or NumPy draws does not widen what it is multiplied with, in JAX it does")
 SCALE = 1e-6
 """Parameters are also this many times as large: what is added to a variance or a norm is no longer small beside it."""
 
@@ -47,10 +52,20 @@ def narrow_inputs(writer: ScenarioWriter) -> None:
             conditions = Conditions() if mixed else Conditions(width, unsaved=_unsaved_floats(writer))
             how: dict[str, Any] = {"native": True, "conditions": conditions, "dtypes": dtypes, "runs": 1}
             writer.attempt(f"narrow-{label}", Role.NARROW, NARROWED, values, **how)
+            if label == TRAINED and not writer.original.method and writer.trains():
+                _trained(writer, f"narrow-{label}-train", values, how)
             # What a mask fills with may have no place in the narrowest range.
             if label == "float16" and any(leaf.dtype == "bool" for leaf in leaves):
                 hidden = [np.zeros_like(value) if leaf.dtype == "bool" else value for value, leaf in zip(values, leaves, strict=True)]
                 writer.attempt("narrow-float16-masked", Role.NARROW, NARROWED, hidden, **how)
+
+
+def _trained(writer: ScenarioWriter, label: str, values: Sequence[Array], options: Mapping[str, Any]) -> None:
+    """The call in training mode, where no number of Python's is drawn."""
+    if source_literals.uses(writer.original.native, HOST_DRAWS):
+        writer.skip(label, DRAWN_ON_HOST)
+    else:
+        writer.attempt(label, Role.NARROW, NARROWED, values, mode="train", **options)
 
 
 def _unsaved_floats(writer: ScenarioWriter) -> tuple[str, ...]:

@@ -34,8 +34,9 @@ from migrate_agent.tools.verify.original.outputs import (
 )
 
 STRENGTHS = (1.0, 0.1, 0.0)
-COUNTED, NARROWED, SCALED = -1, -2, -3
-"""In the place of a seed: the state with other counters and flags, as narrow dtypes hold it, and with small parameters."""
+COUNTED, NARROWED, SCALED, ZEROED = -1, -2, -3, -4
+"""In the place of a seed: the state with other counters and flags, as narrow dtypes hold it, with small parameters, and (this and the numbers below)
+with zeros in the place of some."""
 LATER = {"int64": 100_000, "int32": 100_000}
 """How far on a counter is then."""
 REMEMBERED = 8
@@ -186,7 +187,7 @@ class ScenarioWriter:
         noise: NoiseOfScenario | None = None
         try:
             if gradient:
-                result = run(targets=partial(make_targets, seed=self.base + seed))
+                result = run(targets=partial(make_targets, seed=self.base + abs(seed)))
             else:
                 result = (
                     run(layout=layout)

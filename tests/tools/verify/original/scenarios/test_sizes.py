@@ -34,6 +34,16 @@ def test_one_input_alone_is_longer(shapes: list[tuple[int, ...]], expected: list
     assert found == expected
 
 
+def test_all_but_one_are_longer_together() -> None:
+    proposed = [[value.shape for value in values] for _, values in alone_variants(leaves((2, 5, 6), (2, 5, 7), (2, 5)), 0)]
+    assert proposed[:4] == [
+        [(2, 6, 6), (2, 5, 7), (2, 5)],
+        [(2, 5, 6), (2, 6, 7), (2, 5)],
+        [(2, 5, 6), (2, 5, 7), (2, 6)],
+        [(2, 5, 6), (2, 6, 7), (2, 6)],
+    ]
+
+
 @pytest.mark.parametrize(
     ("shapes", "divisors", "expected"),
     [
