@@ -28,11 +28,17 @@ CASES = {
     "what fetches a number": (f"{PLAIN}{ACT}net = Net()\nprint(net.act(x))\n", f"{PLAIN}{ACTED}net = Net()\nprint(act(net, x))\n"),
     "what draws by Python": (
         f"{PLAIN}    def coin(self):\n        return random.random()\nnet = Net()\nnet.coin()\n",
-        f"{PLAIN}def coin(model):\n    return random.random()\nnet = Net()\ncoin(net)\n",
+        f"{PLAIN}def coin():\n    return random.random()\nnet = Net()\ncoin()\n",
     ),
     "what fills a list": (
         f"{KEEPS}{PUT}net = Net()\nnet.put(1)\n",
-        f"from types import SimpleNamespace\n{PLAIN}def put(model, x, kept):\n    kept.kept.append(x)\nnet = Net()\nkept = SimpleNamespace(kept=[])\nput(net, 1, kept)\n",
+        f"from types import SimpleNamespace\n{PLAIN}def put(x, kept):\n    kept.kept.append(x)\nnet = Net()\nkept = SimpleNamespace(kept=[])\nput(1, kept)\n",
+    ),
+    "what calls a method that needs no module": (
+        f"{KEEPS}{PUT}    def both(self, x):\n        self.put(x)\n        self.put(-x)\n        return random.random()\nnet = Net()\nnet.both(x=1)\n",
+        f"from types import SimpleNamespace\n{PLAIN}def put(x, kept):\n    kept.kept.append(x)\n"
+        "def both(x, kept):\n    put(x, kept)\n    put(-x, kept)\n    return random.random()\n"
+        "net = Net()\nkept = SimpleNamespace(kept=[])\nboth(x=1, kept=kept)\n",
     ),
     "what calls such a method": (
         f"{PLAIN}{ACT}    def both(self, x):\n        return self.act(x), self.act(-x)\nnet = Net()\nnet.both(x)\n",

@@ -20,6 +20,7 @@ policy.train_net(x)                                   train_net(policy, x, optim
 from __future__ import annotations
 
 import ast
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -31,6 +32,7 @@ from migrate_agent.tools.programs.rewrite.names import CHANGES, SELF, FreeNames,
 
 MODULE = "torch.nn.Module"
 FETCHES = frozenset({"item", "tolist", "numpy", "backward"})
+_TIGHT = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
 DRAWS = ("random.", "np.random.", "numpy.random.")
 
 
@@ -64,6 +66,8 @@ class HostClass:
     """Methods that use the optimizer."""
     keeping: frozenset[str]
     """Methods that use the lists."""
+    apart: frozenset[str]
+    """Methods that use nothing else of the module: their functions are not handed it."""
 
     def further(self, method: str, optimizer: str) -> list[str]:
         """The names of what a method's function takes beside the module; `optimizer` is that of the optimizer."""
@@ -101,7 +105,7 @@ class HostMethods(cst.CSTTransformer):
         if not self._inside or original_node not in self._inside[-1].methods.values():
             return updated_node
         cls, name = self._inside.pop(), original_node.name.value
-        parameters = [cst.Param(cst.Name(cls.itself)), *updated_node.params.params[1:]]
+        parameters = [*([] if name in cls.apart else [cst.Param(cst.Name(cls.itself))]), *updated_node.params.params[1:]]
         first = next((i for i, one in enumerate(parameters) if one.default is not None), len(parameters))
         further = cls.further(name, cls.owned.attribute if cls.owned is not None else "")
         parameters[first:first] = [cst.Param(cst.Name(one)) for one in further]
@@ -169,13 +173,16 @@ class HostMethods(cst.CSTTransformer):
         cls = next((one for one in self._classes if method in one.methods), None)
         if cls is None:
             return updated_node
-        arguments = [cst.Arg(owner), *updated_node.args]
+        arguments = [*([] if method in cls.apart else [cst.Arg(owner)]), *updated_node.args]
         if cls.owned is not None:
             here = cls.owned.attribute if self._inside and code(function.value) == SELF else cls.owned.name
-            first = next((i for i, one in enumerate(arguments) if one.keyword is not None), None)
-            # Behind it stand parameters with defaults.
-            place = min(_required(cls.methods[method]), len(arguments) if first is None else first)
-            arguments[place:place] = [cst.Arg(cst.Name(one)) for one in cls.further(method, here)]
+            values = [cst.Arg(cst.Name(one)) for one in cls.further(method, here)]
+            place = _required(cls.methods[method]) - (method in cls.apart)
+            if any(one.keyword is not None for one in arguments[:place]):
+                names = cls.further(method, cls.owned.attribute)
+                arguments += [one.with_changes(keyword=cst.Name(name), equal=_TIGHT) for name, one in zip(names, values, strict=True)]
+            else:
+                arguments[place:place] = values  # behind it stand parameters with defaults
         plain = [one.with_changes(comma=cst.MaybeSentinel.DEFAULT) for one in arguments]
         return updated_node.with_changes(func=cst.Name(cls.names[method]), args=plain)
 
@@ -231,7 +238,25 @@ def _host_classes(module: cst.Module, imports: Imports) -> Iterator[HostClass]:
         if owned is not None and not _reaches(module, owned, methods, training | keeping):
             continue
         itself = next(name for name in ("model", node.name.value.lower(), "module") if not _mentions(methods.values(), name))
-        yield HostClass(node, methods, {name: name for name in methods}, itself, owned, training, keeping)
+        apart = _apart(methods, {*lists, attribute} if owned is not None else set())
+        yield HostClass(node, methods, {name: name for name in methods}, itself, owned, training, keeping, apart)
+
+
+def _apart(methods: Mapping[str, cst.FunctionDef], beside: set[str]) -> frozenset[str]:
+    """The methods that use nothing of the module but what stands beside it."""
+    called = {name: _called(method) for name, method in methods.items()}
+    bare = {name for name, method in methods.items() if _names_itself(method)}
+    needing = {name for name, attributes in called.items() if attributes - beside - methods.keys()} | bare
+    while more := {name for name in methods.keys() - needing if called[name] & needing}:
+        needing |= more
+    return frozenset(methods.keys() - needing)
+
+
+def _names_itself(method: cst.FunctionDef) -> bool:
+    """Whether a method uses its object otherwise than for an attribute."""
+    nodes = list(ast.walk(_tree(method)))
+    owners = sum(isinstance(one, ast.Attribute) and isinstance(one.value, ast.Name) and one.value.id == SELF for one in nodes)
+    return sum(isinstance(one, ast.Name) and one.id == SELF for one in nodes) > owners
 
 
 def _methods(cls: cst.ClassDef) -> dict[str, cst.FunctionDef]:
@@ -286,8 +311,6 @@ def _acts(method: cst.FunctionDef, lists: set[str]) -> bool:
 
 
 def _tree(method: cst.FunctionDef) -> ast.AST:
-    import textwrap
-
     return ast.parse(textwrap.dedent(code(method.with_changes(leading_lines=()))))
 
 
