@@ -1,5 +1,6 @@
 """Small helpers that the layers share: parameter initialisers, reduction dtypes, optional parameters, sizes."""
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -31,10 +32,6 @@ def features_last_init(bound: float) -> Callable[..., jax.Array]:
     return init
 
 
-fan_in_kernel = nnx.initializers.variance_scaling(1 / 3, "fan_in", "uniform")
-"""PyTorch's default initial values of a linear layer's kernel (in, out): U(-b, b) with b = 1/√in."""
-
-
 def fan_in_bias(fan_in: int) -> nnx.Initializer:
     """PyTorch's default initial values of the bias of a layer with `fan_in` inputs: U(-b, b) with b = 1/√fan_in.
 
@@ -42,6 +39,11 @@ def fan_in_bias(fan_in: int) -> nnx.Initializer:
     """
     bound = float(fan_in) ** -0.5 if fan_in > 0 else 0.0  # a layer may be without inputs
     return lambda key, shape, dtype=jnp.float32, **_: jax.random.uniform(key, shape, dtype, -bound, bound)
+
+
+def fan_in_kernel(key: jax.Array, shape: Sequence[int], dtype: Any = jnp.float32, **_: Any) -> jax.Array:
+    """PyTorch's default initial values of a kernel (…, in, out): those of its bias."""
+    return fan_in_bias(math.prod(shape[:-1]))(key, shape, dtype)
 
 
 def fan_in_bound(fan_in: int) -> float:

@@ -13,6 +13,7 @@ import pytest
 import torch
 from flax import nnx
 
+from migrate_agent.tools.vendored.numeric import fan_in_bias, fan_in_kernel
 from migrate_agent.tools.vendored.plain import channels_first_pool
 from migrate_agent.tools.vendored.plain_layers import (
     ChannelsFirstConv,
@@ -96,3 +97,8 @@ def test_a_layer_is_as_torchs(layer: torch.nn.Module, make: Callable[[nnx.Rngs],
         state = state_dict(port)
         for name, value in layer.state_dict().items():
             np.testing.assert_allclose(state[name], value.numpy(), rtol=1e-12, err_msg=name)
+
+
+def test_a_layer_without_inputs_gives_zeros_as_torchs() -> None:
+    layer = nnx.Linear(0, 3, kernel_init=fan_in_kernel, bias_init=fan_in_bias(0), rngs=nnx.Rngs(0))
+    assert layer(jnp.ones((2, 0))).tolist() == [[0.0] * 3] * 2
