@@ -21,7 +21,7 @@ class PackedSequence:
     padded: jax.Array
     lengths: jax.Array
     longest: int | None = field(default=None, metadata={"static": True})
-    """The longest length, where it is known while tracing."""
+    """The longest length, where the lengths were given as numbers of Python or NumPy."""
 
 
 def padding_mask(lengths: jax.Array, like: jax.Array) -> jax.Array:
@@ -35,7 +35,7 @@ def pack_padded_sequence(
 ) -> PackedSequence:
     """Sequences that recurrent layers step over to each one's own end, in the order in which they were given."""
     input = input.swapaxes(0, 1) if batch_first else input
-    longest = None if isinstance(lengths, jax.core.Tracer) else int(np.max(np.asarray(lengths)))
+    longest = None if isinstance(lengths, jax.Array) else int(np.max(np.asarray(lengths)))
     lengths = jnp.asarray(lengths, int)
     return PackedSequence(jnp.where(padding_mask(lengths, input), input, 0), lengths, longest)
 
@@ -45,8 +45,8 @@ def pad_packed_sequence(
 ) -> tuple[jax.Array, jax.Array]:
     """The sequences as an array of `total_length` steps (default: of as many as the longest has) and their lengths.
 
-    While tracing, the longest length may be unknown. Then the array has as many steps as were packed, and is NaN where that is not as many
-    as the longest has: give `total_length` where batches are padded further. Raises `ValueError` for integers of unknown lengths.
+    With lengths in an array, shapes cannot follow the longest. Then there are as many steps as were packed, and all is NaN where that is not as
+    many as the longest has: give `total_length` where batches are padded further. Raises `ValueError` for integers with such lengths.
     https://docs.pytorch.org/docs/stable/generated/torch.nn.utils.rnn.pad_packed_sequence.html
     """
     padded, lengths = sequence.padded, sequence.lengths
@@ -62,7 +62,7 @@ def pad_packed_sequence(
 def nan_unless_filled(padded: jax.Array, lengths: jax.Array) -> jax.Array:
     """(L, N, …) as it is where the longest sequence has L steps; NaN where none has."""
     if not jnp.issubdtype(padded.dtype, jnp.inexact):
-        raise ValueError("the longest of the packed sequences is not known while tracing: give pad_packed_sequence a total_length")
+        raise ValueError("shapes cannot follow the longest of the packed sequences: give pad_packed_sequence a total_length")
     return jnp.where(jnp.max(lengths) == len(padded), padded, jnp.nan)
 
 

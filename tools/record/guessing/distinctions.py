@@ -70,6 +70,14 @@ def asked_containers(tree: ast.AST) -> set[str]:
     return names
 
 
+def conditions_asked(tree: ast.AST) -> set[str]:
+    """The names that code takes for conditions as they are: `if scale:`, `x if not scale else y`."""
+    tests = [node.test for node in ast.walk(tree) if isinstance(node, (ast.If, ast.IfExp, ast.While))]
+    parts = [part for test in tests for part in (test.values if isinstance(test, ast.BoolOp) else [test])]
+    inner = [part.operand if isinstance(part, ast.UnaryOp) and isinstance(part.op, ast.Not) else part for part in parts]
+    return {part.id for part in inner if isinstance(part, ast.Name)}
+
+
 def _targets(node: ast.Assign) -> list[str]:
     match node.value:
         case ast.Dict() | ast.Call(func=ast.Name(id="dict")):

@@ -10,7 +10,7 @@ import inspect
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain, islice
@@ -21,7 +21,13 @@ from migrate_agent.tools.harness.common import methods, reach
 from migrate_agent.tools.harness.common.example_text import build, call_arguments, import_module, in_mode, make_namespace
 from migrate_agent.tools.harness.common.partial_import import use_parts
 from migrate_agent.tools.record.guessing.arguments import Call, first_samples, text_of
-from migrate_agent.tools.record.guessing.distinctions import asked_containers, compares_ranks, distinctions, other_constructions
+from migrate_agent.tools.record.guessing.distinctions import (
+    asked_containers,
+    compares_ranks,
+    conditions_asked,
+    distinctions,
+    other_constructions,
+)
 from migrate_agent.tools.record.guessing.feedback import fed_back
 from migrate_agent.tools.record.guessing.kinds_asked import asked_kinds, of_other_kinds
 from migrate_agent.tools.record.guessing.own_seconds import WAITING, OwnSeconds
@@ -48,7 +54,7 @@ WHOLE = re.compile(
 )
 SCALARS = ("1", "0.5", "True")
 ONE_NUMBER = "torch.ones(1)"
-"""A tensor that may be a condition."""
+"""A tensor that may be a condition: those of more numbers may not."""
 
 
 class Trial(NamedTuple):
@@ -65,9 +71,10 @@ def others(
     shape: Sequence[int] | None,
     widths: Sequence[int] = (),
     changed: Sequence[inspect.Parameter] | None = None,
+    conditions: Collection[str] = (),
 ) -> Iterator[dict[str, str]]:
     """Other argument lists of a call: each optional argument left out, and each that is None given. `shape` is that of its first tensor [*]. With
-    `changed`, of these parameters alone."""
+    `changed`, of these parameters alone. `conditions` are the arguments that code takes for conditions as they are."""
     plain = [parameter for parameter in parameters if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)]
     values = call.by_name([parameter.name for parameter in plain if parameter.kind is parameter.POSITIONAL_OR_KEYWORD])
     plain = [parameter for parameter in plain if changed is None or parameter in changed]
@@ -79,7 +86,7 @@ def others(
             yield {**values, parameter.name: str(not parameter.default)}
     for parameter in plain:
         if parameter.default is None and values.get(parameter.name, "None") == "None":
-            for text in guesses(parameter.name, shape, widths):
+            for text in [*([ONE_NUMBER] if shape and parameter.name in conditions else []), *guesses(parameter.name, shape, widths)]:
                 yield {**values, parameter.name: text}
 
 
@@ -145,8 +152,7 @@ def guesses(name: str, shape: Sequence[int] | None, widths: Sequence[int] = ()) 
         return [*whole, *SCALARS]
     sizes = [shape, shape[:-1], last, batch, [*batch, *last], [*shape[:-1], 1]]
     sizes += [size for width in widths for size in ([width], [*batch, width], [*shape[:-1], width])]
-    texts = [*(f"torch.randn({_size(size)})" for size in _different(sizes)), *SCALARS]
-    return [*texts[:2], ONE_NUMBER, *texts[2:]]  # early: those of more numbers end alike where they are a condition
+    return [*(f"torch.randn({_size(size)})" for size in _different(sizes)), *SCALARS]
 
 
 def _different(sizes: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
@@ -348,7 +354,7 @@ class Search:
         if names & SIZES:
             yield from self._of_one_sample(example, call)
         optional = [parameter for parameter in self.parameters if parameter.name in names]
-        for values in others(call, self.parameters, trial.shape, trial.widths, optional):
+        for values in others(call, self.parameters, trial.shape, trial.widths, optional, conditions_asked(self.tree)):
             yield replace(example, call=text_of(values, self._required))
         for text in other_constructions(call, self.parameters, options, lambda text: None):
             yield replace(example, call=text)
@@ -376,7 +382,8 @@ class Search:
 
         arguments = dict(zip(texts, _result(self.module, self.name, example)[0], strict=False))
         forms = chain(of_other_ranks(texts, arguments, self.tree), in_other_containers(texts, self.tree))
-        options = chain(others(call, parameters, trial.shape, trial.widths), of_one_sample(texts, arguments, parameters))
+        given = others(call, parameters, trial.shape, trial.widths, conditions=conditions_asked(self.tree))
+        options = chain(given, of_one_sample(texts, arguments, parameters))
         of_kinds = of_other_kinds(texts, parameters, self.kinds)
         for values in chain(fed_back(texts, parameters, arguments, result), forms, options, of_kinds):
             yield replace(example, call=text_of(values, self._required))
