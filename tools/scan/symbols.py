@@ -9,9 +9,9 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Set
 
 
-def defined_names(statement: ast.stmt) -> list[str]:
-    """Names that a top-level statement binds (or changes in place, as `TABLE["x"] = y` does)."""
-    if isinstance(statement, ast.If) and is_main(statement):
+def defined_names(statement: ast.stmt, *, as_script: bool = False) -> list[str]:
+    """Names that a top-level statement binds (or changes in place, as `TABLE["x"] = y` does); those of the main block for a script alone."""
+    if not as_script and isinstance(statement, ast.If) and is_main(statement):
         return [name for other in statement.orelse for name in defined_names(other)]
     if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
         return [statement.name]

@@ -120,6 +120,16 @@ def test_a_multiple_of_the_loss_has_no_name_of_its_own(tmp_path: Path) -> None:
 
 
 PARTS = {
+    "joint": (
+        "(encoder_grads, decoder_grads), _ = clip_grad_norm((encoder_grads, decoder_grads), 0.5)",
+        "loss = train_encoder_and_decoder(encoder, decoder, encoder_optimizer, decoder_optimizer, x)",
+    ),
+    "own_optimizer": (
+        "def act(model, state, epsilon=0.1):",
+        "def batch(kept):\n    states, actions, rewards = [], [], []",
+        "s, a, r = batch(kept)\n    for _ in range(2):\n        loss = train_step(model, optimizer, s, a, r)",
+        "kept = SimpleNamespace(data=[])",
+    ),
     "parted": (
         "(loss_D, fake), grads = nnx.value_and_grad(netD_loss, has_aux=True)(netD, netG, noise, real)",
         "self.loss_G, self.fake = train_netG(self.netG, self.optimizer_G, self.netD, self.noise)",
