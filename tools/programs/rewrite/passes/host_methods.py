@@ -282,10 +282,7 @@ def _is_plain(method: cst.FunctionDef) -> bool:
     parameters = method.params
     first = parameters.params[0].name.value if parameters.params else ""
     star = isinstance(parameters.star_arg, cst.Param) or parameters.star_kwarg is not None or parameters.kwonly_params
-    tree = ast.walk(
-        ast.parse(code(method).strip()) if not method.leading_lines else ast.parse(code(method.with_changes(leading_lines=())).strip())
-    )
-    nested = sum(isinstance(part, (ast.FunctionDef, ast.ClassDef, ast.Lambda)) for part in tree) > 1
+    nested = sum(isinstance(part, (ast.FunctionDef, ast.ClassDef, ast.Lambda)) for part in ast.walk(_tree(method))) > 1
     supers = any(name == "super" for name in read(method))
     return first == SELF and not star and not method.decorators and not nested and not supers and not method.asynchronous
 
