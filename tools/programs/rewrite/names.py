@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import libcst as cst
 
@@ -253,3 +254,14 @@ class Imports:
         if not isinstance(node, cst.Name) or node.value not in self.dotted:
             return ""
         return ".".join([self.dotted[node.value], *parts])
+
+
+def again(origin: dict[cst.CSTNode, cst.CSTNode], node: Any) -> Any:
+    """A second node like one. `origin` says of each new node which one it was: that which the old one was."""
+    new = node.deep_clone()
+    pairs: list[tuple[Any, Any]] = [(node, new)]
+    while pairs:
+        old, one = pairs.pop()
+        origin[one] = origin.get(old, old)
+        pairs += zip(old.children, one.children, strict=True)
+    return new

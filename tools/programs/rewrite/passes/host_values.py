@@ -19,7 +19,7 @@ from typing import Any
 import libcst as cst
 
 from migrate_agent.tools.programs.rewrite.core import binds_alone, called, hands_over, method_of
-from migrate_agent.tools.programs.rewrite.names import FreeNames, Imports, Rename, bound, code, read
+from migrate_agent.tools.programs.rewrite.names import FreeNames, Imports, Rename, again, bound, code, read
 
 TWICE = ("ropout", "BatchNorm", "InstanceNorm", "RReLU", "rrelu", "Transformer", "spectral_norm")
 """Parts of names of layers that give something else, or are something else, when they are called twice."""
@@ -74,25 +74,16 @@ class HostValues(cst.CSTTransformer):
 
     def _renamed(self, line: Any, names: dict[str, str]) -> Any:
         """A statement that reads other names."""
-        return self._again(line).visit(_Reads(names, self.origin)) if names.keys() & set(read(line)) else line
+        return again(self.origin, line).visit(_Reads(names, self.origin)) if names.keys() & set(read(line)) else line
 
     def _bound_anew(self, line: Any, names: dict[str, str]) -> Any:
         """A second statement like one that gives its value to another name."""
-        new = self._again(line)
+        new = again(self.origin, line)
         small = new.body[0]
         targets = [cst.AssignTarget(cst.Name(names[code(one.target)])) for one in small.targets]
         made = new.with_changes(body=[small.with_changes(targets=targets)])
         self.origin[made] = self.origin.get(line, line)
         return made
-
-    def _again(self, node: Any) -> Any:
-        new = node.deep_clone()
-        todo = [(node, new)]
-        while todo:
-            old, one = todo.pop()
-            self.origin[one] = self.origin.get(old, old)
-            todo += zip(old.children, one.children, strict=True)
-        return new
 
 
 class _Reads(Rename):

@@ -20,7 +20,7 @@ import libcst as cst
 
 from migrate_agent.tools.programs.rewrite.core import CLIPS, blocks, body, call_of, is_optimizer
 from migrate_agent.tools.programs.rewrite.groups import chosen_parameters, first_rate, rate_of_group
-from migrate_agent.tools.programs.rewrite.names import SELF, FreeNames, Imports, bound, code, name_of, read
+from migrate_agent.tools.programs.rewrite.names import SELF, FreeNames, Imports, again, bound, code, name_of, read
 from migrate_agent.tools.programs.rewrite.passes.listed_parameters import CHAINS, parameter_parts
 
 TOGETHER = frozenset({"torch.optim.LBFGS"})
@@ -143,7 +143,7 @@ class JointOptimizers(cst.CSTTransformer):
         name = name_of(original_node.value)
         if name not in self._lists:
             return updated_node
-        return updated_node.with_changes(value=self._again(self._lists[name][1]))
+        return updated_node.with_changes(value=again(self.origin, self._lists[name][1]))
 
     def _several(self, lines: Sequence[Any], first: Any) -> cst.FlattenSentinel[Any]:
         """Statements in the place of one; what is said above it is said above the first."""
@@ -153,13 +153,13 @@ class JointOptimizers(cst.CSTTransformer):
 
     def _constructed(self, share: Share, name: str, line: Any) -> Any:
         """The construction of one module's optimizer."""
-        new = self._again(line)
+        new = again(self.origin, line)
         call, (expression, options) = new.body[0].value, share.parts[0]
         if len(share.parts) == 1:
             named = {option for option, _ in options}
             kept = [a for a in call.args[1:] if a.keyword is None or a.keyword.value not in named]
-            own = [_named_argument(option, self._again(value)) for option, value in options]
-            arguments = [cst.Arg(self._again(expression)), *_plain(kept), *own]
+            own = [_named_argument(option, again(self.origin, value)) for option, value in options]
+            arguments = [cst.Arg(again(self.origin, expression)), *_plain(kept), *own]
         else:
             groups = [cst.Element(self._group(one, own)) for one, own in share.parts]
             arguments = [cst.Arg(cst.List(groups)), *_plain(call.args[1:])]
@@ -169,21 +169,11 @@ class JointOptimizers(cst.CSTTransformer):
 
     def _group(self, parameters: cst.BaseExpression, options: Sequence[tuple[str, cst.BaseExpression]]) -> cst.Dict:
         rows = [("params", parameters), *options]
-        return cst.Dict([cst.DictElement(cst.SimpleString(f'"{name}"'), self._again(value)) for name, value in rows])
+        return cst.Dict([cst.DictElement(cst.SimpleString(f'"{name}"'), again(self.origin, value)) for name, value in rows])
 
     def _with(self, node: Any, names: dict[str, str]) -> Any:
         """A statement of an optimizer as one of another."""
-        return self._again(node).visit(_Renamed(names, self.origin))
-
-    def _again(self, node: Any) -> Any:
-        """A node like one, whose nodes stand for the same old ones."""
-        new = node.deep_clone()
-        todo = [(node, new)]
-        while todo:
-            old, one = todo.pop()
-            self.origin[one] = self.origin.get(old, old)
-            todo += zip(old.children, one.children, strict=True)
-        return new
+        return again(self.origin, node).visit(_Renamed(names, self.origin))
 
 
 class _Renamed(cst.CSTTransformer):
