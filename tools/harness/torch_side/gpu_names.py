@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -49,11 +50,17 @@ def spare_gpus() -> None:
 
 
 def _imported_files() -> set[str]:
-    root = os.path.join(os.path.realpath(sys.path[0] or "."), "")
+    root = os.path.join(_resolved(sys.path[0] or "."), "")
     files = (getattr(module, "__file__", None) or "" for module in list(sys.modules.values()))
-    return {file for file in files if file.endswith(".py") and os.path.realpath(file).startswith(root)}
+    return {file for file in files if file.endswith(".py") and _resolved(file).startswith(root)}
 
 
+@cache  # there are thousands of modules, and a unit is made fifty times
+def _resolved(path: str) -> str:
+    return os.path.realpath(path)
+
+
+@cache
 def _names_gpu(file: str) -> bool:
     try:
         text = Path(file).read_bytes()
