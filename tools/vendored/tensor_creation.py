@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -28,3 +29,12 @@ def integer_logspace(start: ArrayLike, end: ArrayLike, steps: int, base: float =
     """`base` to the power of evenly spaced numbers, cut to integers (https://pytorch.org/docs/stable/generated/torch.logspace.html)."""
     first, last = jnp.trunc(jnp.asarray(start, float)), jnp.trunc(jnp.asarray(end, float))
     return jnp.trunc(base ** jnp.linspace(first, last, steps)).astype(dtype)
+
+
+def dense(indices: ArrayLike, values: ArrayLike, size: Sequence[int]) -> jax.Array:
+    """An array of `size` with `values` (n, ...) at `indices` (axes, n) and zeros elsewhere; values of one place add up.
+
+    It stands for a sparse tensor (https://docs.pytorch.org/docs/stable/generated/torch.sparse_coo_tensor.html), whose zeros take no memory.
+    """
+    places, numbers = jnp.asarray(indices), jnp.asarray(values)
+    return jnp.zeros(tuple(size), numbers.dtype).at[tuple(places)].add(numbers)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import importlib
-import random
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -17,6 +16,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from migrate_agent.tools.programs.judge.beside import unrun_of
+from migrate_agent.tools.programs.judge.clock import steady_clock
 from migrate_agent.tools.programs.judge.contract import Trace
 from migrate_agent.tools.programs.judge.deciding import conditions
 from migrate_agent.tools.programs.judge.jax_files import jax_files
@@ -25,7 +25,15 @@ from migrate_agent.tools.programs.judge.loads import reading
 from migrate_agent.tools.programs.judge.paired import PairedDraws
 from migrate_agent.tools.programs.judge.plain_lines import PlainLines
 from migrate_agent.tools.programs.judge.reach import reached, unreached
-from migrate_agent.tools.programs.judge.running import WORK, files_in, printing, program_folder, run_script, steady_clock, written
+from migrate_agent.tools.programs.judge.running import (
+    WORK,
+    files_in,
+    printing,
+    program_folder,
+    run_script,
+    seed_host_streams,
+    written,
+)
 
 
 def run_candidate(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) -> dict[str, Any]:
@@ -46,8 +54,6 @@ def run_candidate(arguments: Mapping[str, Any], inputs: Mapping[str, Path], outp
     if arguments["exact"]:
         lift_to_float64()
         _widen_arrays()
-    np.random.seed(0)
-    random.seed(0)
     _seed_what_is_unseeded()
     trace = Trace(arguments["steps"], tuple(arguments["keep"]))
     watch = _Watch(trace, load_file(str(inputs["start"])), arguments["generators"], arguments["draws"], arguments["exact"])
@@ -56,7 +62,7 @@ def run_candidate(arguments: Mapping[str, Any], inputs: Mapping[str, Path], outp
     counts: dict[str, int] = {}
     with program_folder(output, arguments) as script, ExitStack() as stack:
         work = output / WORK
-        steady_clock(work)
+        steady_clock(work, arguments.get("later", False))
         watch.install()
         functions = watch_schedules()
         before = files_in(work)
@@ -67,6 +73,7 @@ def run_candidate(arguments: Mapping[str, Any], inputs: Mapping[str, Path], outp
         others: dict[str, set[int]] = {path: set() for path in arguments["beside"]} if arguments["lines"] else {}
         watched_files = {str(work / path): ran for path, ran in others.items()}
         lines = stack.enter_context(reached(script, plain.look, watched_files)) if arguments["lines"] else set()
+        seed_host_streams()
         run_script(script, trace)
         _wait(trace)
         watch.keep_last()

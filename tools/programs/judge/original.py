@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import importlib
 import os
-import random
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
@@ -18,6 +17,7 @@ import numpy as np
 
 from migrate_agent.tools.programs.judge.beside import unrun_of
 from migrate_agent.tools.programs.judge.by_hand import updates_by_hand
+from migrate_agent.tools.programs.judge.clock import steady_clock
 from migrate_agent.tools.programs.judge.contract import Trace
 from migrate_agent.tools.programs.judge.deciding import deciding
 from migrate_agent.tools.programs.judge.loads import Loads
@@ -26,7 +26,15 @@ from migrate_agent.tools.programs.judge.module_frames import drawn_by_a_module
 from migrate_agent.tools.programs.judge.paired import PairedDraws
 from migrate_agent.tools.programs.judge.plain_lines import PlainLines
 from migrate_agent.tools.programs.judge.reach import reached, unreached_on_cpu
-from migrate_agent.tools.programs.judge.running import WORK, files_in, printing, program_folder, run_script, steady_clock, written
+from migrate_agent.tools.programs.judge.running import (
+    WORK,
+    files_in,
+    printing,
+    program_folder,
+    run_script,
+    seed_host_streams,
+    written,
+)
 from migrate_agent.tools.programs.judge.torch_files import torch_files
 from migrate_agent.tools.programs.judge.torch_schedules import later_rates, watch_schedulers
 
@@ -48,14 +56,11 @@ def run_original(arguments: Mapping[str, Any], inputs: Mapping[str, Path], outpu
 
     from migrate_agent.tools.programs.judge.devices import everything_on_cpu
 
-    torch.manual_seed(0)
-    np.random.seed(0)
-    random.seed(0)
     trace = Trace(arguments["steps"], tuple(arguments["keep"]))
     watch = _Watch(trace, output / WORK, arguments.get("perturb", 0.0), arguments.get("scale", 1.0))
     with program_folder(output, arguments) as script, ExitStack() as stack:
         work = output / WORK
-        steady_clock(work)
+        steady_clock(work, arguments.get("later", False))
         everything_on_cpu()
         watch.install()
         loads = Loads(script)
@@ -77,6 +82,9 @@ def run_original(arguments: Mapping[str, Any], inputs: Mapping[str, Path], outpu
         watched_files = {str(work / path): ran for path, ran in others.items()}
         lines = stack.enter_context(reached(script, plain.look, watched_files)) if arguments["lines"] else set()
         stack.enter_context(updates_by_hand(script, watch.construct, lambda optimizer: watch.after_step(optimizer, (), {})))
+        # Whatever was imported for the watching may have drawn.
+        torch.manual_seed(0)
+        seed_host_streams()
         with deciding(script) if arguments["lines"] else nullcontext() as parts:
             run_script(script, trace)
         watch.keep_last()

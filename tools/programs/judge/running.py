@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import os
+import random
 import runpy
 import shutil
 import sys
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from migrate_agent.tools.programs.judge.contract import StopProgramError, Trace
 
 WORK = "work"
 """Folder of the output in which the program runs: a copy of its repository."""
 MOST_LINES = 5_000
-TICK = 0.125
-"""Seconds that the clock of a judged program goes on with each look at it."""
 
 
 class Lines:
@@ -113,24 +113,6 @@ def files_in(work: Path) -> frozenset[str]:
     return frozenset(path.relative_to(work).as_posix() for path in work.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
 
 
-def steady_clock(work: Path) -> None:
-    """Let the program's own looks at the clock go on in equal ticks, so that two runs print the same times."""
-    for name in ("time", "perf_counter", "monotonic", "process_time"):
-        setattr(time, name, _ticking(getattr(time, name), str(work)))
-
-
-def _ticking(clock: Callable[[], float], work: str) -> Callable[[], float]:
-    looks = [0]
-
-    def look() -> float:
-        if not sys._getframe(1).f_code.co_filename.startswith(work):
-            return clock()
-        looks[0] += 1
-        return 1_700_000_000.0 + TICK * looks[0]
-
-    return look
-
-
 def noting(own: Callable[..., None], objects: list[Any]) -> Callable[..., None]:
     """A constructor that is `own`, and appends what it constructs, once, to `objects`."""
 
@@ -140,6 +122,12 @@ def noting(own: Callable[..., None], objects: list[Any]) -> Callable[..., None]:
             objects.append(self)
 
     return __init__
+
+
+def seed_host_streams() -> None:
+    """Let the streams of Python and NumPy begin alike on both sides, where the program does not seed them. Call it right before the script."""
+    random.seed(0)
+    np.random.seed(0)
 
 
 def run_script(script: Path, trace: Trace) -> None:

@@ -22,6 +22,7 @@ from migrate_agent.tools.programs.rewrite.core import blocks, body, call_of, is_
 from migrate_agent.tools.programs.rewrite.method_optimizers import Inlined
 from migrate_agent.tools.programs.rewrite.names import Imports, bound, code, read
 from migrate_agent.tools.programs.rewrite.opened_checkpoints import CALLS, opened_path, without_open
+from migrate_agent.tools.programs.rewrite.passes.begun_schedules import begun
 
 CONTEXTS = ("autocast", "nullcontext")
 SCALERS = "GradScaler"
@@ -117,6 +118,9 @@ class Normalise(cst.CSTTransformer):
         if (plain := configured(updated_node, self.imports, self._constructed(original_node))) is not None:
             self._guards.append(plain.guard())
             return plain.call
+        if (first := begun(updated_node, self.imports)) is not None:
+            self._guards.append(first.guard)
+            return first.call
         function = updated_node.func
         if self.imports.of(original_node.func) in CALLS:
             paths = [(argument, opened_path(argument.value)) for argument in updated_node.args]

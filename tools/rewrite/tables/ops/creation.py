@@ -153,6 +153,16 @@ DATA = [
     Op("torch.as_tensor", "data, dtype=None", _as_tensor, samples=("torch.as_tensor([1, 2])",)),
     Op("torch.asarray", "obj, *, dtype=None, copy=None", "jnp.asarray({obj}, dtype={dtype})"),
     Op("torch.from_numpy", "ndarray", "jnp.asarray({ndarray})"),
+    # Sparse tensors are arrays with all of their zeros; numbers of one place add up in both.
+    *(
+        Op(
+            name,
+            "indices, values, size",
+            "vendored.dense({indices}, {values}, {size})",
+            samples=(f"{name}(torch.tensor([[0, 1, 1], [2, 0, 0]]), torch.tensor([1.0, 2.0, 4.0]), (2, 3)).to_dense()",),
+        )
+        for name in ("torch.sparse_coo_tensor", "torch.sparse.FloatTensor")
+    ),
     Op("torch.scalar_tensor", "s, *, dtype=None", "jnp.array({s}, dtype={dtype=float})"),
     Op("torch.complex", "real, imag", _complex),
     Op("torch.polar", "abs, angle", "{abs} * jnp.exp(1j * {angle})"),
