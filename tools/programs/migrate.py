@@ -66,7 +66,9 @@ def migrate_program(
     if draft.holes or not draft.files:
         return Migrated(target, draft, reason=_first_holes(draft))
     try:
-        judge = Judge(program, original, sandbox, folder / "runs", limits, tell, ProgramFiles(inventory, program.source).beside())
+        judge = Judge(
+            program, original, sandbox, folder / "runs", limits, tell, ProgramFiles(inventory, program.source, units=units).beside()
+        )
         rewrite = partial(rewrite_program, inventory, program=program, folder=folder, units=units, recorded=seen.optimizers, known=known)
         draft = _with_further(judge, draft, seen, partial(_observed, judge, program, inventory, sandbox, folder, limits), rewrite)
         evidence = judge.judge(lay_out(original, draft.files, folder / "candidate"), target)

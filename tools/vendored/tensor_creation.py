@@ -36,5 +36,5 @@ def dense(indices: ArrayLike, values: ArrayLike, size: Sequence[int]) -> jax.Arr
 
     It stands for a sparse tensor (https://docs.pytorch.org/docs/stable/generated/torch.sparse_coo_tensor.html), whose zeros take no memory.
     """
-    places, numbers = jnp.asarray(indices), jnp.asarray(values)
-    return jnp.zeros(tuple(size), numbers.dtype).at[tuple(places)].add(numbers)
+    axes, numbers = jnp.asarray(indices), jnp.asarray(values)
+    return jnp.zeros(tuple(size), numbers.dtype).at[tuple(axes)].add(numbers)

@@ -50,7 +50,7 @@ def rewrite_program(
     Classes that neither are verified nor ran in the program are stubs. What is not understood is a hole, and then there are no files.
     """
     every = merged(observations, known or {})
-    files = ProgramFiles(inventory, program.source, observations)
+    files = ProgramFiles(inventory, program.source, observations, units)
     paths = (program.source, *files.own(files.traced()))
     plain = {path: _plain(inventory, path, every, recorded, constructions if path == program.source else ()) for path in paths}
     stacked = inventory.scan_layers and bool(Workspace(inventory, every).repo.stacks.lists)
@@ -74,6 +74,8 @@ def rewrite_program(
 
     texts = {path: part.text for path, part in parts.items()}
     draft = composed(texts)
+    if drawing := [hole for path, part in parts.items() for hole in _drawing(draft.files.get(targets[path], ""), path, part)]:
+        return replace(draft, files={}, holes=(*drawing, *draft.holes))
     regions = {path: chosen for path, part in parts.items() if (chosen := _never_run(draft.holes, path, part))}
     if regions:
         draft = composed(texts | {path: with_errors(texts[path], chosen) for path, chosen in regions.items()})
@@ -158,6 +160,14 @@ def merged(first: Observations, second: Observations) -> Observations:
     for path, facts in second.items():
         result[path] = {**result.get(path, {}), **facts}
     return result
+
+
+def _drawing(text: str, source: str, part: TakenOut) -> list[Hole]:
+    """The losses that ask for a generator, which no step has: what they draw takes its shape from the middle of the step, or not in any case."""
+    losses = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef) and node.name in part.losses]
+    drawn = [node.name for node in losses if any(one.arg == "rngs" for one in node.args.kwonlyargs)]
+    reason = "random numbers are drawn in the middle of the step: draw them before it"
+    return [Hole(source, part.losses[name], "training-step", reason, "") for name in drawn]
 
 
 def _hole(module: cst.Module, source: str, error: NotUnderstoodError) -> Hole:

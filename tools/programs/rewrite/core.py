@@ -327,22 +327,22 @@ def _loss(backward: cst.CSTNode) -> cst.BaseExpression:
 
 def _slice(before: Sequence[cst.CSTNode], core: Core, own: frozenset[str]) -> list[cst.CSTNode]:
     """The statements that the losses are computed by from the parameters of the modules `own`."""
-    differentiable = _tainted(before, own)
+    differentiable = tainted(before, own)
     return _needed(before, core, lambda statement: statement in differentiable)
 
 
-def _tainted(statements: Sequence[cst.CSTNode], modules: frozenset[str]) -> list[cst.CSTNode]:
+def tainted(statements: Sequence[cst.CSTNode], modules: frozenset[str]) -> list[cst.CSTNode]:
     """The statements whose values come from calls of these modules."""
-    tainted: set[str] = set()
+    names: set[str] = set()
     result = []
     for statement in statements:
         if notes_calls(statement) or hands_over(statement):
-            tainted -= set(gives(statement))
-        elif (modules & set(called(statement))) or tainted & set(read(statement)):
+            names -= set(gives(statement))
+        elif (modules & set(called(statement))) or names & set(read(statement)):
             result.append(statement)
-            tainted |= set(gives(statement))
+            names |= set(gives(statement))
         elif binds_alone(statement):
-            tainted -= set(bound(statement))
+            names -= set(bound(statement))
     return result
 
 
@@ -401,7 +401,7 @@ def _add_foreign(cores: Sequence[Core], number: int, modules: frozenset[str]) ->
     core = cores[number]
     lines = list(body(core.block))
     before = lines[: lines.index(core.backwards[-1])]
-    foreign = _tainted(before, modules)
+    foreign = tainted(before, modules)
     earlier = [s for other in cores[:number] for s in other.slice]
     own = set(core.slice)
     core.slice = _needed(before, core, lambda s: s in own or (s in foreign and s not in earlier))

@@ -22,6 +22,7 @@ from migrate_agent.tools.programs.rewrite.parted_steps import PartedSteps
 from migrate_agent.tools.programs.rewrite.passes.host_methods import HostMethods
 from migrate_agent.tools.programs.rewrite.passes.host_values import HostValues
 from migrate_agent.tools.programs.rewrite.passes.joint_optimizers import JointOptimizers
+from migrate_agent.tools.programs.rewrite.passes.lifted_draws import LiftedDraws
 from migrate_agent.tools.programs.rewrite.passes.zeroing_functions import ZeroingFunctions
 from migrate_agent.tools.programs.rewrite.phases import Phases
 from migrate_agent.tools.programs.rewrite.spans import Positions, moved, positions_of, span_of
@@ -86,6 +87,8 @@ def plain_form(
     drawn = DrawnArguments(plain, Imports(plain.code))
     last, seen = _after(plain, drawn, spans, facts)
     spans = positions_of(last)
+    last, seen = _after(last, LiftedDraws(last, Imports(last.code), module_names(spans, seen)), spans, seen)
+    spans = positions_of(last)
     last, seen = _after(last, HostValues(last, module_names(spans, seen)), spans, seen)
     last, seen = _with_collected_values(last, seen)
     return PlainForm(last, seen, tuple(dict.fromkeys([*accelerators.notes, *hosts.notes, *parted.notes, *normalise.notes])))
@@ -102,6 +105,7 @@ Pass = (
     | JointOptimizers
     | DrawnArguments
     | HostValues
+    | LiftedDraws
     | KeptLists
     | CollectedValues
 )

@@ -43,6 +43,8 @@ class TakenOut:
     observed: Mapping[Span, Observed]
     helpers: frozenset[str]
     host: Host
+    losses: Mapping[str, Span]
+    """Function of a loss → the first `backward()` of its step."""
 
 
 class ProgramFile:
@@ -144,8 +146,13 @@ class ProgramFile:
         if clash := sorted(host.helpers & _own_names(self.plain.text)):
             raise NotUnderstoodError(f"{clash[0]} is a name of the script, and of a helper that the rewrite needs: rename it")
         facts = moved(new, host.origin, self.positions, self.observed)
-        losses = frozenset(step.loss_name for step in host.steps)
-        return TakenOut(new.code, facts, frozenset(host.helpers), Host(_seeds(self.module, self.imports), traced | losses))
+        losses = {step.loss_name: self._backward(core) for core, step in zip(host.cores, host.steps, strict=True)}
+        seeds = _seeds(self.module, self.imports)
+        return TakenOut(new.code, facts, frozenset(host.helpers), Host(seeds, traced | losses.keys()), losses)
+
+    def _backward(self, core: Core) -> Span:
+        position = self.positions.get(core.backwards[0])
+        return span_of(position) if position is not None else Span(1, 0, 1, 0)
 
 
 def _refuse_shared_optimizers(imports: Imports, parts: Sequence[tuple[View, Sequence[Core], object]]) -> None:

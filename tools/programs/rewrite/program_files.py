@@ -15,10 +15,17 @@ Names = frozenset[tuple[str, str]]
 
 
 class ProgramFiles:
-    """The files that the script `source` imports, and what of them is traced: what modules and losses are computed by."""
+    """The files that the script `source` imports, and what of them is traced: what modules and losses are computed by.
 
-    def __init__(self, inventory: Inventory, source: str, observations: Observations | None = None) -> None:
+    `units` are the ids of those that the mirror holds, whose functions are traced too (`None`: all). A function that it does not hold, and that nothing
+    traced calls, may look at numbers.
+    """
+
+    def __init__(
+        self, inventory: Inventory, source: str, observations: Observations | None = None, units: Collection[str] | None = None
+    ) -> None:
         self.inventory, self.source, self.observations = inventory, source, observations or {}
+        self.functions = [unit for unit in inventory.units if unit.kind == "function" and (units is None or unit.id in units)]
         self.repo = Repo(inventory)
 
     @cached_property
@@ -35,7 +42,7 @@ class ProgramFiles:
 
     def traced(self, started: Collection[tuple[str, str]] = ()) -> Names:
         """What modules, the functions that are units, and `started` (what losses read) are computed by, one calling the other."""
-        todo = [(unit.source, unit.name) for unit in self.inventory.units if unit.kind == "function" and unit.source in self.reached]
+        todo = [(unit.source, unit.name) for unit in self.functions if unit.source in self.reached]
         todo += [pair for pair in started if self._defines(*pair)]
         for path in self.reached:
             for name, model in self.repo.files[path].classes.items():

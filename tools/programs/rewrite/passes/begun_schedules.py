@@ -42,8 +42,8 @@ def begun(call: cst.Call, imports: Imports) -> Begun | None:
     name = imports.of(call.func).rpartition(".")[2]
     reason = f"{name} goes on from the middle of its schedule: restore the count with the optimizer's state"
     guard = cst.parse_statement(f'if {value} != -1:\n    raise NotImplementedError("{reason}")\n')
-    kept = [one for one in call.args if one is not argument]
-    return Begun(call.with_changes(args=[*kept[:-1], kept[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)]), guard)
+    others = [one for one in call.args if one is not argument]
+    return Begun(call.with_changes(args=[*others[:-1], others[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)]), guard)
 
 
 def _argument(call: cst.Call, names: list[str]) -> cst.Arg | None:
@@ -51,7 +51,7 @@ def _argument(call: cst.Call, names: list[str]) -> cst.Arg | None:
     if any(one.star for one in call.args):
         return None
     named = [one for one in call.args if one.keyword is not None and one.keyword.value == NAME]
-    places = [one for one in call.args if one.keyword is None]
-    at = names.index(NAME) if NAME in names else len(places)
+    positional = [one for one in call.args if one.keyword is None]
+    at = names.index(NAME) if NAME in names else len(positional)
     # What stands behind it by place would move up.
-    return named[0] if named else places[at] if at == len(places) - 1 else None
+    return named[0] if named else positional[at] if at == len(positional) - 1 else None
