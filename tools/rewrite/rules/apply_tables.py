@@ -12,8 +12,9 @@ from typing import Any
 import libcst as cst
 
 from migrate_agent.tools.rewrite.analysis.parameter_writes import argument_names
-from migrate_agent.tools.rewrite.analysis.positions import gives_positions
 from migrate_agent.tools.rewrite.analysis.randomness import functions_named
+from migrate_agent.tools.rewrite.analysis.ranges.amounts import Amounts
+from migrate_agent.tools.rewrite.analysis.ranges.positions import gives_positions
 from migrate_agent.tools.rewrite.rules.context import Context
 from migrate_agent.tools.rewrite.tables.helpers import rngs_of, symbols
 from migrate_agent.tools.rewrite.tables.registry import UNKNOWN, Layer, Op, Refuse, idioms, ops
@@ -91,6 +92,14 @@ class SourceCall:
             and function is not None
             and gives_positions(function, ast.parse(_MODULE.code_for_node(source), mode="eval").body)
         )
+
+    def are_amounts(self, name: str) -> bool:
+        source, context = self.bound.sources.get(name), self.context
+        if not isinstance(source, (cst.List, cst.Tuple)):
+            return False
+        tree = ast.parse(_MODULE.code_for_node(source), mode="eval").body
+        amounts = Amounts(context.function, context.cls)
+        return isinstance(tree, (ast.List, ast.Tuple)) and all(map(amounts.is_amount, tree.elts))
 
     def draws(self, name: str) -> bool:
         source = self.bound.sources.get(name)

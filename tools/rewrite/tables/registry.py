@@ -73,6 +73,10 @@ class Call(Protocol):
         """Whether the argument is made of positions along an axis, as `argmax` gives them."""
         ...
 
+    def are_amounts(self, name: str) -> bool:
+        """Whether the caller wrote out a list or tuple, and its elements are ints of which none can be below zero."""
+        ...
+
     def draws(self, name: str) -> bool:
         """Whether the argument is a function of the repository that takes an `nnx.Rngs`."""
         ...

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from migrate_agent.tests.tools.rewrite.snippets import rewrite_snippet
-from migrate_agent.tools.rewrite.analysis.positions import gives_positions
+from migrate_agent.tools.rewrite.analysis.ranges.positions import gives_positions
 
 CASES = [
     ("i = x.argmax(1)", "i", True),

@@ -98,15 +98,24 @@ def _expand(call: Call) -> str:
 
 
 def _pad(call: Call) -> str:
-    """`F.pad(x, (1, 0))` → `jnp.pad(x, ((0, 0), (1, 0)))`, where nothing is cropped."""
-    widths, axes = call.literal("pad"), ndim(call, "input")
-    value = call.literal("value")
-    if call.literal("mode") != "constant" or not isinstance(widths, (list, tuple)) or axes is None or not _fits(call, value):
+    """`F.pad(x, (n, 0))` → `jnp.pad(x, ((0, 0), (n, 0)))`, where nothing is cropped."""
+    widths, axes, value = _widths(call), ndim(call, "input"), call.literal("value")
+    if call.literal("mode") != "constant" or axes is None or not _fits(call, value):
         return ""
-    if len(widths) % 2 or len(widths) > 2 * axes or any(type(width) is not int or width < 0 for width in widths):
+    if not widths or len(widths) % 2 or len(widths) > 2 * axes:
         return ""
-    pairs = [(0, 0)] * (axes - len(widths) // 2) + list(zip(widths[-2::-2], widths[::-2], strict=True))
-    return f"jnp.pad({{input}}, {tuple(pairs)}{'' if not value else ', constant_values={value}'})"
+    pairs = ["(0, 0)"] * (axes - len(widths) // 2)
+    pairs += [f"({low}, {high})" for low, high in zip(widths[-2::-2], widths[::-2], strict=True)]
+    return f"jnp.pad({{input}}, ({', '.join(pairs)}{',' * (axes == 1)}){'' if not value else ', constant_values={value}'})"
+
+
+def _widths(call: Call) -> list[str]:
+    """The texts of the amounts to pad by; empty where one may be below zero."""
+    widths = call.literal("pad")
+    if isinstance(widths, (list, tuple)):
+        return [] if any(type(width) is not int or width < 0 for width in widths) else list(map(str, widths))
+    texts = list(map(ast.unparse, written_elements(call, "pad") or ())) if call.are_amounts("pad") else []
+    return [] if any("{" in text for text in texts) else texts
 
 
 def _fits(call: Call, value: object) -> bool:
