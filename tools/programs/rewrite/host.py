@@ -66,9 +66,11 @@ GENERATOR = "default_generator"
 STATES = {"state_dict": "object_state", "load_state_dict": "load_object_state"}
 SAMPLES = {
     "Categorical": f"{GENERATOR}.categorical({{0}}.probs)",
-    "Normal": f"{{0}}.loc + {{0}}.scale * {GENERATOR}.randn(*{{0}}.loc.shape)",
+    "Normal": f"({{0}}.loc + {{0}}.scale * {GENERATOR}.randn({{1}}*{{0}}.loc.shape))",
+    "Uniform": f"({{0}}.low + ({{0}}.high - {{0}}.low) * {GENERATOR}.rand({{1}}*{{0}}.low.shape))",
+    "MultivariateNormal": f"({{0}}.loc + ({{0}}.scale_tril @ {GENERATOR}.randn({{1}}*{{0}}.loc.shape)[..., None])[..., 0])",
 }
-"""Distribution → its sample by the generator with torch's stream."""
+"""Distribution → its sample by the generator with torch's stream: of the distribution, and of the shape in front of its own."""
 BACKEND = "jax.default_backend()"
 DOUBLE = "to_double"
 
@@ -671,17 +673,25 @@ class RewriteHost(cst.CSTTransformer):
         kept[-1] = kept[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
         return updated_node.with_changes(func=cst.Attribute(generator, cst.Name(dotted.rpartition(".")[2])), args=kept)
 
+    def leave_Assign(self, original_node: cst.Assign, updated_node: cst.Assign) -> cst.Assign:
+        """A sum that takes the place of a call needs no parentheses where it is all that is assigned."""
+        value = updated_node.value
+        bare = isinstance(original_node.value, cst.Call) and isinstance(value, cst.BinaryOperation) and value.lpar
+        return updated_node.with_changes(value=self._noted(value, value.with_changes(lpar=[], rpar=[]))) if bare else updated_node
+
     def _drawn(self, method: cst.Attribute, distribution: str, updated: cst.Call) -> cst.BaseExpression:
         """A sample of a distribution, by torch's own stream."""
         if method.attr.value not in ("sample", "rsample"):
             return updated
         text = SAMPLES.get(distribution)
-        if text is None or updated.args:
+        plain = len(updated.args) < 2 and not any(a.star for a in updated.args) and (not updated.args or "{1}" in (text or ""))
+        if text is None or not plain:
             raise NotUnderstoodError(
                 f"a sample of {distribution} with a shape, or of this distribution, has no rule outside of the step", method
             )
         self.helpers.add(GENERATOR)
-        return cst.parse_expression(text.format(code(method.value)))
+        shape = "".join(f"*{code(argument.value)}, " for argument in updated.args)
+        return cst.parse_expression(text.format(code(method.value), shape))
 
     def _average(self, dotted: str, original: cst.Call, updated: cst.Call) -> cst.BaseExpression:
         """`AveragedModel(model)` and its kin."""

@@ -16,6 +16,7 @@ from migrate_agent.tools.rewrite.analysis.randomness import functions_named
 from migrate_agent.tools.rewrite.analysis.ranges.amounts import Amounts
 from migrate_agent.tools.rewrite.analysis.ranges.positions import gives_positions
 from migrate_agent.tools.rewrite.rules.context import Context
+from migrate_agent.tools.rewrite.tables.eager import EAGER
 from migrate_agent.tools.rewrite.tables.helpers import rngs_of, symbols
 from migrate_agent.tools.rewrite.tables.registry import UNKNOWN, Layer, Op, Refuse, idioms, ops
 from migrate_agent.tools.rewrite.tables.signatures import DROPPED, SYNONYMS, BindError, Bound, Signature, bind, parse_signature
@@ -277,6 +278,8 @@ def _widens(dtype: str, other: str) -> bool:
 
 
 def _template_for(op: Op, call: SourceCall) -> str:
+    if call.context.at_host and op.name in EAGER and (eager := EAGER[op.name](call)):
+        return eager
     if call.context.repo.is_plain and op.name in idioms() and (idiom := idioms()[op.name].to(call)):
         return idiom
     if isinstance(op.to, str):
