@@ -189,3 +189,27 @@ def test_plain_lines_need_no_run_where_both_sides_have_them(tmp_path: Path, old:
         rows.append([Ran({"unrun": unrun, "plain": plain.rows(unrun)}, {})])
     detail = reach(missed_lines(*rows)).detail
     assert detail.partition("whether they are right: ")[2].partition(";")[0] == lines
+
+
+CLOSING = """\
+import io
+
+stream, seen = io.StringIO(), 0
+for count in range(3):
+    seen += count
+    if count == 5:
+        stream.close()
+        stream.close(seen)
+        stream.reopen()
+"""
+
+
+def test_what_closes_something_needs_no_run(tmp_path: Path) -> None:
+    """In the same words, and without arguments."""
+    script, plain = tmp_path / "script.py", PlainLines(CLOSING)
+    with reached(script, plain.look) as ran:
+        exec(compile(CLOSING, str(script), "exec"), {"__name__": "__main__"})
+    unrun = unreached(CLOSING, ran)
+    rows = [[Ran({"unrun": unrun, "plain": plain.rows(unrun)}, {})] for _ in range(2)]
+    assert "8-9" in reach(missed_lines(*rows)).detail
+    assert "7" not in reach(missed_lines(*rows)).detail.partition("whether they are right: ")[2].partition(";")[0]

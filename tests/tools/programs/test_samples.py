@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -16,7 +17,7 @@ from migrate_agent.tools.vendored.torch_random import TorchGenerator
 from tests.tools.programs.scripts import TRAIN, rewritten
 
 LOC, SCALE = np.array([0.5, -1.0], np.float32), np.array([[2.0, 0.0], [0.7, 1.5]], np.float32)
-ROWS = {
+ROWS: dict[str, tuple[Any, Any]] = {
     "Normal": (lambda a: torch.distributions.Normal(a(LOC), a(SCALE[:, 0])), lambda a: Normal(a(LOC), a(SCALE[:, 0]))),
     "Uniform": (lambda a: torch.distributions.Uniform(a(LOC), a(LOC + 2)), lambda a: Uniform(a(LOC), a(LOC + 2))),
     "MultivariateNormal": (

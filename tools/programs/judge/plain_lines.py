@@ -236,8 +236,11 @@ def _names_in(node: ast.expr) -> frozenset[str] | None:
 
 
 def _names_in_call(call: ast.Call) -> frozenset[str] | None:
-    """Those of a call that prints, logs, or makes a text or a number."""
+    """Those of a call that prints, logs, closes something, or makes a text or a number."""
     function = call.func
+    if isinstance(function, ast.Attribute) and function.attr == "close" and _chain(function.value) and not call.args and not call.keywords:
+        # What an object holds at its end, such as an environment or a log, is no number that training goes on with.
+        return frozenset()
     text = isinstance(function, ast.Attribute) and function.attr == "format" and isinstance(function.value, ast.Constant)
     log = isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name) and function.value.id in LOGGERS
     if not (text or log or (isinstance(function, ast.Name) and function.id in BUILTINS)):
