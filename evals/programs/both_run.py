@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import random
 import runpy
 import sys
@@ -67,6 +68,20 @@ def begin() -> None:
             return TICK * looks[0]
 
         setattr(time, name, look)
+    _stop_the_calendar(folder)
+
+
+def _stop_the_calendar(folder: str) -> None:
+    """Let code below a folder read one moment as now, so that what it names after the date has one name on both sides."""
+    namespace: Any = datetime
+    own: Any = datetime.datetime
+
+    class Stopped(own):  # type: ignore[misc]
+        @classmethod
+        def now(cls, tz: Any = None) -> Any:
+            return cls(2020, 1, 2, 3, 4, 5, tzinfo=tz) if sys._getframe(1).f_code.co_filename.startswith(folder) else own.now(tz)
+
+    namespace.datetime = Stopped
 
 
 def run(arguments: list[str]) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import struct
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -64,6 +66,25 @@ def photographs(folder: Path, draws: np.random.Generator) -> None:
             Image.fromarray(draws.integers(0, 256, (280, 300, 3), dtype=np.uint8)).save(path)
 
 
+def patches(folder: Path, draws: np.random.Generator) -> None:
+    """`train.h5` of 14 pairs of patches, and `eval.h5` of three pairs of images, each of another name."""
+    h5py: Any = importlib.import_module("h5py")
+    folder.mkdir(parents=True, exist_ok=True)
+    with h5py.File(folder / "train.h5", "w") as train, h5py.File(folder / "eval.h5", "w") as held_out:
+        for kind in ("lr", "hr"):
+            train[kind] = draws.integers(0, 256, (14, 33, 33)).astype(np.float32)
+            for number in range(3):
+                held_out[f"{kind}/{number}"] = draws.integers(0, 256, (36, 30)).astype(np.float32)
+
+
+def reviews(folder: Path, draws: np.random.Generator) -> None:
+    """`rt-polarity.neg` and `rt-polarity.pos` of 32 lines of four to eleven words."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for kind in ("neg", "pos"):
+        rows = [draws.integers(0, 40, int(draws.integers(4, 12))) for _ in range(32)]
+        (folder / f"rt-polarity.{kind}").write_text("".join(f"{' '.join(f'w{n}' for n in row)} .\n" for row in rows))
+
+
 def empty(folder: Path, draws: np.random.Generator) -> None:
     """A folder for what the program writes."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -77,5 +98,5 @@ def digits_and_results(folder: Path, draws: np.random.Generator) -> None:
 
 
 KINDS: dict[str, Callable[[Path, np.random.Generator], None]] = {
-    one.__name__: one for one in (digits, words, letters, tokens, photographs, empty, digits_and_results)
+    one.__name__: one for one in (digits, words, letters, tokens, photographs, patches, reviews, empty, digits_and_results)
 }

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import datetime
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from migrate_agent.evals.programs.both_run import Parts, median_interval, median_step
+from migrate_agent.evals.programs.both_run import Parts, _stop_the_calendar, median_interval, median_step
 from migrate_agent.evals.programs.confirm import different_lines, different_weights
 from migrate_agent.evals.programs.listed import OWN, load_programs
 from migrate_agent.evals.programs.stand_ins import stand_in
@@ -150,3 +152,19 @@ def test_the_median_of_steps_leaves_out_the_first_and_what_was_compiled() -> Non
     assert median_step([90.0, 80.0, 70.0, 60.0, 1.0, 2.0, 3.0]) == 2.0
     assert median_step([0.0] * 4 + [1.0, 50.0, 3.0], [1, 1, 1, 1, 1, 2, 2]) == 2.0
     assert np.isnan(median_step([1.0]))
+
+
+def test_dates_stand_still_for_the_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it names after the date has one name on both sides; others read the date as it is."""
+    monkeypatch.setattr(datetime, "datetime", datetime.datetime)
+    _stop_the_calendar(str(tmp_path))
+    values: dict[str, Any] = {}
+    exec(compile("import datetime\nnow = datetime.datetime.now()\n", str(tmp_path / "train.py"), "exec"), values)
+    assert values["now"].strftime("%Y-%m-%d") == "2020-01-02"
+    assert datetime.datetime.now().year > 2020
+
+
+def test_a_public_program_has_what_it_downloads(tmp_path: Path) -> None:
+    """In the places where its code looks."""
+    stand_in(tmp_path, "reviews:rt-polaritydata")
+    assert len((tmp_path / "rt-polaritydata" / "rt-polarity.neg").read_text().splitlines()) == 32

@@ -243,8 +243,10 @@ class _Watch:
 
         torch.load = load
 
-    def _before_backward(self, loss: Any, *args: Any, **kwargs: Any) -> None:
-        self.trace.add("backward", loss=float(loss.detach()) if loss.numel() == 1 else None)
+    def _before_backward(self, loss: Any, gradient: Any = None, *args: Any, **kwargs: Any) -> None:
+        # What is differentiated is the sum of the loss times the gradient that is handed over.
+        whole = loss.detach() if gradient is None else (loss.detach() * gradient).sum()
+        self.trace.add("backward", loss=float(whole) if whole.numel() == 1 else None)
 
     def _before_zero(self, optimizer: Any, *args: Any, **kwargs: Any) -> None:
         self.trace.add("zero", optimizer=self._number(optimizer))

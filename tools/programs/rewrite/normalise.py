@@ -159,6 +159,25 @@ class Normalise(cst.CSTTransformer):
         float_tensor = self.imports.of(original_node.func) in FLOATS or code(original_node.func) in self.floats
         return self._float_tensor(original_node, updated_node) if float_tensor else updated_node
 
+    def leave_Expr(self, original_node: cst.Expr, updated_node: cst.Expr) -> cst.Expr:
+        """`loss.backward(weight)` → `(loss * weight).sum().backward()`, which has the same gradients."""
+        call = updated_node.value
+        function = call.func if isinstance(call, cst.Call) else None
+        if not isinstance(call, cst.Call) or not isinstance(function, cst.Attribute) or function.attr.value != "backward":
+            return updated_node
+        weights = [a for a in call.args if not a.star and (a.keyword is None or a.keyword.value == "gradient")]
+        others = [a for a in call.args if a not in weights]
+        if len(weights) != 1 or any(a.star or a.keyword is None for a in others):
+            return updated_node
+        weight, loss = weights[0].value, function.value
+        if code(weight) != "None":
+            product = cst.BinaryOperation(_in_product(loss), cst.Multiply(), _in_product(weight), [cst.LeftParen()], [cst.RightParen()])
+            # It is a tensor as the loss is, and so is its sum.
+            self.origin[product] = self.origin.get(loss, loss)
+            loss = cst.Call(cst.Attribute(product, cst.Name("sum")))
+        new = call.with_changes(func=function.with_changes(value=loss), args=others)
+        return updated_node.with_changes(value=new)
+
     def _is_own_call(self, call: cst.Call) -> bool:
         """Whether the first argument is what a function of the repository gives."""
         argument = call.args[0].value if call.args else None
@@ -256,6 +275,12 @@ class Normalise(cst.CSTTransformer):
                 leading_lines=updated.leading_lines if not number else (),
                 trailing_whitespace=updated.trailing_whitespace if last else cst.TrailingWhitespace(),
             )
+
+
+def _in_product(node: cst.BaseExpression) -> cst.BaseExpression:
+    """An expression as a factor."""
+    simple = isinstance(node, (cst.Name, cst.Attribute, cst.Subscript, cst.Call)) or node.lpar
+    return node if simple else node.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
 
 
 def _assigned(module: cst.Module) -> Iterator[tuple[str, cst.BaseExpression]]:
