@@ -83,6 +83,13 @@ def needed_roots(inventory: Inventory, unit: Unit, examples: Iterable[Example]) 
     return () if any(not files[path].import_root for path in hidden) else tuple(roots)
 
 
+def first_roots(inventory: Inventory, unit: Unit, examples: Iterable[Example]) -> tuple[str, ...]:
+    """The import roots that go before those of other files: the unit's own and those that it needs beside it, where there are any."""
+    others = needed_roots(inventory, unit, examples)
+    own = next(file.import_root for file in inventory.files if file.path == unit.source)
+    return (own, *others) if others else ()
+
+
 def runs_scripts(parts: Parts) -> bool:
     """Whether one of these files is a script, so that what is kept of it must not grow by another unit's needs."""
     return any(part["script"] for part in parts.values())

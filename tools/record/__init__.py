@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,28 +30,54 @@ def record(
     """Run the examples in the sandbox (original side) and store the recording under `folder`.
 
     The examples run in one job, or in one for each project where projects have files of the same
-    name. Where a job dies, each of its examples runs in a job of its own. The
+    name. Where a job dies, each of its examples runs in a job of its own, and so does one whose file
+    could not be imported with what the others need of it. The
     result holds the examples that ran, examples with origin `recording` for the module classes that
     were built and called on the way, the observations, and one line for each unit whose example
     failed. Raises `KeyError` for an example whose unit the inventory lacks.
     """
     if not examples:
         return Recording()
+    from migrate_agent.tools.import_closure import needed_parts  # here alone: see `session.plan`
+
     folder.mkdir(parents=True, exist_ok=True)
     parts = []
     for number, (visible, needed, group) in enumerate(_by_process(inventory, examples)):
         prefix = f"p{number}-" if number else ""
-        together, status = _run(visible, needed, group, sandbox, limits, max_bytes, folder, prefix)
-        # One example that crashes the process takes the results of all others with it; alone it loses
-        # its own.
-        if status != "ok" and len(group) > 1:
-            alone = enumerate(group)
-            parts += [
-                _run(visible, needed, [example], sandbox, limits, max_bytes, folder, f"{prefix}{index}-")[0] for index, example in alone
-            ]
-        else:
-            parts.append(together)
+        together = _run(visible, needed, group, sandbox, limits, max_bytes, folder, prefix)
+        alone = _alone(together, group)
+        if not alone:
+            parts.append(together.recording)
+            continue
+        if len(alone) < len(group):
+            retried = {group[index].unit for index in alone}
+            errors = {unit: error for unit, error in together.recording.errors.items() if unit not in retried}
+            parts.append(replace(together.recording, errors=errors))
+        for index in alone:
+            example = group[index]
+            own = needed if together.status != "ok" else needed_parts(visible, visible.unit(example.unit), [example])
+            parts.append(_run(visible, own, [example], sandbox, limits, max_bytes, folder, f"{prefix}{index}-").recording)
     return save_recording(merge_recordings(parts), folder)
+
+
+@dataclass(frozen=True)
+class _Job:
+    """What one job recorded, how it ended, and the indices of the examples whose files could not be imported."""
+
+    recording: Recording
+    status: str
+    unimported: tuple[int, ...] = ()
+
+
+def _alone(job: _Job, group: Sequence[Example]) -> Sequence[int]:
+    """The examples of a job, by index, that another one may have kept from running.
+
+    One that crashes the process takes the results of all others with it. One that needs a package which is not installed takes
+    those along whose files are imported with what it needs of them.
+    """
+    if len(group) == 1:
+        return ()
+    return range(len(group)) if job.status != "ok" else job.unimported
 
 
 def _by_process(inventory: Inventory, examples: Sequence[Example]) -> list[tuple[Inventory, Parts, list[Example]]]:
@@ -81,19 +107,29 @@ def _run(
     max_bytes: int,
     folder: Path,
     prefix: str,
-) -> tuple[Recording, str]:
+) -> _Job:
     """One job: what it recorded, copied to `folder`, and how it ended."""
     run = sandbox.run(_job(inventory, parts, examples, limits, max_bytes))
     try:
-        return _collect(run, examples, folder, prefix), run.status
+        unimported = [index for index in _indices(run, "unimported") if index in range(len(examples))]
+        return _Job(_collect(run, examples, folder, prefix), run.status, tuple(unimported))
     finally:
         sandbox.release(run)
 
 
 def _job(inventory: Inventory, parts: Parts, examples: Sequence[Example], limits: Limits, max_bytes: int) -> Job:
+    from migrate_agent.tools.import_closure import first_roots  # here alone: see `session.plan`
+
     modules = {file.path: file.module for file in inventory.files}
     rows = [{**example_to_json(example), "module": modules[inventory.unit(example.unit).source]} for example in examples]
-    arguments = {**plan(inventory), "parts": parts, "examples": rows, "max_bytes": max_bytes, "check_seconds": limits.seconds / 4}
+    roots = [root for example in examples for root in first_roots(inventory, inventory.unit(example.unit), [example])]
+    arguments = {
+        **plan(inventory, dict.fromkeys(roots)),
+        "parts": parts,
+        "examples": rows,
+        "max_bytes": max_bytes,
+        "check_seconds": limits.seconds / 4,
+    }
     inputs = {f"tensors{index}": example.tensors for index, example in enumerate(examples) if example.tensors}
     return Job("original", ENTRY, inventory.root, arguments, inputs, limits)
 
@@ -106,15 +142,15 @@ def _collect(run: Run, examples: Sequence[Example], folder: Path, prefix: str) -
         recording = read_json(run.output / NAME)
     except (OSError, ValueError) as error:
         return Recording(errors={example.unit: f"the recording could not be read: {error}" for example in examples})
-    ran = [example for index, example in enumerate(examples) if index in _ran(run)]
+    ran = [example for index, example in enumerate(examples) if index in _indices(run, "ran")]
     nested = (replace(example, tensors=_copy(example.tensors, folder, prefix)) for example in recording.examples)
     calls = tuple(replace(call, tensors=_copy(call.tensors, folder, prefix)) for call in recording.kernel_calls)
     return replace(recording, examples=(*ran, *nested), kernel_calls=calls)
 
 
-def _ran(run: Run) -> list[object]:
-    indices = run.result.get("ran") if isinstance(run.result, dict) else None
-    return indices if isinstance(indices, list) else []
+def _indices(run: Run, key: str) -> list[int]:
+    indices = run.result.get(key) if isinstance(run.result, dict) else None
+    return [index for index in indices if isinstance(index, int)] if isinstance(indices, list) else []
 
 
 def _copy(tensors: Path | None, folder: Path, prefix: str) -> Path | None:

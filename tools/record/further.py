@@ -34,13 +34,13 @@ def further_examples(
 
 
 def _of_unit(inventory: Inventory, unit: Unit, examples: Sequence[Example], sandbox: Sandbox, limits: Limits) -> Iterator[Example]:
-    from migrate_agent.tools.import_closure import needed_parts  # here alone: see `session.plan`
+    from migrate_agent.tools.import_closure import first_roots, needed_parts  # here alone: see `session.plan`
     from migrate_agent.tools.scan.visible import visible_from
 
     module = next(file.module for file in inventory.files if file.path == unit.source)
     rows = [{"init": example.init, "call": example.call, "setup": example.setup} for example in examples]
     arguments: dict[str, Any] = {
-        **plan(visible_from(inventory, unit.source)),
+        **plan(visible_from(inventory, unit.source), first_roots(inventory, unit, examples)),
         "parts": needed_parts(inventory, unit, examples),
         "units": [{"module": module, "name": unit.name, "examples": rows, "seconds": min(SECONDS, limits.seconds / 2)}],
     }

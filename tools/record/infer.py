@@ -34,12 +34,12 @@ def infer(inventory: Inventory, unit: Unit, sandbox: Sandbox, folder: Path, limi
 
     `folder` is not written to (guesses need no tensors); it stands in the signature for those that do.
     """
-    from migrate_agent.tools.import_closure import needed_parts  # here alone: see `session.plan`
+    from migrate_agent.tools.import_closure import first_roots, needed_parts  # here alone: see `session.plan`
     from migrate_agent.tools.scan.visible import visible_from
 
     module = next(file.module for file in inventory.files if file.path == unit.source)
     arguments = {
-        **plan(visible_from(inventory, unit.source)),
+        **plan(visible_from(inventory, unit.source), first_roots(inventory, unit, ())),
         "module": module,
         "name": unit.name,
         "parts": needed_parts(inventory, unit, ()),
@@ -73,12 +73,12 @@ def infer_methods(
     inventory: Inventory, example: Example, known: Collection[str], sandbox: Sandbox, limits: Limits = LIMITS
 ) -> tuple[tuple[Example, ...], dict[str, str]]:
     """Examples of the public methods of an example's unit, beside those `known`, each of which ran; and why others did not, by method."""
-    from migrate_agent.tools.import_closure import needed_parts  # here alone: see `session.plan`
+    from migrate_agent.tools.import_closure import first_roots, needed_parts  # here alone: see `session.plan`
     from migrate_agent.tools.scan.visible import visible_from
 
     unit = inventory.unit(example.unit)
     arguments = {
-        **plan(visible_from(inventory, unit.source)),
+        **plan(visible_from(inventory, unit.source), first_roots(inventory, unit, (example,))),
         "module": next(file.module for file in inventory.files if file.path == unit.source),
         "name": unit.name,
         "parts": needed_parts(inventory, unit, (example,)),

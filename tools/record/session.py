@@ -23,14 +23,25 @@ _KEPT = 8
 _launching: list[tuple[Inventory, Mapping[str, Skipped]]] = []
 
 
-def plan(inventory: Inventory) -> dict[str, Any]:
-    """The facts of the repository that a session needs, as JSON: files, units, and functions that launch kernels or are units."""
+def plan(inventory: Inventory, roots: Iterable[str] = ()) -> dict[str, Any]:
+    """The facts of the repository that a session needs, as JSON: files, units, and functions that launch kernels or are units.
+
+    `roots` are import roots that go before those of the files: of a folder that import statements spell in two ways (`models.net` and `net`) the
+    files have one alone.
+    """
     return {
+        "roots": list(roots),
         "files": [[file.path, file.module, file.import_root] for file in inventory.files if not file.error],
         "units": [unit.id for unit in inventory.units],
         "launching": _launching_of(inventory),
         "functions": [unit.id for unit in inventory.units if unit.kind == "function"],
     }
+
+
+def import_roots(root: Path, arguments: Mapping[str, Any]) -> list[str]:
+    """The folders that importing starts from, by a `plan`, for a repository that lies at `root`."""
+    folders = (*arguments.get("roots", ()), *(import_root for _, _, import_root in arguments["files"]))
+    return list(dict.fromkeys(str(root / folder) for folder in folders))
 
 
 def _launching_of(inventory: Inventory) -> Mapping[str, Skipped]:

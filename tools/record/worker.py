@@ -23,7 +23,7 @@ from migrate_agent.tools.harness.common.example_text import (
 )
 from migrate_agent.tools.harness.common.inner_gradients import asks_gradients
 from migrate_agent.tools.harness.common.partial_import import use_parts
-from migrate_agent.tools.record.session import Session, Writer
+from migrate_agent.tools.record.session import Session, Writer, import_roots
 from migrate_agent.tools.record.store import NAME, example_from_json, write_json
 from migrate_agent.tools.types import Example, Recording
 
@@ -44,13 +44,15 @@ def start_session(arguments: Mapping[str, Any]) -> Session:
     )
     use_parts(arguments["parts"], root)
     # Their order counts: of folders without `__init__.py` that several roots have, Python takes a file from the first.
-    sys.path[:] = [*session.import_roots, *(folder for folder in sys.path if folder not in session.import_roots)]
+    roots = import_roots(root, arguments)
+    sys.path[:] = [*roots, *(folder for folder in sys.path if folder not in roots)]
     session.install()
     return session
 
 
 def record_examples(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) -> dict[str, Any]:
-    """Run examples and write `recording.json` and its tensors to `output`. Returns the indices of those that ran (`{"ran": [0, 2]}`).
+    """Run examples and write `recording.json` and its tensors to `output`. Returns the indices of those that ran, and of those whose
+    file or setup could not be imported (`{"ran": [0, 2], "unimported": [1]}`).
 
     `arguments` holds `files` and `units` (see `session.plan`), `examples` (JSON rows with the `module` of their unit), `max_bytes` of
     tensors for each unit, and `check_seconds`, the time for running the derived examples again. `inputs` are tensors files.
@@ -58,32 +60,38 @@ def record_examples(arguments: Mapping[str, Any], inputs: Mapping[str, Path], ou
     session = start_session(arguments)
     errors: dict[str, str] = {}
     ran: list[int] = []
+    unimported: list[int] = []
     for index, row in enumerate(arguments["examples"]):
         example = replace(example_from_json({**row, "tensors": None}, output), tensors=inputs.get(f"tensors{index}"))
+        namespace: dict[str, Any] | None = None
         try:
-            run_example(session, row["module"], example)
+            namespace = make_namespace(import_module(row["module"]), example)
+            run_example(session, row["module"], example, namespace)
             ran.append(index)
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # SystemExit included: user code may call sys.exit
             errors[example.unit] = session.line_of(error)
+            unimported += [index] if namespace is None else []
     session.capture.active = False
     recorded = Writer(output).recording(session, {})
     examples, reasons = check_examples(session, recorded, time.monotonic() + arguments["check_seconds"])
     inside = {**recorded.inside, **reasons}
     recording = Recording(examples, session.recorder.table(), {**recorded.errors, **errors}, recorded.kernel_calls, inside)
     write_json(recording, output / NAME)
-    return {"ran": ran}
+    return {"ran": ran, "unimported": unimported}
 
 
-def run_example(session: Session, module: str, example: Example) -> None:
-    """Build the unit and call it in training and evaluation mode. Raises the user's error where it runs in neither mode."""
+def run_example(session: Session, module: str, example: Example, namespace: dict[str, Any]) -> None:
+    """Build the unit and call it in training and evaluation mode; its texts are evaluated in `namespace`.
+
+    Raises the user's error where it runs in neither mode.
+    """
     import torch
 
     from migrate_agent.tools.harness.torch_side.filled_memory import FilledMemory
 
     name = example.unit.partition(":")[2]
-    namespace = make_namespace(import_module(module), example)
     cls = load_unit(module, name, example.init)
     # A constructor that reads uninitialised memory would record other values on every run.
     with FilledMemory():

@@ -115,6 +115,48 @@ def test_a_guess_that_runs_is_found(name: str, repository: Any, sandbox: Sandbox
     assert record(inventory, [example], sandbox, tmp_path / "run").errors == {}
 
 
+PICKY = "if {}:\n   raise ValueError('unlike the repository')\n  self.fc = nn.Linear(7, 7)\n def forward(self, x):\n  return self.fc(x)\n"
+SETTINGS = {
+    "arguments of a command line": (
+        "class Net(nn.Module):\n def __init__(self, steps, mode):\n  super().__init__()\n  "
+        + PICKY.format("steps != 96 or mode != 'slow'"),
+        "train.py",
+        "import argparse\nfrom net import Net\ndef main():\n parser = argparse.ArgumentParser()\n parser.add_argument('--mode', default='slow')\n"
+        " parser.add_argument('-s', '--num-steps', type=int, default=96)\n args = parser.parse_args()\n net = Net(args.num_steps, args.mode)\n",
+        "96, 'slow'",
+    ),
+    "what is read of a command line": (
+        "class Net(nn.Module):\n def __init__(self, configs):\n  super().__init__()\n  "
+        + PICKY.format("configs.kind != 'slow' or configs.deep or configs.length != 12"),
+        "train.py",
+        "import argparse\nfrom net import Net\nparser = argparse.ArgumentParser()\nparser.add_argument('--kind', choices=['slow', 'fast'])\n"
+        "parser.add_argument('--deep', action='store_true')\nparser.add_argument('--length', type=int, default=96)\n",
+        "types.SimpleNamespace(deep=False, kind='slow', length=12)",
+    ),
+    "a configuration file by parameters": (
+        "class Net(nn.Module):\n def __init__(self, n_steps, inner):\n  super().__init__()\n  " + PICKY.format("inner['kind'] != 'slow'"),
+        "configs/small.json",
+        '{"seed": 1, "net": {"n_steps": 3, "inner": {"kind": "slow"}}}',
+        "3, {'kind': 'slow'}",
+    ),
+    "a configuration file by attributes": (
+        "class Net(nn.Module):\n def __init__(self, config):\n  super().__init__()\n  " + PICKY.format("config.net.kind != 'slow'"),
+        "small.json",
+        '{"seed": 1, "net": {"kind": "slow"}}',
+        "types.SimpleNamespace(net=types.SimpleNamespace(kind='slow'))",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_the_settings_of_the_repository_are_tried(name: str, repository: Any, sandbox: Sandbox, tmp_path: Path) -> None:
+    source, path, text, wanted = SETTINGS[name]
+    inventory = repository({"net.py": HEAD + source, path: text})
+    example = infer(inventory, inventory.unit("net.py:Net"), sandbox, tmp_path / "guess").example
+    assert example is not None
+    assert example.init == wanted
+
+
 HOPELESS = {
     "never finite": "class Net(nn.Module):\n def forward(self, x):\n  return x * float('nan')\n",
     "no tensor comes out": "class Net(nn.Module):\n def forward(self, x):\n  return 3\n",

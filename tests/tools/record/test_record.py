@@ -246,6 +246,27 @@ def test_a_package_whose_init_fails_does_not_stop_its_files(repository: Any, san
     assert record(repository(files), [example], sandbox, tmp_path / "out").examples == (example,)
 
 
+def test_an_absent_package_stops_no_class_that_does_not_need_it(repository: Any, sandbox: Sandbox, tmp_path: Path) -> None:
+    file = f"import torch\nfrom not_there_at_all import mel\n{net('return x + 1')}\n\nclass Mel(torch.nn.Module):\n"
+    file += "    def forward(self, x):\n        return mel(x)\n"
+    examples = [Example(f"net.py:{name}", "", "torch.zeros(2)") for name in ("Net", "Mel")]
+    found = record(repository({"net.py": file}), examples, sandbox, tmp_path / "out")
+    assert found.examples == (examples[0],)
+    assert list(found.errors) == ["net.py:Mel"]
+    assert "not_there_at_all" in found.errors["net.py:Mel"]
+
+
+def test_a_folder_that_is_imported_in_two_ways(repository: Any, sandbox: Sandbox, tmp_path: Path) -> None:
+    """Most files say `from models.parts import …`, one says `from parts import …`; another project has its own `parts`."""
+    inner = "import torch\n\nclass Inner(torch.nn.Module):\n    def forward(self, x):\n        return x * {}\n"
+    files = {"models/parts.py": inner.format(2), "old/net.py": "from parts import Inner\n", "old/parts.py": inner.format(3)}
+    files |= {f"models/{name}.py": f"from models.parts import Inner\n{net('return Inner()(x)')}" for name in ("first", "second", "third")}
+    files["models/net.py"] = f"from parts import Inner\n{net('return Inner()(x)')}"
+    found = record(repository(files), [Example("models/net.py:Net", "", "torch.ones(2)")], sandbox, tmp_path / "out")
+    assert found.errors == {}
+    assert [example.unit for example in found.examples] == ["models/net.py:Net", "models/parts.py:Inner"]
+
+
 def test_files_under_src_are_imported_from_there(repository: Any, sandbox: Sandbox, tmp_path: Path) -> None:
     files = {"src/pkg/__init__.py": "", "src/pkg/inner.py": net("return x * 2"), "src/pkg/net.py": "from pkg.inner import Net as Inner\n"}
     files["src/pkg/net.py"] += net("return Inner()(x)")

@@ -8,8 +8,10 @@ import copy
 from collections.abc import Collection, Iterator, Mapping
 from inspect import Parameter
 from pathlib import Path
+from types import MappingProxyType
 
 from migrate_agent.tools.record.guessing.rows import parameter_texts
+from migrate_agent.tools.record.guessing.settings import CONFIGS, command_line
 
 MOST = 6
 LARGEST = 500_000
@@ -26,8 +28,9 @@ def call_sites(files: Collection[Path], name: str, parameters: list[Parameter], 
             tree = ast.parse(source) if name in source and len(source) < LARGEST else ast.Module([], [])
         except (OSError, ValueError, SyntaxError):
             continue
+        options = {option: ast.parse(repr(value), mode="eval").body for option, value in command_line(tree).items()}
         for call, bindings in _calls(tree, name):
-            site = _arguments(call, parameters, bindings, known)
+            site = _arguments(call, parameters, bindings, known, options)
             if site and site not in sites:
                 sites.append(site)
     return sorted(sites, key=len, reverse=True)[:MOST]
@@ -85,10 +88,13 @@ def _assigned(body: list[ast.stmt]) -> dict[str, ast.expr]:
 
 
 class Inline(ast.NodeTransformer):
-    """Puts the values of names in their places; `open` are names without one."""
+    """Puts the values of names in their places, and the defaults of command line `options` in those of `args.name`.
 
-    def __init__(self, bindings: Bindings, known: Collection[str], depth: int = 6) -> None:
-        self.bindings, self.known, self.depth, self.open = bindings, known, depth, False
+    `open`: a name was left without a value.
+    """
+
+    def __init__(self, bindings: Bindings, known: Collection[str], depth: int = 6, options: Bindings = MappingProxyType({})) -> None:
+        self.bindings, self.known, self.depth, self.open, self.options = bindings, known, depth, False, options
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
         return self._inlined(node.id, node)
@@ -96,6 +102,8 @@ class Inline(ast.NodeTransformer):
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
         if isinstance(node.value, ast.Name) and node.value.id == "self":
             return self._inlined(node.attr, node)
+        if isinstance(node.value, ast.Name) and node.attr in self.options and CONFIGS.fullmatch(node.value.id):
+            return self.options[node.attr]
         self.generic_visit(node)
         return node
 
@@ -106,13 +114,15 @@ class Inline(ast.NodeTransformer):
             )
             return node
         without = {other: value for other, value in self.bindings.items() if other != name}
-        inner = Inline(without, self.known, self.depth - 1)
+        inner = Inline(without, self.known, self.depth - 1, self.options)
         value: ast.expr = inner.visit(copy.deepcopy(self.bindings[name]))
         self.open = self.open or inner.open
         return value
 
 
-def _arguments(call: ast.Call, parameters: list[Parameter], bindings: Bindings, known: Collection[str]) -> dict[str, str]:
+def _arguments(
+    call: ast.Call, parameters: list[Parameter], bindings: Bindings, known: Collection[str], options: Bindings
+) -> dict[str, str]:
     """Parameter → text of those arguments whose names can all be resolved."""
     plain = [parameter.name for parameter in parameters if parameter.kind in (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)]
     starred = next((at for at, arg in enumerate(call.args) if isinstance(arg, ast.Starred)), len(call.args))
@@ -120,7 +130,7 @@ def _arguments(call: ast.Call, parameters: list[Parameter], bindings: Bindings, 
     given |= {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg in {p.name for p in parameters}}
     texts = {}
     for name, node in given.items():
-        inline = Inline(bindings, known)
+        inline = Inline(bindings, known, options=options)
         value = inline.visit(copy.deepcopy(node))
         if not inline.open and name:
             texts[name] = ast.unparse(value)

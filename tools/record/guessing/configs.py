@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import dataclasses
 import inspect
-import re
 import textwrap
 from collections.abc import Iterator, Mapping
 from enum import Enum
@@ -15,7 +14,6 @@ from migrate_agent.tools.record.guessing.rows import annotation_text, parameter_
 from migrate_agent.tools.record.guessing.trial import parameters, required
 from migrate_agent.tools.record.guessing.values import Fields, Value
 
-CONFIGS = re.compile(r"(.*_)?(config|cfg|conf|args|params|hparams|opt|options|hp|settings)")
 DEPTH = 2
 """How deep constructors are nested in the text of one argument."""
 

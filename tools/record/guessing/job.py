@@ -13,6 +13,7 @@ from migrate_agent.tools.harness.common.partial_import import use_parts
 from migrate_agent.tools.record.guessing.options import Options
 from migrate_agent.tools.record.guessing.search import Search
 from migrate_agent.tools.record.guessing.trial import Stage, Trial
+from migrate_agent.tools.record.session import import_roots
 
 NOT_CALLED = "it was constructed, and the time was over before a call was tried"
 
@@ -28,8 +29,7 @@ def guess_example(arguments: Mapping[str, Any], inputs: Mapping[str, Path], outp
     # Guesses are small: threads cost more than they gain, most of all where the machine is busy.
     torch.set_num_threads(1)
     root = Path(sys.path[0] or ".").resolve()
-    roots = [str(root / folder) for folder in dict.fromkeys(file[2] for file in arguments["files"])]
-    sys.path[:0] = roots
+    sys.path[:0] = import_roots(root, arguments)
     use_parts(arguments["parts"], root)
     try:
         module = import_module(arguments["module"])
@@ -38,7 +38,8 @@ def guess_example(arguments: Mapping[str, Any], inputs: Mapping[str, Path], outp
         message = " ".join(f"{type(error).__name__}: {error}".split())
         return {"error": f"{message[:500]}{_position(error, root)}", "imported": False}
     trial = Trial(cls, module, [str(root)])
-    found = Search(trial, Options(trial, [(root / path, name) for path, name, _ in arguments["files"]]), arguments["seconds"]).run()
+    options = Options(trial, [(root / path, name) for path, name, _ in arguments["files"]], root)
+    found = Search(trial, options, arguments["seconds"]).run()
     if found is None:
         return {"error": "nothing could be tried"}
     example = trial.example(found.attempt)

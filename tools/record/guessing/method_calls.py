@@ -23,6 +23,7 @@ from migrate_agent.tools.record.guessing.own_seconds import WAITING, OwnSeconds
 from migrate_agent.tools.record.guessing.rows import annotation_text, call_values
 from migrate_agent.tools.record.guessing.trial import MOST_SECONDS, leaves, required, time_limit
 from migrate_agent.tools.record.guessing.values import Tensor, text
+from migrate_agent.tools.record.session import import_roots
 from migrate_agent.tools.types import Example
 
 MOST_TRIALS = 48
@@ -44,7 +45,7 @@ def guess_methods(arguments: Mapping[str, Any], inputs: Mapping[str, Path], outp
 
     torch.set_num_threads(1)
     root = Path(sys.path[0] or ".").resolve()
-    sys.path[:0] = [str(root / folder) for folder in dict.fromkeys(file[2] for file in arguments["files"])]
+    sys.path[:0] = import_roots(root, arguments)
     reach.count(root)
     use_parts(arguments["parts"], root)
     texts = arguments["example"]

@@ -7,12 +7,14 @@ import importlib
 import inspect
 import re
 from collections.abc import Iterator, Sequence
+from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from migrate_agent.tools.record.guessing.call_sites import LARGEST, call_sites
 from migrate_agent.tools.record.guessing.choices import choices
-from migrate_agent.tools.record.guessing.configs import CONFIGS, accessed, object_texts
+from migrate_agent.tools.record.guessing.configs import accessed, object_texts
 from migrate_agent.tools.record.guessing.functions import SCORES, shown_values, usual_starts, words
 from migrate_agent.tools.record.guessing.rows import (
     EMPTY,
@@ -24,6 +26,7 @@ from migrate_agent.tools.record.guessing.rows import (
     main_inputs,
     parameter_texts,
 )
+from migrate_agent.tools.record.guessing.settings import CONFIGS, Settings, as_value, covering, settings_of
 from migrate_agent.tools.record.guessing.trial import Attempt, Trial, required
 from migrate_agent.tools.record.guessing.values import Fields, Tensor, Value, tensors
 from migrate_agent.tools.record.guessing.values import Sequence as Items
@@ -33,14 +36,15 @@ SOUGHT = (
     (r"not callable|is not a Module|has no attribute|must be a (class|type)|NoneType", ("torch.", "[torch")),
 )
 """Errors → how the texts begin that they ask for."""
+MOST_SETTINGS = 6
 CONFIG_CLASS = re.compile(r"\w*(Config|Args|Arguments|Params|Hparams|Options|Settings|Cfg)\w*")
 
 
 class Options:
-    """What to try for one class. `files` are those of the repository as (path, module)."""
+    """What to try for one class. `files` are those of the repository as (path, module); configuration files lie below `root`."""
 
-    def __init__(self, trial: Trial, files: Sequence[tuple[Path, str]]) -> None:
-        self.trial = trial
+    def __init__(self, trial: Trial, files: Sequence[tuple[Path, str]], root: Path | None = None) -> None:
+        self.trial, self._root = trial, root
         self.init = {parameter.name: parameter for parameter in trial.init_parameters}
         self.call = {parameter.name: parameter for parameter in trial.call_parameters}
         self._mains: tuple[Tensor, ...] = ()
@@ -48,7 +52,7 @@ class Options:
         self._classes: dict[str, Any] = {name: value for name, value in vars(trial.module).items() if isinstance(value, type)}
 
     def starts(self) -> Iterator[Attempt]:
-        """First attempts: what names and annotations suggest, then what the repository itself constructs."""
+        """First attempts: what names and annotations suggest, then what the repository itself constructs, and what its settings say."""
         needed = required(self.trial.init_parameters)
         plain = tuple((parameter.name, self._init_domain(parameter.name)[0]) for parameter in needed)
         yield Attempt(plain)
@@ -57,6 +61,24 @@ class Options:
         ):
             values = dict(plain) | dict(site)
             yield Attempt(tuple(values.items()))
+        for setting in islice(self._from_settings([parameter.name for parameter in needed]), MOST_SETTINGS):
+            yield Attempt(tuple((dict(plain) | setting).items()))
+
+    @cached_property
+    def _settings(self) -> list[Settings]:
+        return settings_of(self._root, [path for path, _ in self._files]) if self._root else []
+
+    def _from_settings(self, needed: Sequence[str]) -> Iterator[dict[str, Value]]:
+        """Parameter → value, by tables of the repository's settings: those that have all required parameters, or all that the code reads of
+        the one that holds a configuration."""
+        for table in covering(self._settings, needed):
+            yield {name: as_value(table[name]) for name in self.init if name in table}
+        for name in needed:
+            if CONFIGS.fullmatch(name) and (fields := accessed(self.trial.cls, name)) is not None:
+                read = [key for key, _ in fields.items]
+                for table in covering(self._settings, read):
+                    items = tuple((key, as_value(table[key], fields.form)) for key in read)
+                    yield {name: Fields(items, fields.form)}
 
     def first_calls(self, instance: Any) -> Iterator[tuple[tuple[str, Value], ...]]:
         """Arguments of the first calls of an instance."""
@@ -116,8 +138,9 @@ class Options:
         return tuple(dict.fromkeys([*self._call_domain(self.call[name], main, index), *mains, Items((main, main), "[]"), "None"]))
 
     def texts_of(self, name: str) -> tuple[str, ...]:
-        """Texts for a name alone, such as a field of a configuration."""
-        return parameter_texts(name, "")
+        """Texts for a name alone, such as a field of a configuration: the repository's own settings first."""
+        own = [repr(table[name]) for table in self._settings if name in table and not isinstance(table[name], dict)]
+        return (*dict.fromkeys(own[:MOST_SETTINGS]), *parameter_texts(name, ""))
 
     def is_integer(self, name: str, attempt: Attempt) -> bool:
         """Whether a parameter of the constructor takes an integer."""

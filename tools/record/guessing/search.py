@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from itertools import count
+from itertools import count, islice
 from typing import NamedTuple
 
 from migrate_agent.tools.record.guessing.options import Options
@@ -14,6 +14,9 @@ from migrate_agent.tools.record.guessing.repairs import repairs
 from migrate_agent.tools.record.guessing.trial import Attempt, Outcome, Stage, Trial
 
 MOST_TRIALS = 600
+FIRST_MENDS = 8
+"""Mends that are tried between one start and the next."""
+FIRST_CALLS = 3
 PATIENCE = 40
 """Trials from one attempt after which another one has its turn."""
 
@@ -58,13 +61,23 @@ class Search:
         starts = self.options.starts()
         while not self._over():
             start = next(starts, None)
-            if start is not None and self._try(start, 0):
+            if start is not None and self._begin(start):
                 break
             if start is None and not self._queue:
                 break
-            if self._work(40 if start is not None else MOST_TRIALS):
+            if self._work(FIRST_MENDS if start is not None else MOST_TRIALS):
                 break
         return self.best
+
+    def _begin(self, start: Attempt) -> bool:
+        """Try a start with its first calls at once: what the repository itself constructs runs more often than a mend of what names suggest."""
+        if self._try(start, 0):
+            return True
+        calls = self._calls(start) if self._constructed(start) else iter(())
+        return any(self._try(attempt, 0) for attempt in islice(calls, FIRST_CALLS) if not self._over())
+
+    def _constructed(self, start: Attempt) -> bool:
+        return self.trial.instance is not None and start.call is None
 
     def _work(self, budget: int) -> bool:
         """Mend queued attempts. Returns whether one ran, or none can."""

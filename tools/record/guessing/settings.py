@@ -1,0 +1,151 @@
+"""Values that the repository itself gives to names: defaults of its command lines, and its configuration files. Read only."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import json
+import keyword
+import math
+import re
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from migrate_agent.tools.record.guessing.values import Fields, Value
+
+Settings = Mapping[str, Any]
+CONFIGS = re.compile(r"(.*_)?(config|configs|cfg|conf|args|params|hparams|opt|options|hp|settings|FLAGS)")
+"""Names of what holds them."""
+LARGEST = 200_000
+"""Bytes of a configuration file that is read."""
+MOST_FILES = 60
+OPTIONS = frozenset({"add_argument", "option"})
+"""Methods that declare an option of a command line: argparse's, click's."""
+FLAGS = MappingProxyType({"store_true": False, "store_false": True})
+LARGE = 64
+"""Sizes from here on are also tried at an eighth."""
+
+
+def command_line(tree: ast.AST) -> Settings:
+    """Option → its default, of the options that a file declares; those without a literal default are left out."""
+    defaults: dict[str, Any] = {}
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+            continue
+        if node.func.attr in OPTIONS:
+            defaults.update(_option(node))
+        elif node.func.attr.startswith("DEFINE_") and len(node.args) > 1:  # absl's flags
+            defaults.update(_literals([(node.args[0], node.args[1])]))
+    return defaults
+
+
+def _option(call: ast.Call) -> Settings:
+    names = [arg.value for arg in call.args if isinstance(arg, ast.Constant) and isinstance(arg.value, str)]
+    keywords = {item.arg: item.value for item in call.keywords if item.arg}
+    long = [name for name in names if name.startswith("--")] or names
+    option: ast.expr | None = keywords.get("dest") or (ast.Constant(long[0].lstrip("-").replace("-", "_")) if long else None)
+    action = keywords.get("action")
+    default = keywords.get("default")
+    if default is None and isinstance(action, ast.Constant) and isinstance(action.value, str) and action.value in FLAGS:
+        default = ast.Constant(FLAGS[action.value])
+    if default is None and isinstance(choices := keywords.get("choices"), ast.List | ast.Tuple) and choices.elts:
+        default = choices.elts[0]
+    return _literals([(option, default)]) if option is not None and default is not None else {}
+
+
+def _literals(pairs: Collection[tuple[ast.expr, ast.expr]]) -> Settings:
+    defaults: dict[str, Any] = {}
+    for name, value in pairs:
+        try:
+            defaults[str(ast.literal_eval(name))] = ast.literal_eval(value)
+        except (ValueError, TypeError):
+            continue
+    return defaults
+
+
+def settings_of(root: Path, sources: Collection[Path]) -> list[Settings]:
+    """What each command line and each configuration file below `root` says, and each table inside of one."""
+    tables: list[Settings] = []
+    for path in sources:
+        text = _text(path)
+        if any(name in text for name in (*OPTIONS, "DEFINE_")):
+            try:
+                tables.append(command_line(ast.parse(text)))
+            except (SyntaxError, ValueError):
+                continue
+    files = sorted(path for suffix in ("json", "yaml", "yml") for path in root.rglob(f"*.{suffix}") if ".git" not in path.parts)
+    for path in files[:MOST_FILES]:
+        tables += _tables(_parsed(path))
+    return [table for table in tables if table]
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8") if path.stat().st_size < LARGEST else ""
+    except (OSError, ValueError):
+        return ""
+
+
+def _parsed(path: Path) -> Any:
+    text = _text(path)
+    try:
+        if path.suffix == ".json":
+            return json.loads(text)
+        return importlib.import_module("yaml").safe_load(text)  # where the repository's environment has it
+    except Exception:  # what the file holds is data that may be anything
+        return None
+
+
+def _tables(value: Any) -> Iterator[Settings]:
+    if isinstance(value, dict) and all(isinstance(key, str) for key in value):
+        yield value
+        for inner in value.values():
+            yield from _tables(inner)
+
+
+def covering(settings: Collection[Settings], names: Collection[str]) -> Iterator[Settings]:
+    """Those that have all of these names, the smallest first, each once as it is and once with its sizes at an eighth; the smaller one first."""
+    fitting = [table for table in settings if names and all(name in table for name in names)]
+    for table in sorted(fitting, key=lambda table: _size({name: table[name] for name in names})):
+        smaller = _smaller(table)
+        yield smaller
+        if smaller != table:
+            yield table
+
+
+def _size(value: Any) -> float:
+    """How large a model of these numbers may be: the sum of their logarithms."""
+    match value:
+        case dict():
+            return sum(map(_size, value.values()))
+        case list() | tuple():
+            return sum(map(_size, value))
+        case int() if not isinstance(value, bool) and value > 1:
+            return math.log(value)
+        case _:
+            return 0.0
+
+
+def _smaller(value: Any) -> Any:
+    match value:
+        case dict():
+            return {name: _smaller(item) for name, item in value.items()}
+        case list() | tuple():
+            return type(value)(_smaller(item) for item in value)
+        case int() if not isinstance(value, bool) and value >= LARGE:
+            return value // 8
+        case _:
+            return value
+
+
+def as_value(value: Any, form: str = "dict") -> Value:
+    """A literal as a value of a guess; tables become dictionaries, or objects with the form `namespace`."""
+    if isinstance(value, dict) and value and all(isinstance(key, str) for key in value):
+        identifiers = all(key.isidentifier() and not keyword.iskeyword(key) for key in value)
+        return Fields(
+            tuple((key, as_value(item, form)) for key, item in value.items()),
+            "namespace" if identifiers and form == "namespace" else "dict",
+        )
+    return repr(value)
