@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple
 
 from migrate_agent.tools.scan.scripts import ACTING, TRAINING, acts
+from migrate_agent.tools.scan.size_tensors import size_parameters
 from migrate_agent.tools.scan.symbols import is_main
 
 TENSOR_METHODS = frozenset(
@@ -94,6 +95,8 @@ def _reason(node: ast.FunctionDef | ast.AsyncFunctionDef, methods: set[str], loa
         return f"it calls {handling[0]}: it handles modules, and is part of a program"
     if any(isinstance(part, ast.Name) and part.id in loaded for part in ast.walk(node)):
         return "it reads data that its file loads, and is part of a program"
+    if sizes := sorted(size_parameters(node)):
+        return f"it reads sizes out of {sizes[0]}, a tensor, and is judged with what calls it"
     if not any(isinstance(part, ast.Return) and part.value is not None for part in own):
         return "it returns nothing, so that there is nothing to compare"
     return ""

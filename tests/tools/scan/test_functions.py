@@ -37,11 +37,22 @@ NO_UNITS = (
     "data = torch.load('a.pt')\ndef f(i): return torch.stack([data[i]])",
     "class A(nn.Module): ...\ndef f(x): return torch.relu(A()(x))",
     "def _f(x): return torch.relu(x)",
+    "@torch.jit.script\ndef f(x, n): return torch.tanh(x[:, : n[0]]) * x[:, n[0] :]",
+    "@torch.jit.script\ndef f(x, n: torch.Tensor):\n    k = int(n[0])\n    return torch.tanh(x[:, :k])",
     "def f(x): return x[torch.randint(9, (4,))]\ndef main(loss): loss.backward()",
 )
 
 
-@pytest.mark.parametrize("text", UNITS)
+SCALARS = (
+    "@torch.jit.script\ndef f(x, n: int): return torch.tanh(x[:, :n])",
+    "@torch.jit.script\ndef f(x, n): return torch.tanh(x * n[0])",
+    "@torch.jit.script\ndef f(x, n): return torch.tanh(x[:, : n[0]] + n)",
+    "def f(x, n): return torch.tanh(x[:, : n[0], : n[1]])",
+)
+"""What reads no size of a tensor alone."""
+
+
+@pytest.mark.parametrize("text", (*UNITS, *SCALARS))
 def test_tensor_maths_is_a_unit(write: Write, text: str) -> None:
     units = scan(write({"m.py": f"{HEAD}\n{text}\n"})).units
     assert [(unit.id, unit.kind, unit.strategy) for unit in units] == [("m.py:f", "function", "rewrite")]

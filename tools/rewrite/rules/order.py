@@ -20,6 +20,7 @@ from migrate_agent.tools.rewrite.rules.calls.name_lookups import ReplaceLookups
 from migrate_agent.tools.rewrite.rules.calls.packed_lengths import KeepLengthsInArrays
 from migrate_agent.tools.rewrite.rules.calls.partials import BindTorchFunctions
 from migrate_agent.tools.rewrite.rules.calls.pointers import WriteAtPointers
+from migrate_agent.tools.rewrite.rules.calls.size_tensors import KeepSizesInNumpy
 from migrate_agent.tools.rewrite.rules.calls.static_arrays import KeepArraysStatic
 from migrate_agent.tools.rewrite.rules.calls.static_ranges import KeepRangesStatic
 from migrate_agent.tools.rewrite.rules.calls.tensor_attributes import ReplaceTensorAttributes
@@ -151,6 +152,7 @@ CALLS_IN_CONTEXT: tuple[type[Rule], ...] = (
     FreezeParameters,
     CallBasesByName,
     KeepTracedIntegers,
+    KeepSizesInNumpy,
     HandBackNumbers,
     KeepLengthsInArrays,
     WriteAtPointers,
