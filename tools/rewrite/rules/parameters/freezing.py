@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Collection
 from typing import NamedTuple
 
 import libcst as cst
@@ -13,6 +14,9 @@ from migrate_agent.tools.rewrite.rules.parameters.variables import PARAMETERS, o
 from migrate_agent.tools.rewrite.rules.rule import Rule
 from migrate_agent.tools.rewrite.tables.registry import layers
 from migrate_agent.tools.rewrite.tables.templates import fill, wrap
+
+PARAMETRISED = frozenset({"g", "v", "orig"})
+"""What `weight_norm` and `spectral_norm` put behind the name of a parameter."""
 
 
 class FreezeParameters(Rule):
@@ -356,6 +360,14 @@ def _is_name(node: cst.BaseExpression, name: str) -> bool:
     return isinstance(node, cst.Name) and node.value == name
 
 
+def _is_parametrised(rule: Rule, node: cst.Attribute, kinds: Collection[str]) -> bool:
+    """Whether this is a parameter that `weight_norm` or `spectral_norm` gave a layer; it has torch's name in the rewrite too."""
+    name, _, suffix = node.attr.value.rpartition("_")
+    fact = rule.context.observed(node)
+    of_layers = bool(kinds) and all(kind in layers() and name in layers()[kind].params for kind in kinds)
+    return suffix in PARAMETRISED and of_layers and fact is not None and set(fact.kinds) == {"parameter"}
+
+
 def variable_behind(rule: Rule, node: cst.BaseExpression) -> cst.Attribute | None:
     """The attribute that holds the variable of a module's own parameter (`self.w`) or of a layer's (`layer.weight` → `layer.kernel`)."""
     if not isinstance(node, cst.Attribute):
@@ -364,6 +376,8 @@ def variable_behind(rule: Rule, node: cst.BaseExpression) -> cst.Attribute | Non
         return node
     fact = rule.context.observed(node.value)
     kinds = own_layer(rule) if rule.context.is_self(node.value) else [kind[7:] for kind in fact.kinds] if fact else []
+    if _is_parametrised(rule, node, kinds):
+        return node
     templates = {layers()[kind].params.get(node.attr.value, "") for kind in kinds if kind in layers()}
     template = templates.pop() if len(templates) == 1 else ""
     attribute = fill(template, {"self": node.value}) if template else None
