@@ -88,3 +88,7 @@ def test_what_lambdas_initialise_is_assigned(work: Migrated) -> None:
     text = work.draft.files["initialising_jax.py"]
     assert "module.bias[...] = bias_init(rngs(), " in text and "lambda key, x: jnp.full_like(x, 0.25)" in text
     assert "scale_init=lambda key, w: init_normal(key, w, std=0.02)" in text and "lambda key, b: jnp.full_like(b, 0.5)" in text
+
+
+def test_what_is_none_at_first_is_rewritten_as_what_it_becomes(work: Migrated) -> None:
+    assert "self.table = self.table.astype(x.dtype)" in work.draft.files["kept_jax.py"]

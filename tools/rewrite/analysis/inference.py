@@ -75,6 +75,10 @@ def infer(repo: Repo, file: FileModel, observed: Mapping[Span, Observed]) -> Fac
     return walker.facts
 
 
+KEEPING_KIND = frozenset({"to", "cuda", "cpu", "float", "double", "half", "bfloat16", "type", "type_as", "contiguous", "clone", "detach"})
+"""Methods of tensors and modules that give the kind that they are called on."""
+
+
 class _Narrowed(Env):
     """An environment with a closer fact for one name. Bindings go to the outer environment too, as
     in a Python block.
@@ -326,13 +330,26 @@ class Inference:
             return DTYPE
         return None
 
+    def observed_attribute(self, model: ClassModel, name: str) -> Observed:
+        """What an attribute is that so far was `None` alone, by what the examples showed of all that is assigned to it further below."""
+        stores = [node for node in ast.walk(model.node) if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)]
+        own = {id(node): node for node in stores if model.own.get(id(node)) == name}
+        facts: list[Observed | None] = []
+        for node in ast.walk(model.node):
+            if isinstance(node, ast.Assign) and len(node.targets) == 1 and (target := own.pop(id(node.targets[0]), None)) is not None:
+                none = isinstance(node.value, ast.Constant) and node.value.value is None
+                facts += [] if _keeps_kind(target, node.value) else [NONE if none else self.lookup_observed(node.value)]
+        # What is bound otherwise, by a loop or in a tuple, is not looked for.
+        return NONE if own else join(facts) or NONE
+
     def on_Attribute(self, node: ast.Attribute, env: Env) -> Observed | None:
         base = self.expr(node.value, env)
         if dotted := self.dotted(node.value):
             self.name(node, f"{dotted}.{node.attr}")
             return self.named(self.dotted(node))
         if self.is_self(node.value, env) and self.classes:
-            return self.repo.attribute(self.classes[-1], node.attr) or self.of_a_layer(node.attr)
+            fact = self.repo.attribute(self.classes[-1], node.attr) or self.of_a_layer(node.attr)
+            return self.observed_attribute(self.classes[-1], node.attr) if fact == NONE else fact
         if is_tensor(base):
             return TENSOR_ATTRIBUTES.get(node.attr)
         if base and len(base.kinds) == 1 and (model := self.repo.class_of(base.kinds[0].removeprefix("module:"))):
@@ -530,7 +547,7 @@ class Inference:
             self.bind(target.value, LIST, None, env)
         else:
             self.expr(target, env)
-            if isinstance(target, ast.Attribute) and self.is_self(target.value, env) and self.classes:
+            if isinstance(target, ast.Attribute) and self.is_self(target.value, env) and self.classes and not _keeps_kind(target, value):
                 attributes = self.classes[-1].attributes
                 # The examples took one arm, but the constructor may take the other.
                 if fact and _may_be_none(value):
@@ -615,6 +632,15 @@ class Inference:
             if text in (word, f"Optional[{word}]", f"typing.Optional[{word}]", f"{word} | None"):
                 return kind
         return None
+
+
+def _keeps_kind(target: ast.Attribute, value: ast.expr | None) -> bool:
+    """Whether an attribute is assigned what a method makes of it that gives the same kind: `self.pe = self.pe.to(x.dtype)` tells nothing of it."""
+    match value:
+        case ast.Call(func=ast.Attribute(value=ast.Attribute(value=owner, attr=name), attr=method)):
+            same = name == target.attr and ast.dump(owner) == ast.dump(target.value)
+            return same and method in KEEPING_KIND
+    return False
 
 
 def _may_be_none(value: ast.expr | None) -> bool:
