@@ -65,3 +65,10 @@ def test_a_native_gradient_of_which_torch_has_nothing_right_is_not_judged(own: f
     pair = Pair("w", "grad/w", np.ones(4), np.full(4, 9.0, np.float32))
     leaf = compare_native_gradient(pair, np.full(4, 1 + own, np.float32), QUIET, 1.0)
     assert (leaf.kind, leaf.failed) == (kind, failed)
+
+
+@pytest.mark.parametrize(("theirs", "ours", "failed"), [(0, 1, True), (1, 2, False), (1, 3, True), (2, 4, False), (2, 0, False)])
+def test_where_torch_overflows_a_gradient_may_lose_as_many_elements_more(theirs: int, ours: int, failed: bool) -> None:
+    """Torch's own losses come first, so that the candidate's are these and others."""
+    native, got = (np.where(np.arange(4) < count, np.nan, 1.0).astype(np.float32) for count in (theirs, ours))
+    assert compare_native_gradient(Pair("w", "grad/w", np.ones(4), got), native, QUIET, 1.0).failed == failed
