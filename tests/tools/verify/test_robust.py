@@ -18,8 +18,8 @@ from migrate_agent.tests.sampling import first_quick
 from migrate_agent.tests.tools.verify.harness import Pair, check_pair, told
 from migrate_agent.tests.tools.verify.pairs_layers import MLP
 from migrate_agent.tools.harness.jax_side.errors import CompilerFailed, describe_error
-from migrate_agent.tools.types import Evidence, Job, Run
-from migrate_agent.tools.verify import Options
+from migrate_agent.tools.types import Evidence, Example, Inventory, Job, Run, SourceFile, Unit
+from migrate_agent.tools.verify import Options, verify
 
 SMALL = Pair(
     "small",
@@ -57,6 +57,25 @@ CANDIDATES = {
     "recurses": ("return 2 * x", "return self(x)", "RecursionError"),
     "is a function": ("class M(nnx.Module):", "def M(*, rngs): pass\nclass N(nnx.Module):", "no flax.nnx.Module"),
 }
+
+
+def test_a_file_that_does_not_parse_is_no_obstacle(sandbox: ProcessSandbox, tmp_path: Path) -> None:
+    """The example constructs an object, whose class is looked for in all files."""
+    original, mirror = tmp_path / "original", tmp_path / "candidate"
+    head = "from argparse import Namespace\n"
+    body = "\n    def {}(self, x):\n        return self.times * x\n"
+    port = "from flax import nnx\n\nclass M(nnx.Module):\n    def __init__(self, args, *, rngs):\n        self.times = args.times\n"
+    net = "from torch import nn\n\nclass M(nn.Module):\n    def __init__(self, args):\n        super().__init__()\n        self.times = args.times\n"
+    texts = {original / "m.py": head + net + body.format("forward"), original / "old.py": "print 'x'\n"}
+    for path, text in {**texts, mirror / "m_jax.py": head + port + body.format("__call__")}.items():
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    unit, example = Unit("m.py", "M", "m_jax.py", "rewrite"), Example("m.py:M", "Namespace(times=2)", "torch.randn(3, 4)")
+    old = SourceFile("old.py", "old", "old_jax.py", "old_jax", False, error="line 1: Missing parentheses in call to 'print'")
+    inventory = Inventory(original, (SourceFile("m.py", "m", "m_jax.py", "m_jax", True), old), (unit,))
+    port_example = replace(example, init=f"{example.init}, rngs=rngs")
+    evidence = verify(unit, [example], [port_example], original, mirror, inventory, sandbox, tmp_path / "work", Options())
+    assert evidence.status == "verified", told(evidence)
 
 
 def only(evidence: Evidence, status: str) -> str:

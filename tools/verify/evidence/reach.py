@@ -135,7 +135,7 @@ class Reaching:
         from migrate_agent.tools.closure import Closures
         from migrate_agent.tools.scan.walk import Sources
 
-        own = [file for file in self.results.inventory.files if not file.adopted]
+        own = [file for file in self.results.inventory.files if not file.adopted and not file.error]
         sources = Sources(self.results.original_root, tuple(file.path for file in own))
         return Closures(own, sources, entries=False), sources
 

@@ -88,7 +88,7 @@ def _worst(results: Results, scenario: Scenario, exact: CandidateRun, result: Ma
         inputs |= {key: value for key, value in arrays.items() if key.startswith("in/")}
         tensor_files.save(results.expected.given / f"inputs/{name}.safetensors", inputs)
         theirs = {key: value for key, value in arrays.items() if key.startswith("out/")}
-        noise = NoiseOfScenario(point["noise"])
+        noise = NoiseOfScenario(point["noise"], tuple(point["undecided"]))
         worst = replace(scenario, name=name, role=Role.WORST, noise=noise, arrays=theirs, noise_source=None)
         beyond.append((worst, Answer(answered.facts, _under(arrays, "got/"))))
     return Worst(float(result["error"]), int(result["tried"]), tuple(beyond))

@@ -85,7 +85,8 @@ def run(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) 
     for index, point in enumerate(beyond):
         runs = noise_runs(point.theirs, budgets.NOISE_RUNS)
         noisy = [attempt(partial(search.original_run, point.values, noise=1 + seed + count)) for count in range(runs)]
-        noises.append({"noise": noise_of(point.theirs, [result for result in noisy if result is not None])})
+        moved = [result for result in noisy if result is not None]
+        noises.append({"noise": noise_of(point.theirs, moved), "undecided": tied(point.theirs, point.ours, moved)})
         arrays |= {f"{index}/in/{i}": value for i, value in enumerate(point.values)}
         arrays |= {f"{index}/{key}": value for key, value in point.theirs.arrays.items() if key.startswith("out/")}
         arrays |= {f"{index}/got/{key}": value for key, value in point.ours.items()}
@@ -166,6 +167,22 @@ class Search:
         gradients = {} if back is None else back.arrays
         uphill = {index: gradients.get(f"input-grad/{index}", np.zeros(())) + (0 if agree else value) for index, value in ahead.items()}
         return Point(values, theirs, ours, error, uphill)
+
+
+def tied(theirs: Result, ours: Mapping[str, Array], noisy: Sequence[Result]) -> list[str]:
+    """Keys of the integer outputs of which rounding decides as much as the two programs differ by: places among equal values, such as those of
+    neighbours in a corner of the domain."""
+    whole = {key: value for key, value in theirs.arrays.items() if key.startswith("out/") and value.dtype.kind in "iub" and key in ours}
+    moves = {key: max((_share(value, other.arrays.get(key)) for other in noisy), default=0.0) for key, value in whole.items()}
+    shares = {key: _share(value, ours[key]) for key, value in whole.items()}
+    return sorted(key for key, share in shares.items() if share <= min(tolerances.FP32_FACTOR * moves[key], 1.0))
+
+
+def _share(one: Array, other: Array | None) -> float:
+    """The share of elements that differ; infinity where the other one has another shape."""
+    if other is None or one.shape != other.shape:
+        return float("inf")
+    return float(np.mean(one != other)) if one.size else 0.0
 
 
 def relative(theirs: Array, ours: Array | None) -> float:
