@@ -80,6 +80,11 @@ def test_the_device_has_no_counterpart() -> None:
 
 
 BRANCHES = "if fast:\n    a.zero()\nloss()\nif fast:\n    a.step()\nif slow:\n    b.step()\n"
+AGENTS = "class A:\n    def act(self):\n        go()\n    def fit(self):\n        step()\nclass B:\n    def fit(self):\n        step()\nA\n"
+STUBS = (
+    "class A:\n    def act(self):\n        go()\n    def fit(self):\n        raise NotImplementedError('not exercised')\n"
+    "class B:\n    def fit(self):\n        {later}\nA\n"
+)
 EXPORT = "def export(path):\n    save(path)\nexport\n"
 
 
@@ -91,6 +96,9 @@ EXPORT = "def export(path):\n    save(path)\nexport\n"
         (BRANCHES, {1, 3, 4, 6}, f"if fast:\n    raise NotImplementedError('{MESSAGE}: fast')\nloss()\n", False),
         (EXPORT, {1, 3}, "export = NotMigrated('no rule')\n", True),
         (EXPORT, {1, 3}, "other = NotMigrated('no rule')\n", False),
+        # A method that is an error stands for one of its name, and for no second one.
+        (AGENTS, {1, 2, 3, 4, 6, 7, 9}, STUBS.format(later="raise NotImplementedError('not exercised')"), True),
+        (AGENTS, {1, 2, 3, 4, 6, 7, 9}, STUBS.format(later="pass"), False),
     ],
 )
 def test_an_error_in_front_stands_for_what_it_keeps_from_running(original: str, ran: set[int], rewrite: str, covered: bool) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import libcst as cst
@@ -140,7 +140,7 @@ def scope_of(module: cst.Module, inside: Sequence[cst.CSTNode]) -> Scope:
         # A function that is one step: all that it is handed may differ from one call to the next.
         return Scope(frozenset(names), frozenset(), inside[0], function, True)
     # A method's object may be another one with each call.
-    repeated = any(isinstance(statement, cst.ClassDef) for statement in inside) or _repeated(module, function.name.value)
+    repeated = any(isinstance(statement, cst.ClassDef) for statement in inside) or called_again(module, function.name.value)
     return Scope(varying, frozenset(names - varying), inside[0], inside[loops[0]], repeated)
 
 
@@ -167,7 +167,7 @@ def _bound_in(function: cst.CSTNode) -> frozenset[str]:
     return frozenset(name for line in function.body.body for name in bound(line))
 
 
-def _repeated(module: cst.Module, name: str) -> bool:
+def called_again(module: cst.Module, name: str) -> bool:
     """Whether a function is called in several places, or in a loop."""
     calls = [
         inside for block, inside in blocks(module) for s in body(block) if isinstance(s, cst.SimpleStatementLine) and name in called(s)
@@ -216,6 +216,7 @@ def plan_step(
         closure = [one for name in closure for one in _values(core, name, kinds)]
         static += tuple(name for name in closure if not _all(kinds.get(name), DATA))
         inputs, closure = (*inputs, *closure), []
+    _refuse_conditions(core, [name for name in inputs if name not in static], kinds)
     every = (*core.owners, *core.optimizers, *inputs, *made)
     names = _inner_names(every, {name for statement in core.slice for name in read(statement)})
     suffix = "_and_".join(names.get(owner, owner) for owner in core.owners)
@@ -237,6 +238,31 @@ def plan_step(
         names,
         *_function_names("" if alone else suffix, free or FreeNames("")),
     )
+
+
+PYTHON = ("int", "float", "list", "tuple", "dict")
+"""Prefixes of kinds of values of Python that have no value inside of a compiled step, or whose elements have none."""
+
+
+def _refuse_conditions(core: Core, inputs: Sequence[str], kinds: Mapping[str, frozenset[str]]) -> None:
+    """Refuse conditions of a step on numbers of Python that it is handed: compiled, it has none of their values."""
+    numbers = {name for name in inputs if _all(kinds.get(name), PYTHON)}
+    for statement in core.slice:
+        tests = [node.test for node in ast.walk(parse(statement)) if isinstance(node, (ast.If, ast.While, ast.IfExp))]
+        if asked := sorted(numbers & {name for test in tests for name in _asked(test)}):
+            raise NotUnderstoodError(
+                f"a condition in the middle of the step asks for the value of {asked[0]}: ask before the step", statement
+            )
+
+
+def _asked(test: ast.AST) -> Iterator[str]:
+    """Names whose values a condition needs: not those whose length, class or absence it asks for."""
+    length = isinstance(test, ast.Call) and isinstance(test.func, ast.Name) and test.func.id in ("len", "isinstance", "hasattr", "callable")
+    absence = isinstance(test, ast.Compare) and all(isinstance(operator, (ast.Is, ast.IsNot)) for operator in test.ops)
+    if isinstance(test, ast.Name):
+        yield test.id
+    for child in ast.iter_child_nodes(test) if not length and not absence else ():
+        yield from _asked(child)
 
 
 def _carried(core: Core, made: Collection[str]) -> set[str]:

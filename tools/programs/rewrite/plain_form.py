@@ -23,6 +23,7 @@ from migrate_agent.tools.programs.rewrite.passes.host_methods import HostMethods
 from migrate_agent.tools.programs.rewrite.passes.host_values import HostValues
 from migrate_agent.tools.programs.rewrite.passes.joint_optimizers import JointOptimizers
 from migrate_agent.tools.programs.rewrite.passes.lifted_draws import LiftedDraws
+from migrate_agent.tools.programs.rewrite.passes.lifted_tests import LiftedTests
 from migrate_agent.tools.programs.rewrite.passes.zeroing_functions import ZeroingFunctions
 from migrate_agent.tools.programs.rewrite.phases import Phases
 from migrate_agent.tools.programs.rewrite.spans import Positions, moved, positions_of, span_of
@@ -88,6 +89,7 @@ def plain_form(
     last, seen = _after(plain, drawn, spans, facts)
     spans = positions_of(last)
     last, seen = _after(last, LiftedDraws(last, Imports(last.code), module_names(spans, seen)), spans, seen)
+    last, seen = _with_lifted_tests(last, seen)
     spans = positions_of(last)
     last, seen = _after(last, HostValues(last, module_names(spans, seen)), spans, seen)
     last, seen = _with_collected_values(last, seen)
@@ -106,6 +108,7 @@ Pass = (
     | DrawnArguments
     | HostValues
     | LiftedDraws
+    | LiftedTests
     | KeptLists
     | CollectedValues
 )
@@ -129,6 +132,17 @@ def _with_phases(module: cst.Module, observed: Mapping[Span, Observed]) -> Scrip
         return fact is not None and bool(fact.kinds) and all(kind.startswith("module:") for kind in fact.kinds)
 
     return _after(module, Phases(Imports(module.code), is_module), positions, observed)
+
+
+def _with_lifted_tests(module: cst.Module, observed: Mapping[Span, Observed]) -> Script:
+    """The script whose steps are told the answers to conditions on Python's numbers."""
+    positions = positions_of(module)
+
+    def kinds(node: cst.CSTNode) -> Sequence[str]:
+        fact = observed.get(span_of(positions[node])) if node in positions else None
+        return fact.kinds if fact is not None else ()
+
+    return _after(module, LiftedTests(module, module_names(positions, observed), kinds), positions, observed)
 
 
 def _with_collected_values(module: cst.Module, observed: Mapping[Span, Observed]) -> Script:
