@@ -15,7 +15,12 @@ AFTER = {
     "found = torch.unique(targets)": "found = jnp.unique(targets)",
     "found, counts = targets.unique(return_counts=True)": "found, counts = jnp.unique(targets, return_counts=True)",
     "found = torch.masked_select(inputs, inputs > 0)": "found = inputs[inputs > 0]",
+    "found = inputs[targets == 1]": "found = inputs[targets == 1]",
     "found = torch.bincount(targets)": "found = jnp.bincount(targets, minlength=0)",
+}
+PLAINLY = {
+    "classes = torch.arange(3).unsqueeze(1)\nfound = [classes[i].item() for i in range(3)]": "classes = jnp.expand_dims(jnp.arange(3), 1)\n",
+    "found = inputs[:3, :3][~torch.eye(3).bool()]": "found = inputs[:3, :3][~jnp.eye(3).astype(bool)]",
 }
 REFUSED = ("found = torch.unique(targets, sorted=False)", "found = torch.masked_select(inputs, inputs[:1] > 0)")
 IN_THE_LOSS = "    loss = F.cross_entropy(logits, y) + logits[(logits > 0).nonzero()[:, 0]].mean()\n"
@@ -27,6 +32,14 @@ def test_a_script_may_ask_for_values(text: str, tmp_path: Path) -> None:
     draft = rewritten(f"{TRAIN}{text}\nprint(len(found))\n", tmp_path)
     assert draft.holes == ()
     assert AFTER[text] in draft.files["train_jax.py"]
+
+
+@pytest.mark.parametrize("text", PLAINLY)
+def test_numbers_are_there_without_more(text: str, tmp_path: Path) -> None:
+    """Nothing need be computed while something is traced."""
+    draft = rewritten(f"{TRAIN}{text}\nprint(len(found))\n", tmp_path)
+    assert draft.holes == () and "concrete(" not in draft.files["train_jax.py"]
+    assert PLAINLY[text] in draft.files["train_jax.py"]
 
 
 @pytest.mark.parametrize("text", REFUSED)

@@ -249,9 +249,9 @@ def _refuse_conditions(core: Core, inputs: Sequence[str], kinds: Mapping[str, fr
     numbers = {name for name in inputs if _all(kinds.get(name), PYTHON)}
     for statement in core.slice:
         tests = [node.test for node in ast.walk(parse(statement)) if isinstance(node, (ast.If, ast.While, ast.IfExp))]
-        if asked := sorted(numbers & {name for test in tests for name in _asked(test)}):
+        if names := sorted(numbers & {name for test in tests for name in _asked(test)}):
             raise NotUnderstoodError(
-                f"a condition in the middle of the step asks for the value of {asked[0]}: ask before the step", statement
+                f"a condition in the middle of the step asks for the value of {names[0]}: ask before the step", statement
             )
 
 

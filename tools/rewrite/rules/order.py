@@ -313,6 +313,8 @@ TRACED_ONLY: frozenset[type[Rule]] = frozenset(
         RefuseForeignImports,
         CollectLoopSlices,
         RefuseOutsideAccess,
+        ReadKnownNumbers,
+        ComputeMasksAtOnce,
     }
 )
 """Rules for code that JAX traces. A script's own statements run in Python, where every value is there."""

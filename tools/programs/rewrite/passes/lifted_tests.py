@@ -69,34 +69,34 @@ class LiftedTests(cst.CSTTransformer):
         steps = tainted(lines[:last], self._modules)
         result, late = list[Any](), set[str]()
         for line in lines:
-            asked, new = self._asked(line, late) if line in steps and isinstance(line, cst.If) else ([], line)
+            questions, new = self._asked(line, late) if line in steps and isinstance(line, cst.If) else ([], line)
             late |= set(gives(line)) if line in steps else set()
-            if asked:
-                asked[0] = asked[0].with_changes(leading_lines=line.leading_lines)
+            if questions:
+                questions[0] = questions[0].with_changes(leading_lines=line.leading_lines)
                 new = self._changed(new, leading_lines=())
-            result += [*asked, new]
+            result += [*questions, new]
         return updated_node.with_changes(body=result) if len(result) > len(lines) else updated_node
 
     def _asked(self, line: cst.If, late: set[str]) -> tuple[list[Any], cst.If]:
         """The statements that ask a condition and those of its `elif`s, and the choice with names for them."""
         name = cst.Name(self._free.pick("chosen")) if self._is_lifted(line.test, late) else None
         rest = line.orelse
-        asked, other = self._asked(rest, late) if isinstance(rest, cst.If) else ([], rest)
-        new = self._changed(line, orelse=other) if asked else line
+        questions, other = self._asked(rest, late) if isinstance(rest, cst.If) else ([], rest)
+        new = self._changed(line, orelse=other) if questions else line
         if name is None:
-            return asked, new
+            return questions, new
         self.origin[name] = self.origin.get(line.test, line.test)
         statement = cst.SimpleStatementLine([cst.Assign([cst.AssignTarget(cst.Name(name.value))], again(self.origin, line.test))])
-        return [statement, *asked], self._changed(new, test=name)
+        return [statement, *questions], self._changed(new, test=name)
 
     def _is_lifted(self, test: cst.BaseExpression, late: set[str]) -> bool:
         """Whether a condition is of Python's numbers alone that differ from step to step, and true or false."""
         parts = list(m.findall(test, m.MatchIfTrue(lambda node: isinstance(node, cst.BaseExpression))))
         leaves = [node for node in parts if isinstance(node, (cst.Name, cst.Attribute))]
-        seen = [frozenset(self._kinds(self.origin.get(node, node))) for node in leaves]
+        facts = [frozenset(self._kinds(self.origin.get(node, node))) for node in leaves]
         return (
             all(isinstance(node, PLAIN) for node in parts)
-            and any(kinds and kinds <= NUMBERS for kinds in seen)
+            and any(kinds and kinds <= NUMBERS for kinds in facts)
             and set(self._kinds(self.origin.get(test, test))) == {"bool"}
             and not late & set(read(test))
             and any(self._differs(name) for name in read(test))
