@@ -236,8 +236,8 @@ def _located(results: Results, check: Check, verdict: Verdict) -> Verdict:
     if verdict.status != "fail" or check.stage != "numeric" or verdict.error in UNLOCATED:
         return verdict
     scenario = next((item for item in search.all_scenarios(results) if item.name == verdict.scenario), None)
-    if scenario is None:
-        return verdict  # safe: it fails all the same; nothing was called that could be looked into
+    if scenario is None or scenario.prior >= 0:
+        return verdict  # safe: it fails all the same; nothing was called, or two methods, of which calls of parts could not be told apart
     culprit = first_divergence(results, scenario, verdict)
     if culprit is not None:
         verdict = replace(verdict, detail=f"{culprit.sentence()}; {verdict.detail}", submodule=culprit.path)

@@ -113,6 +113,43 @@ def test_options_of_methods_that_reach_more_are_given_together(repository: Any, 
     assert [call.call for call in calls] == ["torch.randn(2, 4)", "torch.randn(2, 4), top_k=2, sort=True"]
 
 
+ANEW = """
+import torch
+from torch import nn
+
+class Anew(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight, self.calls = nn.Parameter(torch.empty(4, 4)), 0
+        self.reset_parameters()
+        self.rewind()
+        self.build(2)
+        self.check()
+
+    def reset_parameters(self):
+        self.weight.data.uniform_(-1, 1)
+
+    def rewind(self):
+        self.calls = 0
+
+    def build(self, size):
+        self.more = nn.Parameter(torch.ones(size))
+
+    def check(self):
+        assert self.weight.numel()
+
+    def forward(self, x):
+        self.calls += 1
+        return x @ self.weight
+"""
+
+
+def test_methods_of_a_constructor_that_begin_anew_are_called_later(repository: Any, sandbox: Sandbox) -> None:
+    inventory = repository({"net.py": ANEW})
+    calls, _ = infer_methods(inventory, Example("net.py:Anew", "", "torch.randn(2, 4)"), [], sandbox)
+    assert [(call.method, call.call) for call in calls] == [("reset_parameters", ""), ("rewind", "")]
+
+
 HELPERS = """
 import torch
 from torch import nn

@@ -24,6 +24,8 @@ ABSENT = (8, 0.5)
 """Values for an argument of the constructor that is None: a size, a share."""
 DEPTH = 3
 """So many levels of settings in settings are looked into."""
+ENDS = (1.0, 0.0)
+"""Where the range of a rate ends."""
 FINITE = 100.0
 """The magnitude of a value for an argument that is infinite, such as what masked scores are filled with."""
 Changes = Mapping[str, Any]
@@ -114,6 +116,11 @@ def ints(bound: inspect.BoundArguments) -> dict[str, int]:
     return {name: value for name, value in _named(bound) if type(value) is int}
 
 
+def floats(bound: inspect.BoundArguments) -> dict[str, float]:
+    """The finite floats among the arguments, by name."""
+    return {name: value for name, value in _named(bound) if type(value) is float and math.isfinite(value)}
+
+
 def lengths(value: Any) -> tuple[int, ...]:
     """Other lengths for a list or tuple of numbers, strings or arrays; () for any other value."""
     if type(value) not in (list, tuple) or not value or not all(isinstance(item, (str, *PLAIN)) or _is_array(item) for item in value):
@@ -145,6 +152,11 @@ def others(value: Any) -> tuple[Any, ...]:
         apart = [[row[index % len(row)] for index, row in enumerate(options)]] if all(options) and len({*value}) < len(value) else []
         return (*apart, *(list(row) for row in zip(*options, strict=False)))
     return ()
+
+
+def at_an_end(changes: Changes) -> bool:
+    """Whether a float among these is at an end of the range of rates."""
+    return any(type(value) is float and value in ENDS for value in changes.values())
 
 
 def words(changes: Changes) -> str:

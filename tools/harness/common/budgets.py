@@ -16,7 +16,7 @@ NOISE_FEW: Final = 8
 NOISE_SECONDS: Final = 60.0
 """Runs with native rounding end after this long for one scenario, once `tolerances.NOISE_RUNS_NATIVE` of them have been."""
 
-SEARCH_STARTS: Final = 3
+SEARCH_STARTS: Final = 2
 SEARCH_STEPS: Final = 3
 SEARCH_SMALL: Final = 2_000_000
 """Units with more numbers than this in state and input are searched from one start only."""
@@ -109,6 +109,9 @@ MAX_SETTINGS: Final = 24
 ZEROED: Final = 4
 """Gradients are also taken where the parameters of one module are zero, of so many modules, and of all but one: what follows is at its kink."""
 
+SPECIAL_STATES: Final = 2
+"""Up to so many states with which the original gives NaN or infinities; each is one more run of a program that is there."""
+
 FURTHER: Final = 4
 FURTHER_ELEMENTS: Final = 20_000
 """Gradients are taken on so many further inputs, where parameters and inputs have no more elements than this together: more elements would hit a
@@ -158,6 +161,13 @@ SIZED_TRIES: Final = 6
 ZEROS: Final = 2
 ZERO_TRIES: Final = 12
 """So many numbers that are sizes of the inputs are changed together with these, each in so many tries; so many ints are zero, of so many."""
+END_TRIES: Final = 6
+ENDS: Final = 3
+SIZE_TRIES: Final = 6
+FEW_ROWS: Final = 1
+STARTS: Final = 2
+"""So many floats are tried at the ends of their range, and so many configurations with them compared; so many ints at one and beyond all sizes, and so
+many configurations in which a part of the state has a single row or none; initial values are compared with so many ints at one."""
 FAR: Final = 1000
 """An int of a function is also this, alone: so many steps a schedule has, where an example has a few."""
 FAR_OPERATORS: Final = 200
@@ -177,6 +187,10 @@ METHOD_SEEDS: Final = 2
 METHOD_CHANGES: Final = 3
 """Calls of so many methods beside them, of each up to so many examples, with so many seeds and so many other arguments: each of these costs a
 compilation."""
+
+ORDER_TRIES: Final = 24
+ORDERED: Final = 4
+"""So many calls are compared after one of another method, of so many that are tried."""
 
 MAX_SHAPES: Final = 4
 """Shape variants per example, an empty batch aside: each costs one compilation."""

@@ -198,6 +198,8 @@ class Stream:
             return comparison(self.draw("uniform", shape))
         number, self._counts["bernoulli"] = self._counts["bernoulli"], self._counts["bernoulli"] + 1
         self.note("bernoulli", shape, rate)
+        if rate is not None and rate <= 0:  # no element is ever one
+            return False
         if self.kept is not None:
             # A run may draw more masks than were planned; they repeat the last one.
             return spread(self.kept[min(number, len(self.kept) - 1)], shape)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
@@ -16,6 +17,7 @@ from flax import nnx
 from jax.interpreters import partial_eval
 
 from migrate_agent.tools import weights
+from migrate_agent.tools.harness.common import methods
 from migrate_agent.tools.harness.common.argument_changes import changed
 from migrate_agent.tools.harness.common.conditions import AS_MADE, Conditions
 from migrate_agent.tools.harness.common.example_text import seed_python
@@ -115,6 +117,8 @@ class Candidate:
     """The method that the example calls; "" where it calls the module."""
     library = "nnx"
     """What the module is written in: a `kind` of ports."""
+    held: Sequence[str] = ()
+    """Paths of plain attributes in which the original's call leaves or finds arrays."""
     changes_objects = False
     """Whether the original's call changes plain objects that it holds: then each call gets those of the port as they were."""
 
@@ -187,9 +191,13 @@ class Candidate:
     def _widen(self, leaf: Any) -> Any:
         return leaf if is_key(leaf) else jax.device_put(np.asarray(leaf).astype(self._widened(leaf.dtype)))
 
-    def load(self, state: Mapping[str, Array]) -> None:
-        """Put a torch state into the module. Raises what `load_state_dict` raises."""
-        weights.load_leaves(self._leaves, dict(state))
+    def load(self, state: Mapping[str, Array], model: Any = None) -> None:
+        """Put a torch state into the module, or into another of the same class. Raises what `load_state_dict` raises."""
+        weights.load_leaves(self._leaves if model is None else weights.leaves(model), dict(state))
+
+    def has(self, method: str) -> bool:
+        """Whether the module has a method ("": its call)."""
+        return not method or "." in method or hasattr(self.cls, method)
 
     def state(self, model: Any = None) -> dict[str, Array]:
         """The module's state (or another's of the same class) under torch's names and in torch's layout."""
@@ -324,6 +332,20 @@ class Candidate:
         zeros = jax.tree.map(lambda leaf: leaf if is_key(leaf) else jax.device_put(np.zeros(leaf.shape, leaf.dtype)), rest)
         state = self.state_of(graphdef, filled, zeros)
         return {name: "parameter" if value.size and bool((value == 1).all()) else "buffer" for name, value in state.items()}
+
+
+def called(model: Any, method: str, args: Sequence[Any], kwargs: Mapping[str, Any], rngs: nnx.Rngs) -> Any:
+    """What the method ("": the call) gives. One that takes `rngs`, where torch's draws by itself, is handed these. Raises its errors."""
+    function = methods.bound(model, method)
+    takes = method and "rngs" not in kwargs and "rngs" in _parameters(function)
+    return function(*args, **kwargs, **({"rngs": rngs} if takes else {}))
+
+
+def _parameters(function: Any) -> Mapping[str, inspect.Parameter]:
+    try:
+        return inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        return {}
 
 
 def described_state(model: Any) -> dict[str, list[Any]]:

@@ -21,6 +21,7 @@ from flax import nnx
 from migrate_agent.tools.harness.common import methods
 from migrate_agent.tools.harness.common.input_sampling import Array
 from migrate_agent.tools.harness.jax_side.module import Candidate, is_key, make_namespace, modes
+from migrate_agent.tools.harness.jax_side.module import called as called_with_rngs
 from migrate_agent.tools.harness.jax_side.weight_map import Leaf, MapError, match, tokens
 
 TRAIN = ("train", "training", "is_training")
@@ -117,8 +118,8 @@ class PortCandidate(Candidate):
         """Empty: a port's own file has its weight map."""
         return []
 
-    def load(self, state: Mapping[str, Array]) -> None:
-        """Put a torch state into the port. Raises `MapError`."""
+    def load(self, state: Mapping[str, Array], model: Any = None) -> None:
+        """Put a torch state into the port, or into another of the same kind. Raises `MapError`."""
         filled: dict[int, tuple[Array, Array]] = {}
         for name, location in self.places.items():
             value, shape = np.asarray(state[name]), self.tree[location.leaf].shape
@@ -131,7 +132,7 @@ class PortCandidate(Candidate):
         for index, (array, done) in filled.items():
             if not done.all():
                 raise MapError(f"the weight map says nothing of a part of {self.tree[index]}")
-            self.model.values[index].set_value(jnp.asarray(array))
+            (self.model if model is None else model).values[index].set_value(jnp.asarray(array))
 
     def state(self, model: Any = None) -> dict[str, Array]:
         """The leaves of the port (or of another of the same kind) under torch's names and in torch's layout."""
@@ -176,7 +177,7 @@ class NNX:
                 # Layers that are scanned have a key each.
                 shape = value.get_value().shape
                 value.set_value(jax.random.split(rngs(), shape) if shape else rngs())
-        result = methods.bound(model, method)(*args, **kwargs)
+        result = called_with_rngs(model, method, args, kwargs, rngs)
         return result, [variables[path].get_value() for path in self.paths]
 
 

@@ -7,25 +7,29 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, Future
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from flax import nnx
 
-from migrate_agent.tools.harness.common import choices, host_random, methods, trees
+from migrate_agent.tools.harness.common import choices, host_random, trees
 from migrate_agent.tools.harness.common.conditions import AS_MADE, Conditions
 from migrate_agent.tools.harness.common.kept_objects import kept
 from migrate_agent.tools.harness.common.random_streams import NO_CUSTOMS, REPEATED, USUAL, Customs, Drawing, Stream
 from migrate_agent.tools.harness.common.xla_flags import quick
 from migrate_agent.tools.harness.jax_side.backward_draws import Again, Heard, Keys
 from migrate_agent.tools.harness.jax_side.comparisons import compares, quick_for
+from migrate_agent.tools.harness.jax_side.held_values import held_arrays
 from migrate_agent.tools.harness.jax_side.jaxprs import narrow_float, narrow_kinds
-from migrate_agent.tools.harness.jax_side.module import Candidate, is_leaf, split_kept
+from migrate_agent.tools.harness.jax_side.module import Candidate, called, is_leaf, module_path, split_kept
 from migrate_agent.tools.harness.jax_side.precision import Draws, configured, current_trace
 
 CHOSEN = "chosen"
 """Beside the numbers of leaves, the key under which a program gives the sides that data chose."""
+
+HELD = "left/"
+"""In front of the path of a plain attribute, there too, the key of what it holds after the call."""
 
 
 class ChoicesHeard:
@@ -69,6 +73,14 @@ class Traced:
     """The numbers of the calls by which data chose."""
 
 
+class Prior(NamedTuple):
+    """A method of the module that is called before the call itself, the tree of its arguments, and the number of their arrays, which stand in front."""
+
+    method: str
+    tree: trees.Tree
+    arrays: int
+
+
 class Program:
     """One compiled function: forward, and backward where `gradient`, of a module in one mode on one argument tree."""
 
@@ -86,8 +98,11 @@ class Program:
         method: str = "",
         second: bool = False,
         changes_objects: bool = False,
+        prior: Prior | None = None,
+        held: Sequence[str] = (),
     ) -> None:
-        self.method, self.second, self.changes_objects = method, second, changes_objects
+        self.held = held
+        self.method, self.second, self.changes_objects, self.prior = method, second, changes_objects, prior
         self.graphdef, self.tree, self.renamed, self.draws = graphdef, tree, renamed, draws
         self.gradient, self.paired, self.drawing, self.customs = gradient, paired, drawing, customs
         self.traced = Traced()
@@ -115,7 +130,13 @@ class Program:
     def of_structure(self, graphdef: Any) -> Program:
         """The same call of a module of another structure."""
         options: dict[str, Any] = {"gradient": self.gradient, "paired": self.paired, "drawing": self.drawing, "customs": self.customs}
-        options |= {"method": self.method, "second": self.second, "changes_objects": self.changes_objects}
+        options |= {
+            "method": self.method,
+            "second": self.second,
+            "changes_objects": self.changes_objects,
+            "prior": self.prior,
+            "held": self.held,
+        }
         again = Program(graphdef, self.tree, self.renamed, self.draws, **options)
         again.listening = self.listening
         return again
@@ -226,23 +247,38 @@ class Program:
         outputs: list[Any] = []
         tree = trees.encode(result, outputs, is_leaf)
         outputs = [value.get_value() if isinstance(value, nnx.Variable) else jnp.asarray(value) for value in outputs]
+        held = self._held(model) if self.held else {}
         graphdef, parameters, after = split_kept(model)
-        written = _written(trainable, parameters) | ({CHOSEN: self._heard.sides} if self._heard.sides else {})
+        written = _written(trainable, parameters) | held | ({CHOSEN: self._heard.sides} if self._heard.sides else {})
         branching = stream if stream.optional else None
         self.traced = Traced(tree, stream.log(), stream.crossed, graphdef, self.rearranged, branching, tuple(self._heard.numbers))
         return loss(outputs, targets), (outputs, after, written), stream
 
+    def _held(self, model: Any) -> dict[str, Any]:
+        """What the model holds in plain attributes after the call: a result of the program, since its structure keeps no arrays."""
+        modules = {module_path(path): module for path, module in nnx.iter_modules(model)}
+        return {f"{HELD}{path}": value for path, value in held_arrays(modules, self.held).items()}
+
     def call(self, model: Any, leaves: Sequence[Any], mask_ones: Any = None) -> tuple[Any, Stream]:
         """The module's output for these argument leaves, and the stream of its draws."""
+        if self.prior is not None:
+            self._call_before(model, self.prior, leaves)
+            leaves = leaves[self.prior.arrays :]
         args, kwargs = trees.decode(self.tree, leaves, self.renamed)
         stream = Stream(0, self.drawing, mask_ones, customs=self.customs)
         owners = [module for _, module in nnx.iter_modules(model)] if isinstance(model, nnx.Module) else []
         with self.draws.paired(stream) if self.paired else nullcontext(), host_random.noticed(stream, owners):
             self._heard = ChoicesHeard(self.listening)
             with self._heard, kept(owners, _is_copied) if self.changes_objects else nullcontext():
-                result = methods.bound(model, self.method)(*args, **kwargs)
+                result = called(model, self.method, args, kwargs, nnx.Rngs(0)) if self.method else model(*args, **kwargs)
         self.rearranged = trees.rearranged(self.tree, (args, kwargs), is_leaf)
         return result, stream
+
+    def _call_before(self, model: Any, prior: Prior, leaves: Sequence[Any]) -> None:
+        """Call the other method for what it leaves in the module, with draws of its own."""
+        args, kwargs = trees.decode(prior.tree, leaves[: prior.arrays], self.renamed)
+        with self.draws.paired(Stream(0, self.drawing, customs=self.customs)) if self.paired else nullcontext():
+            called(model, prior.method, args, kwargs, nnx.Rngs(0))
 
 
 def _is_copied(value: Any) -> bool:
@@ -318,9 +354,10 @@ class Programs:
         drawing: Drawing = USUAL,
         conditions: Conditions = AS_MADE,
         second: bool = False,
+        prior: Prior | None = None,
     ) -> Program:
         """The program for this candidate, mode and argument tree."""
-        key = (id(candidate), mode, json.dumps(tree), gradient, paired, drawing, conditions, second)
+        key = (id(candidate), mode, json.dumps(tree), gradient, paired, drawing, conditions, second, json.dumps(prior))
         if key not in self._made:
             self._made[key] = Program(
                 candidate.parts(mode, conditions)[0],
@@ -334,6 +371,8 @@ class Programs:
                 method=candidate.method,
                 second=second,
                 changes_objects=candidate.changes_objects,
+                prior=prior,
+                held=candidate.held,
             )
             self._made[key].listening = self.listening
         return self._made[key]

@@ -18,7 +18,7 @@ import torch
 from torch.jit import _state
 
 from migrate_agent.tools.harness.common import host_random, methods, operator_kinds, reach, tolerances, trees
-from migrate_agent.tools.harness.common.argument_changes import CALL, Changes, bind, called, changed, ints, proposals, strings
+from migrate_agent.tools.harness.common.argument_changes import CALL, Changes, bind, called, changed, floats, ints, proposals, strings
 from migrate_agent.tools.harness.common.conditions import AS_MADE, Conditions
 from migrate_agent.tools.harness.common.example_text import (
     call_arguments,
@@ -35,6 +35,7 @@ from migrate_agent.tools.harness.common.kept_objects import snapshot
 from migrate_agent.tools.harness.common.partial_import import use_parts, use_roots
 from migrate_agent.tools.harness.common.random_streams import USUAL, Drawing, Stream
 from migrate_agent.tools.harness.torch_side.filled_memory import FilledMemory
+from migrate_agent.tools.harness.torch_side.held_values import held_values, noted, parted
 from migrate_agent.tools.harness.torch_side.precision import PairedDraws, Widths, exact, wide_names, widened
 from migrate_agent.tools.harness.torch_side.rounding import RoundingNoise
 from migrate_agent.tools.harness.torch_side.second_derivatives import WeightNormByFormula
@@ -49,7 +50,8 @@ Layout = Literal["", "strided", "expanded"]
 
 @dataclass
 class Result:
-    """The results of one run: arrays by key (`out/0`, `grad/name`, `input-grad/0`, `state/name`, `loss`), the output's tree, dtypes and draws.
+    """The results of one run: arrays by key (`out/0`, `grad/name`, `input-grad/0`, `state/name`, `left/path` and `held/path` of plain attributes that
+    the call set or not, `loss`), the output's tree, dtypes and draws.
 
     Floats of Python in the tree are arrays too (`number/2`, by their place), so that their rounding can be measured.
     """
@@ -164,6 +166,8 @@ class Original:
         """Whether a call so far changed a plain object that the module holds, such as its configuration."""
         self.resolved: dict[str, Any] = {}
         """Attributes, no arrays, that a first call changed and a second one left as they were: path in the module → value."""
+        self.held: set[str] = set()
+        """Paths of plain attributes in which calls so far left arrays or numbers, or found arrays."""
         self.changes: Changes = texts.get("changes") or {}
         self.namespace = make_namespace(import_module(module), self.example)
         # After the setup, which may have the file imported again by its part.
@@ -227,6 +231,10 @@ class Original:
     def ints(self) -> dict[str, int]:
         """The ints among the arguments of the call and of the constructor, by name."""
         return self._by_name(ints, ints)
+
+    def floats(self) -> dict[str, float]:
+        """The finite floats among the arguments of the call and of the constructor, by name."""
+        return self._by_name(floats, floats)
 
     def _by_name(self, called: Callable[..., dict[str, Given]], constructed: Callable[..., dict[str, Given]]) -> dict[str, Given]:
         # What a constructor takes of a module, a function takes in its call.
@@ -338,6 +346,7 @@ class Original:
         exact_inputs: bool = False,
         layout: Layout = "",
         before: Sequence[Array] | None = None,
+        prior: tuple[Original, Sequence[Array]] | None = None,
         trained: bool = False,
         drawing: Drawing = USUAL,
         conditions: Conditions = AS_MADE,
@@ -347,6 +356,7 @@ class Original:
     ) -> Result:
         """Run one forward pass, and one backward pass where `targets` are given. Raises the errors of the original.
 
+        `prior` is another example of the same module and its inputs, which is called after that, in the same mode.
         `targets` (output index → array of the output's shape) may be a function of the result, which has
         the outputs by then. A call on `before`, where given, comes first, in training mode where
         `trained`. `noise` is the seed of rounding noise (0: none) of relative size `share`; `exact_inputs`
@@ -363,11 +373,14 @@ class Original:
         called_once = _plain_attributes(module)
         if trained:
             in_mode(module, training=mode == "train")
+        if prior is not None:
+            prior[0].call_once(module, prior[1], drawing, native=native, noise=noise, share=share)
         leaves, args, kwargs, parts = self.arguments(values, native=native, layout=layout, dtypes=dtypes)
         versions = [part._version for part in parts if isinstance(part, torch.Tensor)]
         stream, result, widths = Stream(0, drawing), Result(), Widths()
         # Those that an optimizer was given: a call may put others in their place.
         named = dict(module.named_parameters(remove_duplicate=False))
+        held_before = {} if native else noted(held_values(module))
         objects = snapshot(_held(module), lambda value: isinstance(value, (torch.nn.Module, torch.Tensor)))
         with (
             comparable(stream, module, native=native, noise=noise, share=share),
@@ -403,11 +416,27 @@ class Original:
             # Some write to parameters as they are called.
             if name not in names or (name in state and not _same(after, state[name])):
                 result.arrays[f"state/{name}"] = after
+        if not native:
+            result.arrays |= (left := _left(module, held_before))
+            self.held |= {key.partition("/")[2] for key in left}
         result.reached = reach.take()
         if before is not None and not trained and _plain_attributes(module) == called_once:
             self.resolved |= {name: value for name, value in called_once.items() if name not in made or value != made[name]}
         self.changes_objects |= any(put_back() for put_back in objects)
         return result
+
+
+def _left(module: torch.nn.Module, before: Mapping[str, tuple[Any, int]]) -> dict[str, Array]:
+    """What a call left in plain attributes (`left/…`), and the arrays that it found there and did not change (`held/…`)."""
+    left, held = parted(held_values(module), before)
+    arrays = {}
+    for kind, values in (("left", left), ("held", held)):
+        for path, value in values.items():
+            try:
+                arrays[f"{kind}/{path}"] = to_numpy(value)
+            except (trees.Unencodable, RuntimeError, TypeError):  # one without an array: quantised, on no device, or torch's own class
+                continue
+    return arrays
 
 
 def _held(module: torch.nn.Module) -> list[Any]:

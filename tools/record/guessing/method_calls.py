@@ -84,8 +84,25 @@ class Methods:
                 if call is not None:
                     calls += [[name, one] for one in (call, self._with_options(name, call)) if one is not None]
                     waiting.remove(name)
+        calls += ([name, ""] for name in members if name in inside - known and self._resets(name))
         calls += self._of_helpers(known)
         return {"calls": calls, "errors": {name: self.errors.get(name, "nothing could be tried") for name in waiting}}
+
+    def _resets(self, name: str) -> bool:
+        """Whether a method that the constructor runs gives nothing when it is called after a call without arguments, and changes what the module holds: users
+        call it to begin anew."""
+        function = methods.unbound(self.cls, name)
+        if methods.is_property(self.cls, name) or required(list(inspect.signature(function).parameters.values())[1:]):
+            return False
+        try:
+            with time_limit(MOST_SECONDS, WAITING):
+                instance = self._called_once()
+                before = _snapshot(instance)
+                result, after = methods.bound(instance, name)(), _snapshot(instance)
+        except Exception:  # what cannot be called later is called by the constructor alone
+            return False
+        names = [[key for key in part if key in instance.state_dict()] for part in (before, after)]
+        return result is None and names[0] == names[1] and before != after
 
     def _of_helpers(self, known: frozenset[str]) -> Iterator[list[str]]:
         """Calls of the methods of plain objects that the instance keeps, such as its configuration: of those that leave the object as it was. One that
@@ -101,12 +118,15 @@ class Methods:
                 if call is not None:
                     yield [f"{attribute}.{member}", call]
 
-    def _called_once(self) -> None:
+    def _called_once(self) -> Any:
+        """An instance whose own call was made."""
         import torch
 
         args, kwargs = call_arguments(self.example, self.namespace)
+        instance = self._instance()
         with torch.no_grad(), time_limit(MOST_SECONDS, WAITING):
-            self._instance()(*args, **kwargs)
+            instance(*args, **kwargs)
+        return instance
 
     def _call_of_helper(self, attribute: str, helper: Any, member: str) -> str | None:
         """The first argument list of whole numbers with which the method runs, leaves its object as it was and gives what can be compared."""
@@ -266,3 +286,13 @@ class Methods:
             return False
         self._note(result)
         return True
+
+
+def _snapshot(module: Any) -> dict[str, str]:
+    """Name → text, of the state of a module and of what plain attributes hold."""
+    from migrate_agent.tools.harness.torch_side.held_values import held_values  # here alone: it imports torch
+
+    values = {**module.state_dict(), **held_values(module)}
+    return {
+        name: repr((getattr(value, "shape", None), value.tolist() if hasattr(value, "tolist") else value)) for name, value in values.items()
+    }

@@ -43,6 +43,10 @@ def capture(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Pa
         customs=candidate.customs,
         method=candidate.method,
         changes_objects=candidate.changes_objects,
+        prior=session.prior(scenario),
+    )
+    first = Program(
+        graphdef, session.tree(scenario), arguments["renamed"], session.draws, gradient=False, paired=True, method=candidate.method
     )
     recorder = Recorder(kind == "gradients")
     recorder.watch({type(module) for _, module in nnx.iter_modules(candidate.model)})
@@ -54,7 +58,7 @@ def capture(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Pa
         if before is not None:
             if scenario.role == Role.AGAIN_TRAINED:
                 model.train()
-            program.call(model, before)
+            (first if program.prior else program).call(model, before)
             if scenario.role == Role.AGAIN_TRAINED:
                 model.eval()
         outputs: list[Any] = []

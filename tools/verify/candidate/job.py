@@ -25,7 +25,7 @@ from migrate_agent.tools.harness.common.sketches import sketched
 from migrate_agent.tools.harness.common.training_steps import OPTIMISERS, NumpyOptimiser
 from migrate_agent.tools.harness.jax_side.errors import telling_of_compiler
 from migrate_agent.tools.harness.jax_side.module import Candidate, modes, split
-from migrate_agent.tools.harness.jax_side.program import CHOSEN, Program, moved
+from migrate_agent.tools.harness.jax_side.program import CHOSEN, HELD, Program, moved
 from migrate_agent.tools.verify.candidate.export import exported
 from migrate_agent.tools.verify.candidate.refusals import refused
 from migrate_agent.tools.verify.candidate.session import Session, stored
@@ -94,7 +94,8 @@ def _answer(session: Session, calls: Sequence[Request], result: dict[str, Any]) 
             )
         except Exception as error:
             result["scenarios"][scenario.name] = session.fail(error)
-            errors += scenario.role not in REFUSABLE and not session.method(scenario)  # these say so in a note, or in their own calls alone
+            own = not session.method(scenario) and scenario.prior < 0
+            errors += scenario.role not in REFUSABLE and own  # these say so in a note, or in their own calls alone
         session.ran(scenario.name)
         # Leaving early is safe: a scenario without an answer counts as failed, and two errors
         # explain a rewrite that does not run.
@@ -188,7 +189,8 @@ def _compile_one(session: Session, scenario: Request, loaded: set[int], forms: s
     drawing = session.drawing(scenario)
     drawn = (drawing.tilt, drawing.ends, drawing.dropped is None)
     second = scenario.role == Role.SECOND
-    form = (example, scenario.mode, scenario.gradient, second, drawn, scenario.conditions.of_module, session.form(scenario))
+    called = (scenario.prior, scenario.mode, scenario.gradient, second)
+    form = (example, called, drawn, scenario.conditions.of_module, session.form(scenario))
     if form in forms:
         return
     forms.add(form)
@@ -225,6 +227,8 @@ def _run_loaded(session: Session, scenario: Request, candidate: Candidate, state
         if scenario.role == Role.AGAIN_TRAINED:
             first = session.programs.get(candidate, "train", session.tree(scenario), gradient=False)
             _, trainable, rest = candidate.parts("train")
+        elif scenario.prior >= 0:
+            first = session.programs.get(candidate, scenario.mode, session.tree(scenario), gradient=False)
         _, _, rest, _, _, written = first(trainable, rest, before, targets)
         trainable = moved(trainable, written)
         if first.restructured:
@@ -239,6 +243,8 @@ def _run_loaded(session: Session, scenario: Request, candidate: Candidate, state
     trainable = moved(trainable, written)
     arrays = {f"out/{index}": stored(item) for index, item in enumerate(outputs)}
     arrays |= _state_after(candidate, program, state, trainable, after, of_parameters)
+    if scenario.role in (Role.SEED, Role.GRADIENT):
+        arrays |= {key: stored(value) for key, value in written.items() if key.startswith(HELD)}
     if of_inputs is not None:
         arrays["loss"] = np.asarray(value)
         arrays |= {f"input-grad/{index}": np.conj(np.asarray(item)) for index, item in of_inputs.items()}

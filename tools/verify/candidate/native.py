@@ -20,7 +20,7 @@ from migrate_agent.tools.harness.common.xla_flags import quick
 from migrate_agent.tools.harness.jax_side.backward_draws import Heard
 from migrate_agent.tools.harness.jax_side.errors import telling_of_compiler
 from migrate_agent.tools.harness.jax_side.keys import keys, no_key
-from migrate_agent.tools.harness.jax_side.module import is_key, is_leaf, split_kept
+from migrate_agent.tools.harness.jax_side.module import called, is_key, is_leaf, split_kept
 from migrate_agent.tools.harness.jax_side.precision import configure, counting_compilations, tracers_as_data
 from migrate_agent.tools.harness.jax_side.program import Program
 from migrate_agent.tools.harness.jax_side.structure import changed, plain_values
@@ -189,7 +189,7 @@ def _fresh(session: Session, example: int) -> Future[Any] | None:
 
     def build(key: Any) -> Any:
         with jax.ensure_compile_time_eval():  # what a constructor computes of its arguments, it may look at
-            return nnx.split(candidate.fresh(nnx.Rngs(key)))[1]
+            return nnx.split(_renewed(session, example, key))[1]
 
     try:
         candidate = session.candidate(example)
@@ -199,6 +199,17 @@ def _fresh(session: Session, example: int) -> Future[Any] | None:
             return session.pool.submit(jax.jit(jax.vmap(build)).lower(next(_keys(session, example))).compile, quick())
     except Exception:
         return None
+
+
+def _renewed(session: Session, example: int, key: Any) -> Any:
+    """A new module; one with the given state whose method was called, where the example has a method that draws its state anew. Raises what they raise."""
+    candidate, state = session.candidate(example), session.arguments["described"][example]["inits"].get("state")
+    model = candidate.fresh(nnx.Rngs(key))
+    if state is not None:
+        candidate.load(session.state(state, example), model)
+        args, kwargs = trees.decode(session.arguments["described"][example]["tree"], [], session.arguments["renamed"])
+        called(model, candidate.method, args, kwargs, nnx.Rngs(jax.random.fold_in(key, 1)))
+    return model
 
 
 def _seeds(session: Session, example: int) -> list[int]:
@@ -215,7 +226,9 @@ def _keys(session: Session, example: int) -> Iterator[Any]:
 
 def initial(session: Session, example: int, fresh: Future[Any] | None) -> dict[str, Any]:
     """Sample the initial values of several constructions as on torch's side. Writes `initial-<example>.safetensors`."""
-    candidate = session.candidate(example)
+    candidate, method = session.candidate(example), session.arguments["examples"][example].get("method", "")
+    if not candidate.has(method):
+        return {"lacking": method}
     if not candidate.initialises:
         return {"skipped": True}
     try:
@@ -257,7 +270,7 @@ def _states(session: Session, example: int) -> Iterator[dict[str, Array]]:
     """The states of modules that are constructed one by one. Raises the errors of their constructor."""
     candidate = session.candidate(example)
     for seed in _seeds(session, example):
-        yield candidate.state(candidate.fresh(nnx.Rngs(seed)))
+        yield candidate.state(_renewed(session, example, jax.random.key(seed)))
 
 
 def dropout(session: Session) -> dict[str, Any] | None:

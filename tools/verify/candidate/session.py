@@ -28,7 +28,7 @@ from migrate_agent.tools.harness.jax_side.convolutions import quick_convolutions
 from migrate_agent.tools.harness.jax_side.errors import describe_error
 from migrate_agent.tools.harness.jax_side.module import Candidate
 from migrate_agent.tools.harness.jax_side.precision import Draws, configure, lift_to_float64, untraced_origins
-from migrate_agent.tools.harness.jax_side.program import Program, Programs
+from migrate_agent.tools.harness.jax_side.program import Prior, Program, Programs
 from migrate_agent.tools.verify.candidate.many_seeds import first
 from migrate_agent.tools.verify.contract.scenario import Request, Role
 from migrate_agent.tools.verify.contract.schedule import Deadline
@@ -128,6 +128,7 @@ class Session:
                 self.requests = [request for request in self.requests if not _of_parts(request) and port.has(self.method(request))]
             constructed.method = texts.get("method", "") if port is None else ""
             constructed.customs = Customs.of(self.arguments["described"][example]["customs"])
+            constructed.held = self.arguments["described"][example].get("held", ())
             constructed.changes_objects = self.arguments["described"][example]["changes_objects"]
         return self.candidates[example]
 
@@ -175,7 +176,7 @@ class Session:
         return {key: value.astype(_native(width if width and value.dtype.kind == "f" else dtypes[key])) for key, value in state.items()}
 
     def leaves(self, scenario: Request) -> tuple[list[Any], dict[str, Any]]:
-        """Inputs and targets of a scenario as jax arrays; targets by the output's number."""
+        """Inputs and targets of a scenario as jax arrays, those of a method that is called before in front; targets by the output's number."""
         stored_inputs = tensor_files.load(self.given / f"inputs/{scenario.name}.safetensors")
         dtypes = scenario.leaf_dtypes
         inputs = [stored_inputs[f"in/{index}"] for index in range(len(dtypes))]
@@ -183,7 +184,8 @@ class Session:
             inputs = [value.astype(_native(dtype)) for value, dtype in zip(inputs, dtypes, strict=True)]
         targets = {key[7:]: jax.device_put(value) for key, value in stored_inputs.items() if key.startswith("target/")}
         # `jnp.asarray` would compile a program for each shape.
-        return [jax.device_put(value) for value in inputs], targets
+        earlier = self._leaves_of(scenario, "prior") if scenario.prior >= 0 else []
+        return [*earlier, *(jax.device_put(value) for value in inputs)], targets
 
     def form(self, scenario: Request) -> tuple[Any, ...]:
         """Names, shapes and dtypes of a scenario's arrays: scenarios of equal form, example and mode run the same program."""
@@ -192,9 +194,18 @@ class Session:
 
     def before(self, scenario: Request) -> list[Any] | None:
         """The inputs of a preceding call, in float64; None where there is none."""
+        return self._leaves_of(scenario, "before") if scenario.before else None
+
+    def prior(self, scenario: Request) -> Prior | None:
+        """The method that is called before, of another example, and its arguments; None where there is none."""
+        if scenario.prior < 0:
+            return None
+        tree = self.arguments["described"][scenario.prior]["tree"]
+        return Prior(str(self.arguments["examples"][scenario.prior].get("method", "")), tree, len(self._leaves_of(scenario, "prior")))
+
+    def _leaves_of(self, scenario: Request, kind: str) -> list[Any]:
         stored_inputs = tensor_files.load(self.given / f"inputs/{scenario.name}.safetensors")
-        leaves = [jax.device_put(stored_inputs[key]) for index in range(len(stored_inputs)) if (key := f"before/{index}") in stored_inputs]
-        return leaves or None
+        return [jax.device_put(stored_inputs[key]) for index in range(len(stored_inputs)) if (key := f"{kind}/{index}") in stored_inputs]
 
     def method(self, scenario: Request) -> str:
         """The method that a scenario calls; "" where it calls the module."""
@@ -210,7 +221,14 @@ class Session:
         usual = drawing._replace(dropped=None if drawing.dropped is None else Dropped())
         conditions, second = scenario.conditions.of_module, scenario.role == Role.SECOND
         return self.programs.get(
-            candidate, scenario.mode, self.tree(scenario), gradient=gradient, drawing=usual, conditions=conditions, second=second
+            candidate,
+            scenario.mode,
+            self.tree(scenario),
+            gradient=gradient,
+            drawing=usual,
+            conditions=conditions,
+            second=second,
+            prior=self.prior(scenario),
         )
 
     def drawing(self, scenario: Request) -> Drawing:
@@ -237,7 +255,7 @@ class Session:
 
 
 def _of_parts(request: Request) -> bool:
-    return request.conditions._replace(width="") != AS_MADE
+    return request.conditions._replace(width="") != AS_MADE or request.prior >= 0
 
 
 def _native(dtype: str) -> Any:

@@ -43,9 +43,10 @@ def output_pairs(scenario: Scenario, answer: Answer, prefix: str = "") -> list[P
 
 
 def named_pairs(scenario: Scenario, answer: Answer, kind: str, omitted: Collection[str] = ()) -> list[Pair]:
-    """The arrays of a kind (`state`, `grad`, `input-grad`) by their names."""
-    keys = [key for key in scenario.arrays if key.startswith(kind + "/") and key.partition("/")[2] not in omitted]
-    return [Pair(f"{scenario.name} {key}", key, scenario.arrays[key], answer.arrays.get(key), scenario.name) for key in keys]
+    """The arrays of a kind (`state`, `grad`, `input-grad`) by their names; of the state also what the candidate alone changed."""
+    expected = {**scenario.arrays, **(answer.given if kind == "state" else {})}
+    keys = [key for key in expected if key.startswith(kind + "/") and key.partition("/")[2] not in omitted]
+    return [Pair(f"{scenario.name} {key}", key, expected[key], answer.arrays.get(key), scenario.name) for key in keys]
 
 
 def paired(scenario: Scenario, answer: Answer) -> bool:

@@ -21,10 +21,27 @@ from migrate_agent.tools.types import Job, Raised
 from migrate_agent.tools.verify.contract.jobs import discard
 
 Mode = Literal["train", "eval"]
-CALLED = ("name", "extreme", "example", "role", "mode", "gradient", "state", "drawing", "conditions", "runs", "native", "narrow")
+CALLED = (
+    "name",
+    "extreme",
+    "example",
+    "role",
+    "mode",
+    "gradient",
+    "state",
+    "drawing",
+    "conditions",
+    "runs",
+    "native",
+    "narrow",
+    "before",
+    "prior",
+)
 """The fields of a scenario that say how its call is made again with noise."""
 ROUGH_CURVES = tuple(f"rough native {number}" for number in range(tolerances.NOISE_RUNS_NATIVE))
 """Kinds of curves with the rounding of native dtypes. A loss is one number, in which roundings may cancel: so there are several."""
+HELD = ("left/", "held/")
+"""Kinds of arrays in plain attributes: those that the call set, and those that it found there."""
 UNKNOWN = (float("inf"), float("inf"))
 """The noise of what does not run with noise: then only what no noise excuses is wrong."""
 MALFORMED = (KeyError, IndexError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError, MemoryError)
@@ -80,7 +97,8 @@ class Role(StrEnum):
     """Inputs just longer than a number of the code. Made in `original/scenarios/long_inputs.py`; read by `shapes_fp64`, `forward_fp32` and
     `compiles_once`. A refusal on purpose is a note."""
     AGAIN = "again"
-    """A second call of the same module. Made in `original/scenarios/menu.py`; read by `second_call`."""
+    """A second call of the same module, or a call after one of another method. Made in `original/scenarios/menu.py` and
+    `original/scenarios/call_order.py`; read by `second_call`."""
     AGAIN_TRAINED = "again-trained"
     """A call in evaluation mode after one in training mode. Made in `original/scenarios/menu.py`; read by `second_call`."""
     DROPPED = "dropped"
@@ -113,7 +131,8 @@ REFUSABLE = (*CONFIGURATIONS, Role.ATTRIBUTES, Role.RANK, Role.LONG)
 class Request:
     """What the candidate is told of a scenario: how to make the call, and nothing of what the original gave.
 
-    `state` names a file of `given/states`, `name` one of `given/inputs`. `native`: the call is made in the user's dtypes as well.
+    `state` names a file of `given/states`, `name` one of `given/inputs`. `native`: the call is made in the user's dtypes as well. `before`: another
+    call comes first; then that of the example `prior`, unless it is -1.
     """
 
     name: str
@@ -127,6 +146,8 @@ class Request:
     leaf_dtypes: Sequence[str] = ()
     native: bool = False
     draws: bool = False
+    before: bool = False
+    prior: int = -1
 
     def to_json(self) -> dict[str, Any]:
         """As plain data."""
@@ -226,6 +247,8 @@ class Scenario:
     drawing: Drawing = USUAL
     conditions: Conditions = AS_MADE
     before: bool = False
+    prior: int = -1
+    """The number of the example whose call comes first too; -1 for none."""
     input_elements: int = 0
     """Elements of all inputs."""
     undefined: bool = False
@@ -271,6 +294,8 @@ class Scenario:
             leaf_dtypes=self.leaf_dtypes,
             native=bool(self.native),
             draws=bool(self.draws),
+            before=self.before,
+            prior=self.prior,
         )
 
     def changes_by_noise(self, key: str) -> tuple[float, float]:
@@ -373,6 +398,8 @@ class Answer:
 
     facts: Mapping[str, Any]
     arrays: Mapping[str, Array]
+    given: Mapping[str, Array] = field(default_factory=dict, repr=False)
+    """Key → the array as it was given, of state that the call changed and the original's did not."""
 
     @property
     def error(self) -> str:

@@ -233,7 +233,7 @@ class Results:
             return []
         answered, excused = self.exact["scenarios"], self.left_out()
         raised = [item for item in self.expected.scenarios if "error" in answered.get(item.name, ()) and item.role not in REFUSABLE]
-        if len([item for item in raised if not self.called(item).method]) >= MAX_ERRORS:
+        if len([item for item in raised if not self.called(item).method and item.prior < 0]) >= MAX_ERRORS:
             return []  # safe: the process ended there, and a check fails for each
         return [item.name for item in self.expected.scenarios if self.asks(item) and item.name not in answered and item.name not in excused]
 
@@ -299,6 +299,7 @@ class Results:
             "inits",
             "customs",
             "changes_objects",
+            "held",
             *(("parameters", "tied") if self.port is not None else ()),
         )
         described = [{key: item[key] for key in describing if key in item} for item in self.expected.examples]
@@ -347,18 +348,21 @@ class Results:
                 yield scenario, self.answer(run, scenario)
 
     def answer(self, run: CandidateRun, scenario: Scenario) -> Answer:
-        """What a run gave in a scenario, with the state that the call left as it was given, which the run does not write."""
+        """What a run gave in a scenario, with the state that the call left as it was given, which the run does not write, and the given one of what the
+        call alone changed."""
         arrays = run.arrays.get(scenario.name, {})
         facts = run.result["scenarios"][scenario.name]
         raised = bool(facts.get("error"))
-        unwritten = [] if raised else [key for key in scenario.arrays if key.startswith("state/") and key not in arrays]
-        if not unwritten:
+        expected, written = ({key for key in side if key.startswith("state/")} for side in (scenario.arrays, arrays))
+        unwritten, unexpected = (set(), set()) if raised else (expected - written, written - expected)
+        if not unwritten and not unexpected:
             return Answer(facts, arrays)
         name = scenario.state
         if name not in self._states:
             self._states[name] = sketched(tensor_files.load(self.expected.given / f"states/{name}.safetensors"))
         state = self._states[name]
-        return Answer(facts, {**arrays, **{key: state[key[6:]] for key in unwritten if key[6:] in state}})
+        as_given = {key: state[key[6:]] for key in unwritten if key[6:] in state}
+        return Answer(facts, {**arrays, **as_given}, {key: state[key[6:]] for key in unexpected if key[6:] in state})
 
     def forgives(self, scenario: Scenario, answer: Answer) -> bool:
         """Whether the candidate's error leaves out what it may leave out, of which a note tells. In another configuration, or on longer inputs, a
@@ -366,17 +370,28 @@ class Results:
         role = scenario.role
         # A crash is no refusal: code that breaks by accident with other arguments must not pass as one that says no.
         crashes = role in (*CONFIGURATIONS, Role.ATTRIBUTES, Role.LONG) and self.port is None and answer.facts.get("kind") == "error"
-        # `x.reshape(len(x), -1)` of no rows raises in JAX, and gives none in torch.
-        optional = (role in REFUSABLE and not crashes) or scenario.extreme == Extreme.EMPTY
-        return bool(answer.error) and (optional or self.may_be_stub(scenario))
+        # `x.reshape(len(x), -1)` of no rows raises in JAX, and gives none in torch; so does a layer without inputs.
+        empty = scenario.extreme == Extreme.EMPTY or (role in CONFIGURATIONS and self._lacks_rows(scenario))
+        optional = (role in REFUSABLE and not crashes) or empty
+        # So may the method be that comes first.
+        stub = self.may_be_stub(scenario) or (scenario.prior >= 0 and self.may_be_stub_of(self.expected.examples[scenario.prior]["index"]))
+        return bool(answer.error) and (optional or stub)
+
+    def _lacks_rows(self, scenario: Scenario) -> bool:
+        """Whether the original's state has an array without elements there."""
+        return any(0 in shape for shape in self.expected.examples[scenario.example]["state"].values())
 
     def may_be_stub(self, scenario: Scenario) -> bool:
         """Whether the scenario calls a method that only a guess calls, of a rewrite in which what no compared call ran becomes a stub."""
-        if self.unreached != "stub" or not self.called(scenario).method or self.called(scenario).origin != "inference":
+        return self.may_be_stub_of(self.expected.examples[scenario.example]["index"])
+
+    def may_be_stub_of(self, index: int) -> bool:
+        """The same of an example by its number."""
+        example = self.examples[index]
+        if self.unreached != "stub" or not example.method or example.origin != "inference":
             return False
         # One call that it answers keeps its lines, so that it must answer all others as well.
-        method = self.called(scenario).method
-        return all(answer.error for other, answer in self.answers() if self.called(other).method == method)
+        return all(answer.error for other, answer in self.answers() if self.called(other).method == example.method)
 
     def called(self, scenario: Scenario) -> Example:
         """The example that a scenario runs."""

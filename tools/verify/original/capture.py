@@ -30,7 +30,7 @@ def capture(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Pa
     handles = [handle for path, module in template.named_modules() for handle in recorder.watch(path, module)]
     targets = {int(key[7:]): value for key, value in stored.items() if key.startswith("target/")}
     values = [stored[f"in/{index}"] for index in range(len(original.leaves))]
-    before = [stored[f"before/{index}"] for index in range(len(original.leaves))] if "before/0" in stored else None
+    before = [stored[f"before/{index}"] for index in range(len(original.leaves))] if scenario.before else None
     drawing, trained = scenario.drawing, scenario.role == Role.AGAIN_TRAINED
     try:
         goals = targets if kind == "gradients" else None

@@ -25,7 +25,8 @@ from migrate_agent.tools.harness.torch_side.precision import Undetermined
 from migrate_agent.tools.verify.contract.scenario import Scenario
 from migrate_agent.tools.verify.contract.schedule import LARGE_ELEMENTS, ORIGINAL_SHARE, Deadline
 from migrate_agent.tools.verify.original.outputs import attempt, elements, one_line
-from migrate_agent.tools.verify.original.scenarios.configurations import compare, others, refuse_large
+from migrate_agent.tools.verify.original.scenarios.call_order import call_in_order
+from migrate_agent.tools.verify.original.scenarios.configurations import compare, others, refuse_large, starts
 from migrate_agent.tools.verify.original.scenarios.menu import write_brief, write_scenarios
 from migrate_agent.tools.verify.original.scenarios.methods import called_otherwise, write_method
 from migrate_agent.tools.verify.original.scenarios.random import SPREAD, TILTS
@@ -102,6 +103,7 @@ def run(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) 
     reached: dict[str, frozenset[int]] = {}
     called: set[str] = set()
     paths: set[str] = set()
+    written: list[ScenarioWriter] = []
     count = 0
     for one in example_units:
         cls = one.original.cls
@@ -125,13 +127,18 @@ def run(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) 
             example_units.fail(one.index, error)
             continue
         example_units.ran(one)
-        scenarios += writer.scenarios
-        reached |= writer.reached
+        if example_units.deadline.small:
+            written.append(writer)
+        else:
+            scenarios, reached = [*scenarios, *writer.scenarios], reached | writer.reached
+    call_in_order(written)
+    scenarios += [scenario for writer in written for scenario in writer.scenarios]
+    reached |= {name: places for writer in written for name, places in writer.reached.items()}
     if examples and (names := attempt(lambda: never_given(cls.forward, calls))):
         examples[0]["remarks"].append(f"no example gives the call its {', '.join(names)}, and so what it does with that was not compared")
     lines = example_units.lines.told(cls) if examples else {}
     if examples:
-        del one, writer  # a large unit's modules, which would stand beside those that this makes
+        del one, writer, written  # a large unit's modules, which would stand beside those that this makes
         examples[0]["methods"] = surface(example_units, examples[0]["index"])
     return {
         "examples": examples,
@@ -171,9 +178,12 @@ def configured(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output:
         return {**result, "wrong": {"reason": "the examples do not run a second time"}}
     make, texts = partial(example_units.make, first), arguments["examples"][first]
     result["refusals"] = attempt(lambda: _refusals(make, texts, output, example_units)) or []
+
+    def writer_of(unit: Original, offset: int) -> ScenarioWriter:
+        return ScenarioWriter(unit, number + offset, texts, output, example_units.base, example_units.lines)
+
     try:
-        units = enumerate(others(make({}), make, example_units.lines))
-        writers = [ScenarioWriter(unit, number + offset, texts, output, example_units.base, example_units.lines) for offset, unit in units]
+        writers = [writer_of(unit, offset) for offset, unit in enumerate(others(make({}), make, example_units.lines))]
         result["examples"] = [{"index": first, **item} for item in compare(writers, drops)]
         of_methods = {one.original.method: one for one in reversed(ran) if one.original.method and one.index != first}
         for one in reversed(of_methods.values()):
@@ -181,6 +191,8 @@ def configured(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output:
                 place = number + len(writers)
                 writers.append(ScenarioWriter(unit_of_method, place, one.texts, output, example_units.base, example_units.lines))
                 result["examples"] += [{"index": one.index, **item} for item in compare(writers[-1:], drops)]
+        small = starts(make({}), make, lambda unit, offset: writer_of(unit, len(writers) + offset))
+        result["examples"] += [{"index": first, **item} for item in small]
     except Exception as error:
         return {**result, "wrong": {"reason": undetermined_reason(error)}}
     scenarios = [scenario.to_json() for writer in writers for scenario in writer.scenarios]

@@ -36,18 +36,21 @@ def run(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) 
     if (curves := arguments["curves"]) is not None:
         return _curves(unit(0), curves, inputs["given"], output, base)
     return {
-        item.name: of_scenario(unit(item.example), item, inputs["given"], base) for item in map(Scenario.from_json, arguments["scenarios"])
+        item.name: of_scenario(unit(item.example), item, inputs["given"], base, unit(item.prior) if item.prior >= 0 else None)
+        for item in map(Scenario.from_json, arguments["scenarios"])
     }
 
 
-def of_scenario(unit: Original, scenario: Scenario, folder: Path, base: int) -> dict[str, Any]:
+def of_scenario(unit: Original, scenario: Scenario, folder: Path, base: int, prior: Original | None = None) -> dict[str, Any]:
     """RMS and largest change by key (`noise`; `rough`: by the rounding of a user's dtypes, where those are compared), and the keys that must
-    not be compared: outputs below their noise, and gradients at a jump."""
+    not be compared: outputs below their noise, and gradients at a jump. `prior` is the example that is called before."""
     state = tensor_files.load(folder / f"states/{scenario.state}.safetensors")
     stored = tensor_files.load(folder / f"inputs/{scenario.name}.safetensors")
     values, before = _numbered(stored, "in/"), _numbered(stored, "before/")
     targets = {int(key[7:]): value for key, value in stored.items() if key.startswith("target/")} if scenario.gradient else None
-    again = partial(unit.run, state, mode=scenario.mode, before=before or None, targets=targets, drawing=scenario.drawing)
+    first = before if scenario.before else None
+    earlier = (prior, _numbered(stored, "prior/")) if prior is not None else None
+    again = partial(unit.run, state, mode=scenario.mode, before=first, prior=earlier, targets=targets, drawing=scenario.drawing)
     again = partial(again, trained=scenario.role == Role.AGAIN_TRAINED, conditions=scenario.conditions, second=scenario.role == Role.SECOND)
     try:
         result = again(values)

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 import torch
 
-from migrate_agent.tools.harness.common import budgets, input_sampling, tensor_files, tolerances
+from migrate_agent.tools.harness.common import budgets, input_sampling, methods, tensor_files, tolerances
 from migrate_agent.tools.harness.common.class_values import class_values
 from migrate_agent.tools.harness.common.compare_arrays import rms
 from migrate_agent.tools.harness.common.example_text import init_arguments
@@ -140,7 +140,25 @@ def same(one: Result, other: Result) -> bool:
 
 def initial_values(unit: Original, base: int) -> tuple[dict[str, Any], dict[str, Array]]:
     """The numbers of constructions (`count`; `total` for the parameters `small`), and name → sampled values [constructions, elements]."""
-    unset = unit.unset(base + 999)
+    return _sampled_values(unit, base, unit.fresh, unit.unset(base + 999))
+
+
+def redrawn_values(unit: Original, state: State, base: int) -> tuple[dict[str, Any], dict[str, Array]]:
+    """The same of a module with this state whose method was called, instead of a new one."""
+
+    def redrawn() -> torch.nn.Module:
+        module = unit.module(state, "eval", native=True)
+        _, args, kwargs, _ = unit.arguments([leaf.value for leaf in unit.leaves], native=True)
+        with torch.no_grad():
+            methods.bound(module, unit.method)(*args, **kwargs)
+        return module  # type: ignore[no-any-return]
+
+    return _sampled_values(unit, base, redrawn, frozenset())
+
+
+def _sampled_values(
+    unit: Original, base: int, make: Callable[[], torch.nn.Module], unset: Container[str]
+) -> tuple[dict[str, Any], dict[str, Array]]:
     sizes = [value.numel() for value in tensors_of(unit.native).values()]
     elements, tensors = max(sum(sizes), 1), max(len(sizes), 1)
     least, middle, most = budgets.INITS
@@ -149,7 +167,7 @@ def initial_values(unit: Original, base: int) -> tuple[dict[str, Any], dict[str,
 
     def construct(seed: int, names: Container[str]) -> None:
         seed_draws(base + 1000 + seed)
-        for name, value in tensors_of(unit.fresh()).items():
+        for name, value in tensors_of(make()).items():
             if name in names and name not in unset:
                 flat = wide_flat(value)
                 rows.setdefault(name, []).append(flat[tensor_files.sample_indices(flat.size, budgets.INIT_SAMPLE)])
@@ -215,6 +233,7 @@ def described(unit: Original) -> dict[str, Any]:
         "tied": unit.tied(),
         "changes_objects": unit.changes_objects,
         "resolved": unit.resolved,
+        "held": sorted(unit.held),
         "frozen": sorted(name for name, value in unit.parameters.items() if not value.requires_grad),
         "trains": all(part.training for part in unit.native.modules()),
         "state_dtypes": {name: str(value.dtype).removeprefix("torch.") for name, value in tensors_of(unit.native).items()},

@@ -46,8 +46,8 @@ class Culprit(NamedTuple):
 
 def first_divergence(results: Results, scenario: Scenario, verdict: Verdict) -> Culprit | None:
     """The submodule that diverges first in the scenario of a failed verdict; None where it cannot be located."""
-    if verdict.leaf.startswith("state/"):
-        return Culprit(verdict.leaf.removeprefix("state/").rpartition(".")[0])
+    if verdict.leaf.startswith(("state/", "left/", "held/")):
+        return Culprit(verdict.leaf.partition("/")[2].rpartition(".")[0])
     capture = how_to_capture(verdict)
     try:
         theirs, ours = captured(results, scenario, capture)

@@ -23,8 +23,8 @@ from migrate_agent.tools.verify.report.localise import Record, captured, find, f
 
 NAME = "failing"
 VERSION = 4
-SAVED = ("name", "role", "extreme", "mode", "gradient", "state", "drawing", "conditions", "leaf_dtypes", "narrow", "tree")
-DESCRIBED = ("tree", "state", "state_dtypes", "frozen", "parameters", "changes", "customs", "changes_objects")
+SAVED = ("name", "role", "extreme", "mode", "gradient", "state", "drawing", "conditions", "leaf_dtypes", "narrow", "tree", "before")
+DESCRIBED = ("tree", "state", "state_dtypes", "frozen", "parameters", "changes", "customs", "changes_objects", "held")
 
 
 class NoReplay(ValueError):

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from migrate_agent.tools.harness.common import tolerances, trees
+from migrate_agent.tools.harness.common.argument_changes import at_an_end
 from migrate_agent.tools.harness.common.compare_arrays import Difference, verdict
 from migrate_agent.tools.types import Verdict
 from migrate_agent.tools.verify.checks.base import Check
@@ -62,11 +63,13 @@ def _differences(results: Results, scenario: Scenario, answer: Answer) -> Iterat
             yield Difference(f"{scenario.name} output", float("inf"), 0.0, "another form", "tree", scenario.name)
         for pair in (*output_pairs(scenario, answer), *named_pairs(scenario, answer, "state", results.omitted)):
             yield difference(scenario, pair, tolerances.FLOOR_FP64)
+        # Where a rate drops everything, all is tied, and a gradient is a convention; but no NaN.
+        finite_alone = at_an_end(results.expected.examples[scenario.example]["changes"])
         scale = tolerances.GLOBAL_SCALE * largest_gradient(scenario)
         for pair in gradient_pairs(scenario, answer):
             leaf = difference(scenario, pair, tolerances.FLOOR_GRADIENT_FP64, scale)
             # Other arguments may leave no gradient, as `x / abs(x)` does.
-            if not leaf.failed or leaf.problem or not vanishes(scenario, pair):
+            if not leaf.failed or leaf.problem or not (finite_alone or vanishes(scenario, pair)):
                 yield leaf
 
 

@@ -40,13 +40,19 @@ def judge(results: Results) -> Verdict | None:
         if wrong:
             index = results.expected.examples[number]["index"]
             changes = words(results.expected.examples[number]["changes"])
-            prefix = f"{changes}: " if changes else f"example {index + 1}: " if number else ""
+            method = results.examples[index].method
+            prefix = f"{changes}: " if changes else f"after {method}: " if method else f"example {index + 1}: " if number else ""
             return Verdict("numeric", "initialisation", "fail", smallest, alpha, prefix + "; ".join(wrong[:3]))
     return Verdict("numeric", "initialisation", "pass", smallest, alpha)
 
 
 def _refused(results: Results, number: int, jobs: Mapping[str, Any]) -> bool:
-    return bool(results.expected.examples[number]["changes"]) and "error" in jobs.get(str(number), {})
+    """Whether the candidate does not take the other arguments, or has no such method and need not have it."""
+    described, job = results.expected.examples[number], jobs.get(str(number), {})
+    method = results.examples[described["index"]].method
+    if method and "lacking" in job:
+        return results.port is not None
+    return "error" in job and bool(described["changes"] or (method and results.may_be_stub_of(described["index"])))
 
 
 def _problems(results: Results, number: int, theirs: Mapping[str, Array], job: Mapping[str, Any], alpha: float) -> tuple[list[str], float]:

@@ -21,7 +21,7 @@ def judge(results: Results) -> Verdict | None:
     if not names:
         return None
     answered = (results.called(scenario) for scenario, _ in results.answers() if not results.may_be_stub(scenario))
-    compared = {example.method for example in answered if example.method}
+    compared = {example.method for example in answered if example.method} | _redrawing(results)
     inside = {*surface["constructing"], *surface["calling"]} - compared
     rest = [name for name in names if name not in compared | inside]
     stubs = [name for name in rest if name in set(_stubs(results))]
@@ -42,6 +42,12 @@ def judge(results: Results) -> Verdict | None:
         return Verdict("spec", "methods", "unverified", float(len(left)), 0.0, why)
     parts = (("compared", sorted(compared)), ("run as a part of that", sorted(inside & {*names})), ("no example calls", [*stubs, *left]))
     return Verdict("spec", "methods", "pass", 0.0, 0.0, "; ".join(f"{what}: {', '.join(listed)}" for what, listed in parts if listed))
+
+
+def _redrawing(results: Results) -> set[str]:
+    """Methods that draw the state anew, of which the check `initialisation` compares what they leave."""
+    examples = (results.examples[item["index"]] for item in results.expected.examples if "state" in item.get("inits", ()))
+    return {example.method for example in examples if not results.may_be_stub_of(results.examples.index(example))}
 
 
 def _stubs(results: Results) -> Iterator[str]:

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from migrate_agent.tools.harness.common import budgets, input_sampling, tensor_files
-from migrate_agent.tools.harness.common.argument_changes import CALL, LENGTH, Changes
+from migrate_agent.tools.harness.common.argument_changes import CALL, LENGTH, Changes, at_an_end
 from migrate_agent.tools.harness.torch_side.module import Original, Result
 from migrate_agent.tools.harness.torch_side.precision import OperatorMode, Undetermined
 from migrate_agent.tools.verify.contract.scenario import Role
 from migrate_agent.tools.verify.original.outputs import attempt, elements, finite_share, same
 from migrate_agent.tools.verify.original.scenarios import source_literals
+from migrate_agent.tools.verify.original.scenarios.degenerate import at_ends, constructed_small, of_few_rows
 from migrate_agent.tools.verify.original.scenarios.long_inputs import decided
 from migrate_agent.tools.verify.original.scenarios.menu import describe, sample_initial_values
 from migrate_agent.tools.verify.original.scenarios.random import drawn_otherwise
@@ -107,7 +108,7 @@ def others(plain: Original, make: Callable[[Changes], Original], lines: Lines) -
 
     As many numbers as possible are changed together, as many bools, and one string each. Changes that run
     other code than the examples (`lines`) are made alone. Lists of the call are also empty, sizes that the inputs have change with
-    them, and ints are zero, each alone. `make`
+    them, and ints are zero, each alone. Rates are at the ends of their range, and ints so that the state has few rows. `make`
     constructs the unit with the given changes. Raises `Undetermined` where the unit is too large.
     """
     values, words = plain.proposals(), written(plain.strings(), plain.native)
@@ -142,6 +143,8 @@ def others(plain: Original, make: Callable[[Changes], Original], lines: Lines) -
         *islice(_with_strings(plain, words[:tries], trials), budgets.STRINGS),
         *islice(with_inputs(plain, make, numbers, trials.usual), budgets.SIZED),
         *islice(with_zeros(plain, make, numbers, trials.usual), budgets.ZEROS),
+        *islice(at_ends(plain, make, trials.usual), budgets.ENDS),
+        *islice(of_few_rows(plain, make, numbers, trials.usual), budgets.FEW_ROWS),
     ]
 
 
@@ -233,16 +236,32 @@ def compare(writers: Sequence[ScenarioWriter], drops: bool) -> list[dict[str, An
     return descriptions
 
 
+def starts(
+    unit: Original, make: Callable[[Changes], Original], writer_of: Callable[[Original, int], ScenarioWriter]
+) -> list[dict[str, Any]]:
+    """What describes the unit with one of its ints at one each, and the initial values that it has then, where its own code sets some. Nothing is
+    called."""
+    if not source_literals.uses(unit.native, SETS) or unit.is_function:
+        return []
+    writers = [
+        writer_of(made, number) for number, made in enumerate(islice(constructed_small(unit, make, unit.proposals()), budgets.STARTS))
+    ]
+    return [
+        {"changes": writer.original.changes, **describe(writer), "inits": sample_initial_values(writer), "skipped": []}
+        for writer in writers
+    ]
+
+
 def _compare(writer: ScenarioWriter, drops: bool) -> dict[str, Any]:
     """One call, in training mode where it trains, and in evaluation mode where that gives something else; with gradients where the code stops
-    some."""
+    some, and at the ends of a range, where those may not be finite."""
     unit = writer.original
     writer.states = {0: writer.sample_state(0)}
     tensor_files.save(writer.folder / f"given/states/{writer.state_name(0)}.safetensors", writer.states[0])
     with writer.lines:
         attempt(unit.fresh)
         attempt(lambda: unit.run(writer.states[0], writer.values(0), writer.modes[0]))
-    stops, values = source_literals.uses(unit.native, source_literals.STOPS), writer.values(0)
+    stops, values = at_an_end(unit.changes) or source_literals.uses(unit.native, source_literals.STOPS), writer.values(0)
     for mode in writer.modes:
         if not writer.scenarios or writer.trains():
             add = partial(writer.add, f"{Role.CONFIGURATION}-{mode}", Role.CONFIGURATION, mode, 0, values)

@@ -28,11 +28,13 @@ from migrate_agent.tools.verify.original.outputs import (
     initial_values,
     large_inputs,
     own_modes,
+    redrawn_values,
 )
 from migrate_agent.tools.verify.original.scenarios import fill_values, source_literals
 from migrate_agent.tools.verify.original.scenarios.later import set_later
 from migrate_agent.tools.verify.original.scenarios.random import drawn_otherwise, further_gradients
 from migrate_agent.tools.verify.original.scenarios.sizes import another_rank, other_sizes
+from migrate_agent.tools.verify.original.scenarios.special_states import special_states
 from migrate_agent.tools.verify.original.scenarios.widths import add_forms, add_widths, casts, extremes
 from migrate_agent.tools.verify.original.scenarios.writer import COUNTED, LATER, STRONG, ScenarioWriter
 from migrate_agent.tools.verify.original.scenarios.zero_parameters import zero_parameters
@@ -71,6 +73,7 @@ def write_scenarios(
         other_sizes(writer)
         add_counters(writer)
         add_edges(writer)
+        special_states(writer)
         add_hidden_numbers(writer, inputs)
         add_widths(writer)
         add_gradient_edges(writer, gradients)
@@ -140,6 +143,7 @@ def write_large(writer: ScenarioWriter) -> dict[str, Any]:
         add_seed(writer, seed, inputs)
     steps: tuple[tuple[str, Callable[[], Any]], ...] = (
         ("edges", lambda: add_edges(writer)),
+        ("special parameters", lambda: special_states(writer)),
         ("labels", lambda: add_labels(writer)),
         ("counters", lambda: add_counters(writer)),
         ("other draws and masks", lambda: drawn_otherwise(writer, (gradients or writer.scenarios)[0], inputs[0])),
@@ -384,6 +388,14 @@ def train_curves(
     if len(optimisers) < len(OPTIMISERS):
         writer.late("a training curve of AdamW")
     return {**curves, "untrained": sorted(untrained)}
+
+
+def sample_redrawn_values(writer: ScenarioWriter) -> dict[str, Any]:
+    """Sample what a method that draws a new state leaves behind, in several calls on the first state. Returns the numbers of calls and the state's
+    name."""
+    count, rows = redrawn_values(writer.original, writer.states[0], writer.base)
+    tensor_files.save(writer.folder / f"expected/initial-{writer.index}.safetensors", rows)
+    return {**count, "state": writer.state_name(0)}
 
 
 def sample_initial_values(writer: ScenarioWriter) -> dict[str, Any]:

@@ -25,7 +25,7 @@ def with_inputs(plain: Original, make: Make, values: Mapping[str, tuple[Any, ...
         sizes = sorted({value for name in names for value in values[name] if type(value) is int and value > 1})
         groups = [names, *([name] for name in names if len(names) > 1)]
         changes = [dict.fromkeys(group, size) for group in groups for size in sizes][: budgets.SIZED_TRIES]
-        yield from islice(_accepted(plain, partial(_resized, plain, make, number), changes, usual), 1)
+        yield from islice(_accepted(plain, partial(resized, plain, make, number), changes, usual), 1)
 
 
 def with_zeros(plain: Original, make: Make, values: Mapping[str, tuple[Any, ...]], usual: float) -> Iterator[Original]:
@@ -42,7 +42,8 @@ def _shared(plain: Original, values: Mapping[str, tuple[Any, ...]]) -> dict[int,
     return {size: names for size, names in named.items() if names}
 
 
-def _resized(plain: Original, make: Make, number: int, changes: Changes) -> Original:
+def resized(plain: Original, make: Make, number: int, changes: Changes) -> Original:
+    """The unit with these changes, and inputs with the first changed number in the place of this size. Raises the errors of the constructor."""
     unit = make(changes)
     arrays = input_sampling.resized(plain.leaves, {number: next(iter(changes.values()))}, None, (number,))
     unit.leaves = [Leaf(value, leaf.dtype) for value, leaf in zip(arrays or (), plain.leaves, strict=True)]

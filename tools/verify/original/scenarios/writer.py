@@ -34,9 +34,9 @@ from migrate_agent.tools.verify.original.outputs import (
 )
 
 STRENGTHS = (1.0, 0.1, 0.0)
-COUNTED, NARROWED, SCALED, ZEROED = -1, -2, -3, -4
-"""In the place of a seed: the state with other counters and flags, as narrow dtypes hold it, with small parameters, and (this and the numbers below)
-with zeros in the place of some."""
+COUNTED, NARROWED, SCALED, ZEROED, SPECIAL = -1, -2, -3, -4, -100
+"""In the place of a seed: the state with other counters and flags, as narrow dtypes hold it, with small parameters, and (these and the numbers below
+them) with zeros in the place of some, and with which the original is less finite."""
 LATER = {"int64": 100_000, "int32": 100_000}
 """How far on a counter is then."""
 REMEMBERED = 8
@@ -165,13 +165,14 @@ class ScenarioWriter:
         exact_inputs: bool = False,
         layout: Layout = "",
         before: Sequence[Array] | None = None,
+        prior: ScenarioWriter | None = None,
         drawing: Drawing = USUAL,
         conditions: Conditions = AS_MADE,
         dtypes: Sequence[str] = (),
         sampled: bool = False,
         extreme: Extreme = Extreme.NONE,
     ) -> bool:
-        """Run the original (after a call on `before`, where given), and write the scenario down unless it raises.
+        """Run the original (after a call on `before`, where given, and one of the example of `prior`), and write the scenario down unless it raises.
 
         Returns whether it was written. `exact_inputs`: the scenario is dropped where rounding noise tips a
         comparison over, with state and inputs as they are. The noise of other scenarios is measured by
@@ -182,7 +183,8 @@ class ScenarioWriter:
             return False
         began = time.monotonic()
         unit, state, name, undefined = self.original, self.states[seed], f"e{self.index}-{self._called}{label}", Undefined()
-        run = partial(unit.run, state, values, mode, before=before, drawing=drawing, trained=role == Role.AGAIN_TRAINED)
+        earlier = (prior.original, prior.values(0)) if prior is not None else None
+        run = partial(unit.run, state, values, mode, before=before, prior=earlier, drawing=drawing, trained=role == Role.AGAIN_TRAINED)
         run = partial(run, conditions=conditions, dtypes=dtypes, second=role == Role.SECOND)
         noise: NoiseOfScenario | None = None
         try:
@@ -191,7 +193,7 @@ class ScenarioWriter:
             else:
                 result = (
                     run(layout=layout)
-                    if layout or drawing != USUAL or conditions != AS_MADE or before is not None
+                    if layout or drawing != USUAL or conditions != AS_MADE or before is not None or prior is not None
                     else self.once(state, values, mode)
                 )
             if result.tied and role in (Role.EDGE, Role.GRADIENT_EDGE, Role.NONFINITE):
@@ -220,6 +222,7 @@ class ScenarioWriter:
         candidate_inputs = {f"in/{index}": value for index, value in enumerate(values)}
         candidate_inputs |= {f"target/{index}": value for index, value in (targets or {}).items()}
         candidate_inputs |= {f"before/{index}": value for index, value in enumerate(before or ())}
+        candidate_inputs |= {f"prior/{index}": value for index, value in enumerate(earlier[1] if earlier is not None else ())}
         scenario = Scenario(
             name=name,
             role=role,
@@ -234,6 +237,7 @@ class ScenarioWriter:
             drawing=drawing,
             conditions=conditions,
             before=before is not None,
+            prior=prior.index if prior is not None else -1,
             input_elements=sum(value.size for value in values),
             undefined=undefined.seen,
             native=plain.dtypes if plain is not None else None,

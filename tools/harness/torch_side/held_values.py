@@ -1,0 +1,63 @@
+"""Arrays and numbers that a module keeps in plain attributes, beside its parameters and buffers: an inverse that a method stores, a map of attention for
+whoever draws it. Used inside the sandbox, on the original's side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import torch
+
+MOST = 32
+"""Values of one module that are kept."""
+MOST_ELEMENTS = 65_536
+"""Elements of an array that a call found and left as it was, at most."""
+MOST_ITEMS = 16
+DEPTH = 2
+"""So many items of a container, and so many containers in each other, are looked at."""
+Held = Mapping[str, Any]
+"""Dotted path (of the module, the attribute, and the items of a list or dictionary in it) → tensor or number."""
+
+
+def held_values(module: torch.nn.Module) -> Held:
+    """What the public attributes of the user's own classes hold, buffers that are in no state among it."""
+    held: dict[str, Any] = {}
+    for path, part in module.named_modules():
+        if type(part).__module__.startswith("torch.") or hasattr(type(part), "function"):
+            continue
+        unsaved = {name: part._buffers[name] for name in part._non_persistent_buffers_set}
+        for name, value in {**vars(part), **unsaved}.items():
+            if not name.startswith("_") and name != "training":
+                held |= _items(value, f"{path}.{name}" if path else name, DEPTH)
+    return held
+
+
+def noted(held: Held) -> dict[str, tuple[Any, int]]:
+    """Path → the value itself, and how often it was changed in place so far."""
+    return {path: (value, getattr(value, "_version", 0)) for path, value in held.items()}
+
+
+def parted(held: Held, before: Mapping[str, tuple[Any, int]]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The values that a call left behind, new or changed, and the arrays that it left as they were; `before` is what was `noted` then."""
+    some = dict(list(held.items())[:MOST])
+    left = {path: value for path, value in some.items() if path not in before or _changed(value, *before[path])}
+    found = {path: value for path, value in some.items() if path not in left and isinstance(value, torch.Tensor)}
+    return left, {path: value for path, value in found.items() if value.numel() <= MOST_ELEMENTS}
+
+
+def _changed(value: Any, old: Any, version: int) -> bool:
+    if isinstance(value, torch.Tensor):
+        return value is not old or value._version != version
+    return type(value) is not type(old) or value != old
+
+
+def _items(value: Any, path: str, depth: int) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, torch.Tensor) or type(value) in (int, float):
+        yield path, value
+    elif depth and isinstance(value, (list, tuple)) and len(value) <= MOST_ITEMS:
+        for number, item in enumerate(value):
+            yield from _items(item, f"{path}.{number}", depth - 1)
+    elif depth and isinstance(value, dict) and len(value) <= MOST_ITEMS:
+        for key, item in value.items():
+            if isinstance(key, (str, int)):
+                yield from _items(item, f"{path}.{key}", depth - 1)
