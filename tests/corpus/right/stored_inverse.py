@@ -17,7 +17,7 @@ def logdet(weight):
 class M(nnx.Module):
     def __init__(self, channels, *, rngs: nnx.Rngs):
         self.weight = nnx.Param(jnp.linalg.qr(jax.random.normal(rngs.params(), (channels, channels)))[0])
-        self.map = None
+        self.map = nnx.data(None)
         self.kept = nnx.data(None)
 
     def store(self):

@@ -8,6 +8,8 @@ from typing import Any
 
 import torch
 
+NO_VALUES = frozenset(vars(torch.nn.Module()))
+"""What every module has: its parts, hooks and mode."""
 MOST = 32
 """Values of one module that are kept."""
 MOST_ELEMENTS = 65_536
@@ -19,15 +21,15 @@ Held = Mapping[str, Any]
 """Dotted path (of the module, the attribute, and the items of a list or dictionary in it) → tensor or number."""
 
 
-def held_values(module: torch.nn.Module) -> Held:
-    """What the public attributes of the user's own classes hold, buffers that are in no state among it."""
+def held_values(module: torch.nn.Module, hidden: bool = False) -> Held:
+    """What the public attributes of the user's own classes hold (with `hidden`, all of theirs), buffers that are in no state among it."""
     held: dict[str, Any] = {}
     for path, part in module.named_modules():
         if type(part).__module__.startswith("torch.") or hasattr(type(part), "function"):
             continue
         unsaved = {name: part._buffers[name] for name in part._non_persistent_buffers_set}
         for name, value in {**vars(part), **unsaved}.items():
-            if not name.startswith("_") and name != "training":
+            if (hidden or not name.startswith("_")) and name not in NO_VALUES:
                 held |= _items(value, f"{path}.{name}" if path else name, DEPTH)
     return held
 
@@ -43,6 +45,15 @@ def parted(held: Held, before: Mapping[str, tuple[Any, int]]) -> tuple[dict[str,
     left = {path: value for path, value in some.items() if path not in before or _changed(value, *before[path])}
     found = {path: value for path, value in some.items() if path not in left and isinstance(value, torch.Tensor)}
     return left, {path: value for path, value in found.items() if value.numel() <= MOST_ELEMENTS}
+
+
+def spoil(module: torch.nn.Module, before: Mapping[str, tuple[Any, int]]) -> None:
+    """Change the floating arrays that a call left behind in attributes: a call that gives something else then reads them."""
+    held = held_values(module, hidden=True)
+    with torch.no_grad():
+        for path, value in held.items():
+            if isinstance(value, torch.Tensor) and value.is_floating_point() and (path not in before or _changed(value, *before[path])):
+                value.mul_(1.5).add_(0.25)
 
 
 def _changed(value: Any, old: Any, version: int) -> bool:

@@ -35,7 +35,7 @@ from migrate_agent.tools.harness.common.kept_objects import snapshot
 from migrate_agent.tools.harness.common.partial_import import use_parts, use_roots
 from migrate_agent.tools.harness.common.random_streams import USUAL, Drawing, Stream
 from migrate_agent.tools.harness.torch_side.filled_memory import FilledMemory
-from migrate_agent.tools.harness.torch_side.held_values import held_values, noted, parted
+from migrate_agent.tools.harness.torch_side.held_values import held_values, noted, parted, spoil
 from migrate_agent.tools.harness.torch_side.precision import PairedDraws, Widths, exact, wide_names, widened
 from migrate_agent.tools.harness.torch_side.rounding import RoundingNoise
 from migrate_agent.tools.harness.torch_side.second_derivatives import WeightNormByFormula
@@ -347,6 +347,7 @@ class Original:
         layout: Layout = "",
         before: Sequence[Array] | None = None,
         prior: tuple[Original, Sequence[Array]] | None = None,
+        spoiled: bool = False,
         trained: bool = False,
         drawing: Drawing = USUAL,
         conditions: Conditions = AS_MADE,
@@ -356,7 +357,8 @@ class Original:
     ) -> Result:
         """Run one forward pass, and one backward pass where `targets` are given. Raises the errors of the original.
 
-        `prior` is another example of the same module and its inputs, which is called after that, in the same mode.
+        `prior` is another example of the same module and its inputs, which is called after that, in the same mode; with `spoiled`, what it left
+        in attributes is changed then.
         `targets` (output index → array of the output's shape) may be a function of the result, which has
         the outputs by then. A call on `before`, where given, comes first, in training mode where
         `trained`. `noise` is the seed of rounding noise (0: none) of relative size `share`; `exact_inputs`
@@ -374,7 +376,10 @@ class Original:
         if trained:
             in_mode(module, training=mode == "train")
         if prior is not None:
+            hidden = noted(held_values(module, hidden=True)) if spoiled else {}
             prior[0].call_once(module, prior[1], drawing, native=native, noise=noise, share=share)
+            if spoiled:
+                spoil(module, hidden)
         leaves, args, kwargs, parts = self.arguments(values, native=native, layout=layout, dtypes=dtypes)
         versions = [part._version for part in parts if isinstance(part, torch.Tensor)]
         stream, result, widths = Stream(0, drawing), Result(), Widths()

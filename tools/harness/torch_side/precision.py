@@ -190,6 +190,8 @@ class PairedDraws(OperatorMode):  # type: ignore[no-untyped-call]
         mask = torch.ones_like(value, dtype=torch.bool)
         if train is False or rate == 0:
             return value.clone(), mask
+        if rate == 1:
+            return torch.zeros_like(value), ~mask
         if in_backward() and Draw("bernoulli", tuple(value.shape), 1 - rate) in self.stream.draws:
             return value / (1 - rate), mask
         values = torch.as_tensor(self.stream.mask(value.shape, 1 - rate))

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -97,13 +97,13 @@ def run(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) 
     """Job entry. `arguments`: `module`, `name`, `examples` (texts, `train`, `domain`), `seed`. `inputs`: `tensors<i>`. Returns the expectations of the
     examples, and which lines they run (`Lines.told`)."""
     example_units = Examples(arguments, inputs)
-    scenarios: list[Scenario] = []
+    scenarios: list[list[Scenario]] = []
     examples: list[dict[str, Any]] = []
     calls: list[Any] = []
-    reached: dict[str, frozenset[int]] = {}
+    reached: list[dict[str, frozenset[int]]] = []
     called: set[str] = set()
     paths: set[str] = set()
-    written: list[ScenarioWriter] = []
+    small: list[ScenarioWriter] = []
     count = 0
     for one in example_units:
         cls = one.original.cls
@@ -127,26 +127,23 @@ def run(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) 
             example_units.fail(one.index, error)
             continue
         example_units.ran(one)
-        if example_units.deadline.small:
-            written.append(writer)
-        else:
-            scenarios, reached = [*scenarios, *writer.scenarios], reached | writer.reached
-    call_in_order(written)
-    scenarios += [scenario for writer in written for scenario in writer.scenarios]
-    reached |= {name: places for writer in written for name, places in writer.reached.items()}
+        scenarios.append(writer.scenarios)
+        reached.append(writer.reached)
+        small += [writer] if elements(one.original) <= budgets.CONFIGURATION_ELEMENTS else []
+    call_in_order(small)
     if examples and (names := attempt(lambda: never_given(cls.forward, calls))):
         examples[0]["remarks"].append(f"no example gives the call its {', '.join(names)}, and so what it does with that was not compared")
     lines = example_units.lines.told(cls) if examples else {}
     if examples:
-        del one, writer, written  # a large unit's modules, which would stand beside those that this makes
+        del one, writer, small  # a large unit's modules, which would stand beside those that this makes
         examples[0]["methods"] = surface(example_units, examples[0]["index"])
     return {
         "examples": examples,
-        "scenarios": [scenario.to_json() for scenario in scenarios],
+        "scenarios": [scenario.to_json() for scenario in chain(*scenarios)],
         "errors": example_units.errors,
         "large": not example_units.deadline.small,
         "lines": lines,
-        "reach": reach.told(reached),
+        "reach": reach.told(dict(chain(*(rows.items() for rows in reached)))),
         "torch": torch.__version__,
     }
 

@@ -30,7 +30,14 @@ def notes(results: Results, *, unrun: bool = False) -> tuple[str, ...]:
     texts += spent(results)
     texts += on_accelerators(results)
     # Without an exact run there is no candidate to speak of.
-    return (*texts, *([*constructed(results), *trained(results), *elsewhere(results), *absent(results)] if "exact" in results.runs else ()))
+    return (
+        *texts,
+        *(
+            [*constructed(results), *trained(results), *elsewhere(results), *absent(results), *unordered(results)]
+            if "exact" in results.runs
+            else ()
+        ),
+    )
 
 
 def left_out(skipped: Iterable[Mapping[str, Any]]) -> list[str]:
@@ -100,6 +107,17 @@ def absent(results: Results) -> list[str]:
     set_later = f"what setting {', '.join(names)} after construction does" if names else ""
     narrow = f"what {', '.join(tables)} in bfloat16 or float16 does" if tables else ""
     return [f"not compared, since the rewrite keeps none of its own: {text}" for text in (set_later, narrow) if text]
+
+
+def unordered(results: Results) -> list[str]:
+    """Methods whose effect on later calls could not be asked of a port in another form."""
+    answered = results.exact["scenarios"]
+    left = (
+        [item for item in results.expected.scenarios if item.prior >= 0 and item.name not in answered] if results.port is not None else []
+    )
+    examples = results.expected.examples
+    names = dict.fromkeys(results.examples[examples[item.prior]["index"]].method or "a call" for item in left)
+    return [f"not compared, since such a port is one function: what {', '.join(names)} leaves for later calls"] if names else []
 
 
 def trained(results: Results) -> list[str]:

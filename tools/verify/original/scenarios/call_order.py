@@ -7,23 +7,22 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from migrate_agent.tools.harness.common import budgets
 from migrate_agent.tools.harness.torch_side.module import Result
 from migrate_agent.tools.verify.contract.scenario import Role
-from migrate_agent.tools.verify.original.outputs import attempt, elements, finite_share, same
+from migrate_agent.tools.verify.original.outputs import attempt, finite_share, same
 from migrate_agent.tools.verify.original.scenarios.writer import ScenarioWriter
 
 Pair = tuple[ScenarioWriter, ScenarioWriter]
 
 
 def call_in_order(writers: Sequence[ScenarioWriter]) -> None:
-    """Add calls of small modules after a call of another method, and after their own call and that method, where the original gives or leaves something
+    """Add calls of modules after a call of another method, and after their own call and that method, where the original gives or leaves something
     else then."""
-    small = [
-        writer for writer in writers if not writer.original.is_function and elements(writer.original) <= budgets.CONFIGURATION_ELEMENTS
-    ]
     written, seen = 0, set[tuple[str, str]]()
-    for number, (first, then) in enumerate(_pairs(small)):
+    for number, (first, then) in enumerate(_pairs([writer for writer in writers if not writer.original.is_function])):
         methods = (first.original.method, then.original.method)
         if number >= budgets.ORDER_TRIES or written >= budgets.ORDERED:
             return
@@ -49,24 +48,32 @@ def _write(first: ScenarioWriter, then: ScenarioWriter) -> bool:
     usual = attempt(partial(_call, then))
     if usual is None or 0 not in then.states or usual.draws:
         return False
-    if _shows(usual, attempt(partial(_call, then, first)), first):
+    if _shows(usual, then, first, own=False):
         return then.attempt(label, Role.AGAIN, 0, then.values(0), prior=first, runs=1)
     again = attempt(partial(_call, then, own=True))
-    if again is None or same(usual, again):
-        return False
-    if _shows(again, attempt(partial(_call, then, first, own=True)), first):
+    if again is not None and not same(usual, again) and _shows(again, then, first, own=True):
         return then.attempt(f"again-{label}", Role.AGAIN, 0, then.values(0), before=then.values(0), prior=first, runs=1)
     return False
 
 
-def _call(then: ScenarioWriter, first: ScenarioWriter | None = None, own: bool = False) -> Result:
+def _call(then: ScenarioWriter, first: ScenarioWriter | None = None, own: bool = False, spoiled: bool = False) -> Result:
     prior = (first.original, first.values(0)) if first is not None else None
-    return then.original.run(then.states[0], then.values(0), "eval", before=then.values(0) if own else None, prior=prior)
+    before = then.values(0) if own else None
+    return then.original.run(then.states[0], then.values(0), "eval", before=before, prior=prior, spoiled=spoiled)
 
 
-def _shows(usual: Result, result: Result | None, first: ScenarioWriter) -> bool:
-    """Whether the call gives something else after the first, which draws nothing."""
-    drawn = attempt(partial(_call, first))
+def _shows(usual: Result, then: ScenarioWriter, first: ScenarioWriter, own: bool) -> bool:
+    """Whether the call gives something else after the first, which draws nothing, or reads what that left: an inverse that is stored is the one that the
+    call would compute itself."""
+    drawn, result = attempt(partial(_call, first)), attempt(partial(_call, then, first, own))
     if result is None or drawn is None or drawn.draws or finite_share(result) < finite_share(usual):
         return False
-    return result.tree != usual.tree or not same(result, usual)
+    if result.tree != usual.tree or not same(result, usual):
+        return True
+    spoiled = attempt(partial(_call, then, first, own, spoiled=True))
+    return spoiled is not None and not _outputs_alike(result, spoiled)
+
+
+def _outputs_alike(one: Result, other: Result) -> bool:
+    outputs = (key for key in one.arrays if key.startswith("out/"))
+    return all(key in other.arrays and np.array_equal(one.arrays[key], other.arrays[key], equal_nan=True) for key in outputs)

@@ -39,6 +39,8 @@ from migrate_agent.tools.verify.original.scenarios.widths import add_forms, add_
 from migrate_agent.tools.verify.original.scenarios.writer import COUNTED, LATER, STRONG, ScenarioWriter
 from migrate_agent.tools.verify.original.scenarios.zero_parameters import zero_parameters
 
+MODE = frozenset({"training"})
+"""The name by which code asks for the mode."""
 STEP_FORWARDS = 3
 """Forward passes that a forward and backward pass takes as long as."""
 
@@ -77,6 +79,7 @@ def write_scenarios(
         add_hidden_numbers(writer, inputs)
         add_widths(writer)
         add_gradient_edges(writer, gradients)
+        add_training_edges(writer, gradients)
         add_second_derivatives(writer, inputs)
         set_later(writer)
         add_second_calls(writer, inputs, gradients)
@@ -150,6 +153,7 @@ def write_large(writer: ScenarioWriter) -> dict[str, Any]:
         ("other sizes", lambda: other_sizes(writer)),
         ("second calls", lambda: add_second_calls(writer, inputs, gradients)),
         ("gradients at edges", lambda: add_gradient_edges(writer, gradients)),
+        ("edges in training", lambda: add_training_edges(writer, gradients)),
         ("layouts", lambda: remark_layouts(writer)),
         ("narrow inputs", lambda: add_widths(writer)),
         ("modes of parts, attributes", lambda: set_later(writer)),
@@ -306,6 +310,17 @@ def add_gradient_edges(writer: ScenarioWriter, gradients: Sequence[Scenario]) ->
     if gradients:
         zero_parameters(writer)
     further_gradients(writer, len(gradients))
+
+
+def add_training_edges(writer: ScenarioWriter, gradients: Sequence[Scenario]) -> None:
+    """Add the edges in training mode too, where the user's own code asks for the mode: a bound there may be met by large inputs alone. They run the
+    program of the gradients."""
+    if not gradients or gradients[0].mode != "train" or not source_literals.uses(writer.original.native, MODE):
+        return
+    for label, values in input_sampling.edges(writer.original.leaves, budgets.LARGE).items():
+        if all(np.isfinite(value).all() for value in values if value.dtype.kind in "fc"):
+            extreme = input_sampling.EXTREMES.get(label, Extreme.NONE)
+            writer.attempt(f"edge-train-{label}", Role.EDGE, 0, values, mode="train", gradient=True, runs=1, extreme=extreme)
 
 
 def add_second_derivatives(writer: ScenarioWriter, inputs: Mapping[int, Sequence[Array]]) -> None:
