@@ -1,4 +1,4 @@
-"""A mixing of channels that can be undone, by an inverse that may be stored before; the last map of attention is kept for whoever draws it.
+"""A mixing of channels that can be undone, by an inverse that may be stored before.
 
 init: 4
 call: torch.randn(2, 5, 4)
@@ -15,7 +15,6 @@ class M(nn.Module):
     def __init__(self, channels):
         super().__init__()
         self.weight = nn.Parameter(torch.linalg.qr(torch.randn(channels, channels))[0])
-        self.map = None
         self._inverse = None
 
     def store(self):
@@ -30,5 +29,4 @@ class M(nn.Module):
             weight, volume = self._inverse if self._inverse is not None else torch.inverse(self.weight), None
         else:
             weight, volume = self.weight, torch.logdet(self.weight)
-        self.map = torch.softmax(x @ x.transpose(1, 2), -1).detach()
         return x @ weight, volume

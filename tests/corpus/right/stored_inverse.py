@@ -17,7 +17,6 @@ def logdet(weight):
 class M(nnx.Module):
     def __init__(self, channels, *, rngs: nnx.Rngs):
         self.weight = nnx.Param(jnp.linalg.qr(jax.random.normal(rngs.params(), (channels, channels)))[0])
-        self.map = nnx.data(None)
         self.kept = nnx.data(None)
 
     def store(self):
@@ -32,5 +31,4 @@ class M(nnx.Module):
             weight, volume = jnp.linalg.inv(self.weight[...]) if self.kept is None else self.kept, None
         else:
             weight, volume = self.weight[...], logdet(self.weight[...])
-        self.map = nnx.Intermediate(jax.nn.softmax(x @ x.transpose(0, 2, 1), axis=-1))
         return x @ weight, volume

@@ -1,4 +1,4 @@
-"""What only those who draw read is not kept.
+"""The inverse has one name of its own.
 
 original: stored_inverse
 family: plain port

@@ -12,7 +12,7 @@ import numpy as np
 from migrate_agent.tools.harness.common import budgets
 from migrate_agent.tools.harness.torch_side.module import Result
 from migrate_agent.tools.verify.contract.scenario import Role
-from migrate_agent.tools.verify.original.outputs import attempt, finite_share, same
+from migrate_agent.tools.verify.original.outputs import attempt, finite_share
 from migrate_agent.tools.verify.original.scenarios.writer import ScenarioWriter
 
 Pair = tuple[ScenarioWriter, ScenarioWriter]
@@ -51,7 +51,7 @@ def _write(first: ScenarioWriter, then: ScenarioWriter) -> bool:
     if _shows(usual, then, first, own=False):
         return then.attempt(label, Role.AGAIN, 0, then.values(0), prior=first, runs=1)
     again = attempt(partial(_call, then, own=True))
-    if again is not None and not same(usual, again) and _shows(again, then, first, own=True):
+    if again is not None and not _alike(usual, again) and _shows(again, then, first, own=True):
         return then.attempt(f"again-{label}", Role.AGAIN, 0, then.values(0), before=then.values(0), prior=first, runs=1)
     return False
 
@@ -68,12 +68,14 @@ def _shows(usual: Result, then: ScenarioWriter, first: ScenarioWriter, own: bool
     drawn, result = attempt(partial(_call, first)), attempt(partial(_call, then, first, own))
     if result is None or drawn is None or drawn.draws or finite_share(result) < finite_share(usual):
         return False
-    if result.tree != usual.tree or not same(result, usual):
+    if not _alike(result, usual):
         return True
     spoiled = attempt(partial(_call, then, first, own, spoiled=True))
-    return spoiled is not None and not _outputs_alike(result, spoiled)
+    return spoiled is not None and not _alike(result, spoiled)
 
 
-def _outputs_alike(one: Result, other: Result) -> bool:
-    outputs = (key for key in one.arrays if key.startswith("out/"))
-    return all(key in other.arrays and np.array_equal(one.arrays[key], other.arrays[key], equal_nan=True) for key in outputs)
+def _alike(one: Result, other: Result) -> bool:
+    """Whether two calls gave and left the same, whatever attributes hold."""
+    names = [[key for key in side.arrays if key.startswith(("out/", "state/"))] for side in (one, other)]
+    equal = (np.array_equal(one.arrays[key], other.arrays[key], equal_nan=True) for key in names[0] if key in other.arrays)
+    return one.tree == other.tree and sorted(names[0]) == sorted(names[1]) and all(equal)
