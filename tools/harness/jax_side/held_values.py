@@ -15,8 +15,8 @@ NUMBERS = (int, float, np.ndarray, np.generic)
 
 def held_arrays(modules: Mapping[str, Any], paths: Iterable[str]) -> dict[str, jax.Array]:
     """Path → array, of those that these modules (by their dotted path) hold an array or a number under."""
-    found = {path: _at(modules, path.split(".")) for path in paths}
-    return {path: jnp.asarray(value) for path, value in found.items() if value is not None}
+    by_path = {path: _at(modules, path.split(".")) for path in paths}
+    return {path: jnp.asarray(value) for path, value in by_path.items() if value is not None}
 
 
 def _at(modules: Mapping[str, Any], names: Sequence[str]) -> Any:

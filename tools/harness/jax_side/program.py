@@ -99,9 +99,9 @@ class Program:
         second: bool = False,
         changes_objects: bool = False,
         prior: Prior | None = None,
-        held: Sequence[str] = (),
+        held_paths: Sequence[str] = (),
     ) -> None:
-        self.held = held
+        self.held_paths = held_paths
         self.method, self.second, self.changes_objects, self.prior = method, second, changes_objects, prior
         self.graphdef, self.tree, self.renamed, self.draws = graphdef, tree, renamed, draws
         self.gradient, self.paired, self.drawing, self.customs = gradient, paired, drawing, customs
@@ -135,7 +135,7 @@ class Program:
             "second": self.second,
             "changes_objects": self.changes_objects,
             "prior": self.prior,
-            "held": self.held,
+            "held_paths": self.held_paths,
         }
         again = Program(graphdef, self.tree, self.renamed, self.draws, **options)
         again.listening = self.listening
@@ -247,9 +247,9 @@ class Program:
         outputs: list[Any] = []
         tree = trees.encode(result, outputs, is_leaf)
         outputs = [value.get_value() if isinstance(value, nnx.Variable) else jnp.asarray(value) for value in outputs]
-        held = self._held(model) if self.held else {}
+        attributes = self._held(model) if self.held_paths else {}
         graphdef, parameters, after = split_kept(model)
-        written = _written(trainable, parameters) | held | ({CHOSEN: self._heard.sides} if self._heard.sides else {})
+        written = _written(trainable, parameters) | attributes | ({CHOSEN: self._heard.sides} if self._heard.sides else {})
         branching = stream if stream.optional else None
         self.traced = Traced(tree, stream.log(), stream.crossed, graphdef, self.rearranged, branching, tuple(self._heard.numbers))
         return loss(outputs, targets), (outputs, after, written), stream
@@ -257,7 +257,7 @@ class Program:
     def _held(self, model: Any) -> dict[str, Any]:
         """What the model holds in plain attributes after the call: a result of the program, since its structure keeps no arrays."""
         modules = {module_path(path): module for path, module in nnx.iter_modules(model)}
-        return {f"{HELD}{path}": value for path, value in held_arrays(modules, self.held).items()}
+        return {f"{HELD}{path}": value for path, value in held_arrays(modules, self.held_paths).items()}
 
     def call(self, model: Any, leaves: Sequence[Any], mask_ones: Any = None) -> tuple[Any, Stream]:
         """The module's output for these argument leaves, and the stream of its draws."""
@@ -372,7 +372,7 @@ class Programs:
                 second=second,
                 changes_objects=candidate.changes_objects,
                 prior=prior,
-                held=candidate.held,
+                held_paths=candidate.held,
             )
             self._made[key].listening = self.listening
         return self._made[key]

@@ -23,35 +23,35 @@ Held = Mapping[str, Any]
 
 def held_values(module: torch.nn.Module, hidden: bool = False) -> Held:
     """What the public attributes of the user's own classes hold (with `hidden`, all of theirs), buffers that are in no state among it."""
-    held: dict[str, Any] = {}
+    by_path: dict[str, Any] = {}
     for path, part in module.named_modules():
         if type(part).__module__.startswith("torch.") or hasattr(type(part), "function"):
             continue
         unsaved = {name: part._buffers[name] for name in part._non_persistent_buffers_set}
         for name, value in {**vars(part), **unsaved}.items():
             if (hidden or not name.startswith("_")) and name not in NO_VALUES:
-                held |= _items(value, f"{path}.{name}" if path else name, DEPTH)
-    return held
+                by_path |= _items(value, f"{path}.{name}" if path else name, DEPTH)
+    return by_path
 
 
-def noted(held: Held) -> dict[str, tuple[Any, int]]:
+def noted(values: Held) -> dict[str, tuple[Any, int]]:
     """Path → the value itself, and how often it was changed in place so far."""
-    return {path: (value, getattr(value, "_version", 0)) for path, value in held.items()}
+    return {path: (value, getattr(value, "_version", 0)) for path, value in values.items()}
 
 
-def parted(held: Held, before: Mapping[str, tuple[Any, int]]) -> tuple[dict[str, Any], dict[str, Any]]:
+def parted(values: Held, before: Mapping[str, tuple[Any, int]]) -> tuple[dict[str, Any], dict[str, Any]]:
     """The values that a call left behind, new or changed, and the arrays that it left as they were; `before` is what was `noted` then."""
-    some = dict(list(held.items())[:MOST])
-    left = {path: value for path, value in some.items() if path not in before or _changed(value, *before[path])}
-    found = {path: value for path, value in some.items() if path not in left and isinstance(value, torch.Tensor)}
-    return left, {path: value for path, value in found.items() if value.numel() <= MOST_ELEMENTS}
+    some = dict(list(values.items())[:MOST])
+    new = {path: value for path, value in some.items() if path not in before or _changed(value, *before[path])}
+    old = {path: value for path, value in some.items() if path not in new and isinstance(value, torch.Tensor)}
+    return new, {path: value for path, value in old.items() if value.numel() <= MOST_ELEMENTS}
 
 
 def spoil(module: torch.nn.Module, before: Mapping[str, tuple[Any, int]]) -> None:
     """Change the floating arrays that a call left behind in attributes: a call that gives something else then reads them."""
-    held = held_values(module, hidden=True)
+    values = held_values(module, hidden=True)
     with torch.no_grad():
-        for path, value in held.items():
+        for path, value in values.items():
             if isinstance(value, torch.Tensor) and value.is_floating_point() and (path not in before or _changed(value, *before[path])):
                 value.mul_(1.5).add_(0.25)
 

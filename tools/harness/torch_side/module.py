@@ -422,8 +422,9 @@ class Original:
             if name not in names or (name in state and not _same(after, state[name])):
                 result.arrays[f"state/{name}"] = after
         if not native:
-            result.arrays |= (left := _left(module, held_before))
-            self.held |= {key.partition("/")[2] for key in left}
+            attributes = _left(module, held_before)
+            result.arrays |= attributes
+            self.held |= {key.partition("/")[2] for key in attributes}
         result.reached = reach.take()
         if before is not None and not trained and _plain_attributes(module) == called_once:
             self.resolved |= {name: value for name, value in called_once.items() if name not in made or value != made[name]}
@@ -433,9 +434,9 @@ class Original:
 
 def _left(module: torch.nn.Module, before: Mapping[str, tuple[Any, int]]) -> dict[str, Array]:
     """What a call left in plain attributes (`left/…`), and the arrays that it found there and did not change (`held/…`)."""
-    left, held = parted(held_values(module), before)
+    new, old = parted(held_values(module), before)
     arrays = {}
-    for kind, values in (("left", left), ("held", held)):
+    for kind, values in (("left", new), ("held", old)):
         for path, value in values.items():
             try:
                 arrays[f"{kind}/{path}"] = to_numpy(value)

@@ -112,11 +112,11 @@ def absent(results: Results) -> list[str]:
 def unordered(results: Results) -> list[str]:
     """Methods whose effect on later calls could not be asked of a port in another form."""
     answered = results.exact["scenarios"]
-    left = (
+    unasked = (
         [item for item in results.expected.scenarios if item.prior >= 0 and item.name not in answered] if results.port is not None else []
     )
     examples = results.expected.examples
-    names = dict.fromkeys(results.examples[examples[item.prior]["index"]].method or "a call" for item in left)
+    names = dict.fromkeys(results.examples[examples[item.prior]["index"]].method or "a call" for item in unasked)
     return [f"not compared, since such a port is one function: what {', '.join(names)} leaves for later calls"] if names else []
 
 

@@ -29,9 +29,11 @@ def held_differences(results: Results) -> Iterator[Difference]:
             continue
         for key, expected in scenario.arrays.items():
             kind, _, path = key.partition("/")
-            got = answer.arrays.get(f"{HELD[0]}{path}") if f"{kind}/" in HELD else None
-            if got is not None and (f"{kind}/" == HELD[0] or (got.shape, got.dtype.kind) == (expected.shape, expected.dtype.kind)):
-                yield judged(scenario, Pair(f"{scenario.name} attribute {path}", key, expected, got, scenario.name), tolerances.FLOOR_FP64)
+            actual = answer.arrays.get(f"{HELD[0]}{path}") if f"{kind}/" in HELD else None
+            if actual is not None and (f"{kind}/" == HELD[0] or (actual.shape, actual.dtype.kind) == (expected.shape, expected.dtype.kind)):
+                yield judged(
+                    scenario, Pair(f"{scenario.name} attribute {path}", key, expected, actual, scenario.name), tolerances.FLOOR_FP64
+                )
 
 
 CHECK = Check("numeric", "buffers", judge, cost=3)

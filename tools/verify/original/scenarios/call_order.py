@@ -21,13 +21,13 @@ Pair = tuple[ScenarioWriter, ScenarioWriter]
 def call_in_order(writers: Sequence[ScenarioWriter]) -> None:
     """Add calls of modules after a call of another method, and after their own call and that method, where the original gives or leaves something
     else then."""
-    written, seen = 0, set[tuple[str, str]]()
+    written, pairs = 0, set[tuple[str, str]]()
     for number, (first, then) in enumerate(_pairs([writer for writer in writers if not writer.original.is_function])):
         methods = (first.original.method, then.original.method)
         if number >= budgets.ORDER_TRIES or written >= budgets.ORDERED:
             return
-        if methods not in seen and _write(first, then):
-            seen.add(methods)
+        if methods not in pairs and _write(first, then):
+            pairs.add(methods)
             written += 1
 
 

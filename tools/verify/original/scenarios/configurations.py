@@ -244,7 +244,7 @@ def starts(
     if not source_literals.uses(unit.native, SETS) or unit.is_function:
         return []
     writers = [
-        writer_of(made, number) for number, made in enumerate(islice(constructed_small(unit, make, unit.proposals()), budgets.STARTS))
+        writer_of(small, number) for number, small in enumerate(islice(constructed_small(unit, make, unit.proposals()), budgets.STARTS))
     ]
     return [
         {"changes": writer.original.changes, **describe(writer), "inits": sample_initial_values(writer), "skipped": []}

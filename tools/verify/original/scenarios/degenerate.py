@@ -26,10 +26,10 @@ def at_ends(plain: Original, make: Make, usual: float) -> Iterator[Original]:
     """The unit with all rates at one, and with all floats at zero, as far as it is as finite in its last mode, gradients included, and gives something
     else; those that the others hide then, alone."""
     as_given = attempt(partial(_trained, plain))
-    given = plain.floats()
+    numbers = plain.floats()
     for end in ENDS if as_given is not None else ():
-        names = [name for name, value in given.items() if (0 <= value < 1 if end else value > 0)]
-        alone = {name: made for name in names[: budgets.END_TRIES] if (made := _taken(make, {name: end}, usual, as_given))}
+        names = [name for name, value in numbers.items() if (0 <= value < 1 if end else value > 0)]
+        alone = {name: unit for name in names[: budgets.END_TRIES] if (unit := _taken(make, {name: end}, usual, as_given))}
         if not alone:
             continue
         together = _taken(make, dict.fromkeys(alone, end), usual, as_given) if len(alone) > 1 else None
@@ -65,8 +65,8 @@ def _trained(unit: Original) -> Result:
 def of_few_rows(plain: Original, make: Make, values: Values, usual: float) -> Iterator[Original]:
     """The unit with an int at one, or larger than all sizes, that gives a part of the state no row or a single one, which had several; sizes of the inputs
     change along. Those without rows come first."""
-    found = [unit for changes in _sizes(plain, values) if (unit := _few(plain, make, changes, usual)) is not None]
-    yield from sorted(found, key=lambda unit: min(_narrowest(unit), default=0))
+    units = [unit for changes in _sizes(plain, values) if (unit := _few(plain, make, changes, usual)) is not None]
+    yield from sorted(units, key=lambda unit: min(_narrowest(unit), default=0))
 
 
 def constructed_small(plain: Original, make: Make, values: Values) -> Iterator[Original]:

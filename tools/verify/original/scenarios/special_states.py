@@ -53,8 +53,8 @@ def _states(unit: Original, state: State) -> Iterator[tuple[str, State]]:
 
 def _changed(unit: Original, state: State, change: Callable[[Array], Array]) -> State:
     """The state with its floating parameters changed; names that share memory share what became of it."""
-    made = {id(value): change(value) for name, value in state.items() if name in unit.parameters and value.dtype.kind == "f"}
-    return {name: made.get(id(value), value) for name, value in state.items()}
+    other = {id(value): change(value) for name, value in state.items() if name in unit.parameters and value.dtype.kind == "f"}
+    return {name: other.get(id(value), value) for name, value in state.items()}
 
 
 def _with_first_row(factor: float) -> Callable[[Array], Array]:
