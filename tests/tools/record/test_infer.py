@@ -96,6 +96,38 @@ GUESSABLE = {
         " def forward(self, x, beta=None):\n  return x * self.fc(beta)[:, None]\n",
         ("", "torch.randn(2, 16, 64), beta=torch.randn(2, 16, 3)"),
     ),
+    "names that only layers of torch explain": (
+        "class Inner(nn.Module):\n def __init__(self, width, k, s):\n  super().__init__()\n"
+        "  self.c = nn.ConvTranspose2d(int(width), int(width), kernel_size=k, stride=s, padding=1)\n def forward(self, x):\n  return self.c(x)\n"
+        "class Net(nn.Module):\n def __init__(self, width, k_size, step):\n  super().__init__()\n"
+        "  self.inner = Inner(width, k_size, s=step)\n def forward(self, x):\n  return self.inner(x)\n",
+        ("32, 3, 1", "torch.randn(2, 32, 32, 32)"),
+    ),
+    "images of the size that the constructor names": (
+        "class Net(nn.Module):\n def __init__(self, img_size=24, in_chans=3):\n  super().__init__()\n"
+        "  self.cut, self.fc = nn.Unfold(4, stride=4), nn.Linear(in_chans * 16, 8)\n"
+        "  self.places = nn.Parameter(torch.zeros(1, (img_size // 4) ** 2, 8))\n"
+        " def forward(self, x):\n  return self.fc(self.cut(x).transpose(1, 2)) + self.places\n",
+        ("", "torch.randn(2, 3, 24, 24)"),
+    ),
+    "configuration that is handed on": (
+        "class Decoder(nn.Module):\n def __init__(self, hp):\n  super().__init__()\n  self.hp = hp\n"
+        "  if hp.kind == 'wide':\n   self.fc = nn.Linear(hp.dim, hp.dim)\n def forward(self, x):\n  return self.fc(x) * self.hp.scale_by\n"
+        "class Net(nn.Module):\n def __init__(self, configs):\n  super().__init__()\n  self.decoder = Decoder(configs)\n"
+        " def forward(self, x):\n  return self.decoder(x)\n",
+        ("types.SimpleNamespace(kind='wide', scale_by=2, dim=64)", "torch.randn(2, 16, 64)"),
+    ),
+    "word that the call is compared with": (
+        "class Net(nn.Module):\n def __init__(self, dim):\n  super().__init__()\n  self.fc = nn.Linear(dim, dim)\n"
+        " def forward(self, x, mode):\n  if mode == 'norm':\n   return self.fc(x)\n  raise NotImplementedError\n",
+        ("64", "torch.randn(2, 16, 64), 'norm'"),
+    ),
+    "trial that would take all memory": (
+        "class Net(nn.Module):\n def __init__(self, size):\n  super().__init__()\n"
+        "  self.w = nn.Parameter(torch.zeros(size ** 6)) if size > 16 else nn.Parameter(torch.zeros(4))\n"
+        " def forward(self, x):\n  return x * self.w[0]\n",
+        ("16", "torch.randn(2, 16, 64)"),
+    ),
     "class that shares its name with a layer": (
         "class LayerNorm(nn.Module):\n def __init__(self, ndim, bias):\n  super().__init__()\n"
         "  self.weight = nn.Parameter(torch.ones(ndim))\n def forward(self, x):\n  return x * self.weight\n",
@@ -155,6 +187,38 @@ def test_the_settings_of_the_repository_are_tried(name: str, repository: Any, sa
     example = infer(inventory, inventory.unit("net.py:Net"), sandbox, tmp_path / "guess").example
     assert example is not None
     assert example.init == wanted
+
+
+SCRIPT = """
+import argparse
+from parts import Block
+from net import Net
+parser = argparse.ArgumentParser()
+parser.add_argument("--d-model", type=int, default=512)
+parser.add_argument("--n_layers", type=int, default=6)
+parser.add_argument("--act", choices=["tanh", "relu"])
+parser.add_argument("--seq_len", type=int, default=96)
+args = parser.parse_args()
+if __name__ == "__main__":
+    model = Net([Block(args.d_model) for _ in range(args.n_layers)], args)
+"""
+PARTS = "class Block(nn.Module):\n def __init__(self, d):\n  super().__init__()\n  self.fc = nn.Linear(d, d)\n def forward(self, x, mask):\n  return self.fc(x)\n"
+
+
+def test_what_the_repository_runs_with_is_tried_first(repository: Any, sandbox: Sandbox, tmp_path: Path) -> None:
+    """Defaults of the command line, with wide layers narrowed alike; modules as a script constructs them, imported as it does."""
+    source = (
+        "class Net(nn.Module):\n def __init__(self, blocks, args):\n  super().__init__()\n  self.blocks = nn.ModuleList(blocks)\n"
+        "  self.out, self.act = nn.Linear(args.d_model, args.seq_len), {'tanh': torch.tanh}[args.act]\n"
+        " def forward(self, x):\n  for block in self.blocks:\n   x = block(x, None)\n  return self.act(self.out(x))\n"
+    )
+    inventory = repository({"net.py": HEAD + source, "parts.py": HEAD + PARTS, "main.py": SCRIPT})
+    unit = next(unit for unit in inventory.units if unit.name == "Net")
+    example = infer(inventory, unit, sandbox, tmp_path / "guess").example
+    assert example is not None
+    assert example.init == "[Block(64) for _ in range(2)], types.SimpleNamespace(d_model=64, seq_len=96, act='tanh')"
+    assert example.call == "torch.randn(2, 16, 64)" and "from parts import Block" in example.setup
+    assert record(inventory, [example], sandbox, tmp_path / "run").errors == {}
 
 
 HOPELESS = {

@@ -6,12 +6,11 @@ import ast
 import builtins
 import copy
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
 from inspect import Parameter
 from pathlib import Path
-from types import MappingProxyType
 
-from migrate_agent.tools.record.guessing.rows import parameter_texts
-from migrate_agent.tools.record.guessing.settings import CONFIGS, command_line
+from migrate_agent.tools.record.guessing.rows import CONFIGS, parameter_texts
 
 MOST = 6
 LARGEST = 500_000
@@ -19,18 +18,31 @@ LARGEST = 500_000
 Bindings = Mapping[str, ast.expr]
 
 
-def call_sites(files: Collection[Path], name: str, parameters: list[Parameter], known: Collection[str]) -> list[dict[str, str]]:
+@dataclass
+class Program:
+    """What the texts of call sites may name beside what the unit's file has. `modules`: file → its module; `settings`: name → text of a setting of the
+    repository. `imports` gathers the lines that import what texts name, by name."""
+
+    modules: Mapping[Path, str] = field(default_factory=dict)
+    settings: Mapping[str, str] = field(default_factory=dict)
+    imports: dict[str, str] = field(default_factory=dict)
+
+
+def call_sites(
+    files: Collection[Path], name: str, parameters: list[Parameter], known: Collection[str], program: Program | None = None
+) -> list[dict[str, str]]:
     """Parameter → text for each place that constructs the class, complete ones first; `known` are names that the unit's file has."""
     sites: list[dict[str, str]] = []
+    program = program or Program()
     for file in files:
         try:
             source = file.read_text(encoding="utf-8")
             tree = ast.parse(source) if name in source and len(source) < LARGEST else ast.Module([], [])
         except (OSError, ValueError, SyntaxError):
             continue
-        options = {option: ast.parse(repr(value), mode="eval").body for option, value in command_line(tree).items()}
+        importable = _importable(tree, program.modules[file]) if file in program.modules else {}
         for call, bindings in _calls(tree, name):
-            site = _arguments(call, parameters, bindings, known, options)
+            site = _arguments(call, parameters, Inline(bindings, known, importable, program))
             if site and site not in sites:
                 sites.append(site)
     return sorted(sites, key=len, reverse=True)[:MOST]
@@ -87,42 +99,73 @@ def _assigned(body: list[ast.stmt]) -> dict[str, ast.expr]:
     return {name: value for name, value in found.items() if name not in twice}
 
 
+def _importable(tree: ast.Module, module: str) -> dict[str, str]:
+    """Name → the line that imports it, of the classes and functions of a file, and of what it imports itself from files of the repository or elsewhere."""
+    lines = {node.name: f"from {module} import {node.name}" for node in tree.body if isinstance(node, ast.ClassDef | ast.FunctionDef)}
+    for node in tree.body:
+        if isinstance(node, ast.ImportFrom) and node.level:
+            package = ".".join(module.split(".")[: -node.level])
+            source = f"{package}.{node.module}" if node.module and package else node.module or package
+        elif isinstance(node, ast.ImportFrom):
+            source = node.module or ""
+        else:
+            continue
+        for alias in node.names if source else ():
+            renamed = f" as {alias.asname}" if alias.asname else ""
+            lines[alias.asname or alias.name] = f"from {source} import {alias.name}{renamed}"
+    return lines
+
+
 class Inline(ast.NodeTransformer):
-    """Puts the values of names in their places, and the defaults of command line `options` in those of `args.name`.
+    """Puts the values of names in their places; `open` says whether there are names without one. `importable`: name → the line that imports it."""
 
-    `open`: a name was left without a value.
-    """
+    def __init__(self, bindings: Bindings, known: Collection[str], importable: Mapping[str, str], program: Program, depth: int = 6) -> None:
+        self.bindings, self.known, self.importable, self.program = bindings, known, importable, program
+        self.depth, self.open = depth, False
+        self.own: frozenset[str] = frozenset()
+        """Names that the expression binds itself, in a comprehension or a lambda."""
 
-    def __init__(self, bindings: Bindings, known: Collection[str], depth: int = 6, options: Bindings = MappingProxyType({})) -> None:
-        self.bindings, self.known, self.depth, self.open, self.options = bindings, known, depth, False, options
+    def inlined(self, node: ast.expr) -> ast.expr:
+        """The expression with what its names stand for."""
+        stored = {part.id for part in ast.walk(node) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}
+        self.own |= stored | {part.arg for part in ast.walk(node) if isinstance(part, ast.arg)}
+        changed: ast.expr = self.visit(node)
+        return changed
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
-        return self._inlined(node.id, node)
+        return node if node.id in self.own else self._inlined(node.id, node)
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
-        if isinstance(node.value, ast.Name) and node.value.id == "self":
-            return self._inlined(node.attr, node)
-        if isinstance(node.value, ast.Name) and node.attr in self.options and CONFIGS.fullmatch(node.value.id):
-            return self.options[node.attr]
+        match node.value:
+            case ast.Name(id="self"):
+                return self._inlined(node.attr, node)
+            case ast.Name(id=owner) | ast.Attribute(attr=owner) if CONFIGS.fullmatch(owner) and node.attr in self.program.settings:
+                return ast.parse(self.program.settings[node.attr], mode="eval").body
         self.generic_visit(node)
         return node
 
     def _inlined(self, name: str, node: ast.expr) -> ast.expr:
         if name not in self.bindings or not self.depth:
-            self.open = (
-                self.open or not self.depth or isinstance(node, ast.Attribute) or not (name in self.known or hasattr(builtins, name))
-            )
+            self.open = self.open or not self.depth or isinstance(node, ast.Attribute) or not self._is_known(name)
             return node
         without = {other: value for other, value in self.bindings.items() if other != name}
-        inner = Inline(without, self.known, self.depth - 1, self.options)
-        value: ast.expr = inner.visit(copy.deepcopy(self.bindings[name]))
+        inner = Inline(without, self.known, self.importable, self.program, self.depth - 1)
+        inner.own = self.own
+        value = inner.inlined(copy.deepcopy(self.bindings[name]))
         self.open = self.open or inner.open
         return value
 
+    def _is_known(self, name: str) -> bool:
+        """Whether a name stands for something where the text is read; what must be imported for that is noted."""
+        if name in self.known or hasattr(builtins, name):
+            return True
+        if name in self.importable:
+            self.program.imports[name] = self.importable[name]
+            return True
+        return False
 
-def _arguments(
-    call: ast.Call, parameters: list[Parameter], bindings: Bindings, known: Collection[str], options: Bindings
-) -> dict[str, str]:
+
+def _arguments(call: ast.Call, parameters: list[Parameter], inline: Inline) -> dict[str, str]:
     """Parameter → text of those arguments whose names can all be resolved."""
     plain = [parameter.name for parameter in parameters if parameter.kind in (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)]
     starred = next((at for at, arg in enumerate(call.args) if isinstance(arg, ast.Starred)), len(call.args))
@@ -130,8 +173,8 @@ def _arguments(
     given |= {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg in {p.name for p in parameters}}
     texts = {}
     for name, node in given.items():
-        inline = Inline(bindings, known, options=options)
-        value = inline.visit(copy.deepcopy(node))
+        inline.open = False
+        value = inline.inlined(copy.deepcopy(node))
         if not inline.open and name:
             texts[name] = ast.unparse(value)
     return texts

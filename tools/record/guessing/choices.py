@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
 from typing import Any, Literal, get_args, get_origin
 
+from migrate_agent.tools.record.guessing.rows import CONFIGS
+
 DEPTH = 2
 """How many functions a parameter is followed into."""
 MOST = 6
@@ -62,7 +64,7 @@ def _layers(asked: Any) -> Iterator[str]:
 def _compared_values(function: Callable[..., Any], name: str, depth: int) -> Iterator[str]:
     code = inspect.unwrap(function)
     module_names = vars(sys.modules[code.__module__]) if getattr(code, "__module__", "") in sys.modules else {}
-    for node in _nodes(code):
+    for node in nodes_of(code):
         match node:
             case ast.Compare(left=left, ops=[ast.Eq() | ast.NotEq()], comparators=[ast.Constant(value=str(word))]) if _is(left, name):
                 yield repr(word)
@@ -73,9 +75,9 @@ def _compared_values(function: Callable[..., Any], name: str, depth: int) -> Ite
             case ast.Call(func=ast.Attribute(value=table, attr="get"), args=[key, *_]) if _is(key, name):
                 yield from _words(table, module_names)
             case ast.Call(func=ast.Name(id="isinstance"), args=[left, ast.Tuple(elts=classes)]) if _is(left, name):
-                yield from _layers(tuple(_value(cls, module_names) for cls in classes))
+                yield from _layers(tuple(value_of_name(cls, module_names) for cls in classes))
             case ast.Call(func=ast.Name(id="isinstance"), args=[left, cls]) if _is(left, name):
-                yield from _layers(_value(cls, module_names))
+                yield from _layers(value_of_name(cls, module_names))
             case ast.Call(func=ast.Name(id="getattr"), args=[owner, key, *_]) if _is(key, name) and ast.unparse(owner).endswith("nn"):
                 yield from (text for part, texts in NAMED.items() if part in name.lower() for text in texts)
             case ast.Call(func=called, args=args, keywords=keywords) if depth > 1:
@@ -88,7 +90,7 @@ def _values_in_callee(
     """The values that a called function of the same program compares the parameter with."""
     positions = [at for at, arg in enumerate(args) if _is(arg, name)]
     named = [keyword.arg for keyword in keywords if keyword.arg and _is(keyword.value, name)]
-    target = _value(called, module_names) if positions or named else None
+    target = value_of_name(called, module_names) if positions or named else None
     if target is None or not callable(target):
         return
     try:
@@ -99,7 +101,8 @@ def _values_in_callee(
         yield from _compared_values(target, other, depth - 1)
 
 
-def _nodes(code: Any) -> Iterator[ast.AST]:
+def nodes_of(code: Any) -> Iterator[ast.AST]:
+    """All nodes of the text of a function or class; none where it cannot be read."""
     try:
         tree = ast.parse(textwrap.dedent(inspect.getsource(code)))
     except (OSError, TypeError, SyntaxError):
@@ -108,8 +111,10 @@ def _nodes(code: Any) -> Iterator[ast.AST]:
 
 
 def _is(node: ast.expr, name: str) -> bool:
-    """`name`, `self.name`, `name.lower()`."""
+    """`name`, `self.name`, `config.name`, `name.lower()`."""
     match node:
+        case ast.Attribute(value=ast.Name(id=owner) | ast.Attribute(attr=owner), attr=found) if CONFIGS.fullmatch(owner):
+            return found == name
         case ast.Call(func=ast.Attribute(value=inner, attr="lower" | "upper" | "strip"), args=[]):
             return _is(inner, name)
         case ast.Attribute(value=ast.Name(id="self"), attr=found) | ast.Name(id=found):
@@ -125,15 +130,15 @@ def _words(table: ast.expr, module_names: Mapping[str, Any]) -> Iterator[str]:
         case ast.Dict(keys=keys):
             yield from (repr(key.value) for key in keys if isinstance(key, ast.Constant))
         case _:
-            container = _value(table, module_names)
+            container = value_of_name(table, module_names)
             if isinstance(container, (list, tuple, set, frozenset, Mapping)):
                 words = [repr(word) for word in container if isinstance(word, (str, int))]
                 yield from sorted(words) if isinstance(container, (set, frozenset)) else words
 
 
-def _value(node: ast.expr, module_names: Mapping[str, Any]) -> Any:
+def value_of_name(node: ast.expr, module_names: Mapping[str, Any]) -> Any:
     """What a dotted name stands for at the top of a module."""
     if isinstance(node, ast.Name):
         return module_names.get(node.id)
-    owner = _value(node.value, module_names) if isinstance(node, ast.Attribute) else None
+    owner = value_of_name(node.value, module_names) if isinstance(node, ast.Attribute) else None
     return vars(owner).get(node.attr) if isinstance(node, ast.Attribute) and inspect.ismodule(owner) else None

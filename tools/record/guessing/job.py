@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import sys
 import traceback
 from collections.abc import Mapping
@@ -15,6 +16,8 @@ from migrate_agent.tools.record.guessing.search import Search
 from migrate_agent.tools.record.guessing.trial import Stage, Trial
 from migrate_agent.tools.record.session import import_roots
 
+MEMORY_BYTES = 3 << 30
+"""What trials may take beside what the process has when they begin."""
 NOT_CALLED = "it was constructed, and the time was over before a call was tried"
 
 
@@ -28,6 +31,7 @@ def guess_example(arguments: Mapping[str, Any], inputs: Mapping[str, Path], outp
 
     # Guesses are small: threads cost more than they gain, most of all where the machine is busy.
     torch.set_num_threads(1)
+    _bound_memory()
     root = Path(sys.path[0] or ".").resolve()
     sys.path[:0] = import_roots(root, arguments)
     use_parts(arguments["parts"], root)
@@ -47,6 +51,15 @@ def guess_example(arguments: Mapping[str, Any], inputs: Mapping[str, Path], outp
     train = False if found.outcome.stage is Stage.EVALUATION_ONLY else None
     row = {"init": example.init, "call": example.call, "setup": example.setup, "train": train, "trials": found.trials}
     return {**row, "hopeless": found.outcome.hopeless, "error": "" if ran else found.outcome.error or NOT_CALLED}
+
+
+def _bound_memory() -> None:
+    """Let a trial that asks for much more memory than the others fail by itself: the sandbox would end the whole search for it."""
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize() if Path("/proc/self/statm").exists() else 0
+    hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+    if used:
+        most = used + MEMORY_BYTES
+        resource.setrlimit(resource.RLIMIT_AS, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
 
 
 def _position(error: Exception, root: Path) -> str:

@@ -3,30 +3,35 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import importlib
 import inspect
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-from migrate_agent.tools.record.guessing.call_sites import LARGEST, call_sites
+from migrate_agent.tools.record.guessing.call_sites import LARGEST, Program, call_sites
 from migrate_agent.tools.record.guessing.choices import choices
 from migrate_agent.tools.record.guessing.configs import accessed, object_texts
 from migrate_agent.tools.record.guessing.functions import SCORES, shown_values, usual_starts, words
+from migrate_agent.tools.record.guessing.roles import roles
 from migrate_agent.tools.record.guessing.rows import (
+    CONFIGS,
     EMPTY,
     INTEGERS,
     NUMBERS,
     POOL,
     annotation_text,
     call_values,
+    image_input,
     main_inputs,
     parameter_texts,
+    says_little,
 )
-from migrate_agent.tools.record.guessing.settings import CONFIGS, Settings, as_value, covering, settings_of
+from migrate_agent.tools.record.guessing.settings import Settings, as_value, covering, exact, narrowed, settings_of
 from migrate_agent.tools.record.guessing.trial import Attempt, Trial, required
 from migrate_agent.tools.record.guessing.values import Fields, Tensor, Value, tensors
 from migrate_agent.tools.record.guessing.values import Sequence as Items
@@ -51,38 +56,46 @@ class Options:
         self._files = files
         self._classes: dict[str, Any] = {name: value for name, value in vars(trial.module).items() if isinstance(value, type)}
 
-    def starts(self) -> Iterator[Attempt]:
-        """First attempts: what names and annotations suggest, then what the repository itself constructs, and what its settings say."""
-        needed = required(self.trial.init_parameters)
-        plain = tuple((parameter.name, self._init_domain(parameter.name)[0]) for parameter in needed)
-        yield Attempt(plain)
-        for site in call_sites(
-            [path for path, _ in self._files], self.trial.cls.__name__, self.trial.init_parameters, vars(self.trial.module)
-        ):
-            values = dict(plain) | dict(site)
-            yield Attempt(tuple(values.items()))
-        for setting in islice(self._from_settings([parameter.name for parameter in needed]), MOST_SETTINGS):
-            yield Attempt(tuple((dict(plain) | setting).items()))
+    @cached_property
+    def _tables(self) -> list[Settings]:
+        return settings_of(self._root, [path for path, _ in self._files]) if self._root else []
 
     @cached_property
-    def _settings(self) -> list[Settings]:
-        return settings_of(self._root, [path for path, _ in self._files]) if self._root else []
+    def _settings(self) -> dict[str, str]:
+        """What the repository itself runs with, by name."""
+        return narrowed(self._tables)
+
+    def starts(self) -> Iterator[Attempt]:
+        """First attempts: what names and annotations suggest, what the repository itself constructs (that first where it makes objects for it), and
+        what its settings say."""
+        needed = {parameter.name: self._init_domain(parameter.name)[0] for parameter in required(self.trial.init_parameters)}
+        sites = [*self._sites(self._settings), *self._sites(exact(self._tables))]
+        of_objects = [site for site in sites if any("(" in site.get(name, "") for name in needed)]
+        starts: list[Mapping[str, Value]] = [*of_objects, {}, *sites]
+        for values in chain(starts, islice(self._from_settings(list(needed)), MOST_SETTINGS)):
+            yield Attempt(tuple({**needed, **values}.items()))
+
+    def _sites(self, settings: Mapping[str, str]) -> list[dict[str, str]]:
+        """Arguments of the places that construct the class, with these settings where they read settings."""
+        program, names = Program(dict(self._files), settings, self.trial.setups), vars(self.trial.module)
+        return call_sites([path for path, _ in self._files], self.trial.cls.__name__, self.trial.init_parameters, names, program)
 
     def _from_settings(self, needed: Sequence[str]) -> Iterator[dict[str, Value]]:
         """Parameter → value, by tables of the repository's settings: those that have all required parameters, or all that the code reads of
         the one that holds a configuration."""
-        for table in covering(self._settings, needed):
+        for table in covering(self._tables, needed):
             yield {name: as_value(table[name]) for name in self.init if name in table}
         for name in needed:
             if CONFIGS.fullmatch(name) and (fields := accessed(self.trial.cls, name)) is not None:
                 read = [key for key, _ in fields.items]
-                for table in covering(self._settings, read):
+                for table in covering(self._tables, read):
                     items = tuple((key, as_value(table[key], fields.form)) for key in read)
                     yield {name: Fields(items, fields.form)}
 
-    def first_calls(self, instance: Any) -> Iterator[tuple[tuple[str, Value], ...]]:
-        """Arguments of the first calls of an instance."""
-        self._mains = self._ordered_mains(main_inputs(instance))
+    def first_calls(self, instance: Any, attempt: Attempt) -> Iterator[tuple[tuple[str, Value], ...]]:
+        """Arguments of the first calls of the instance that an attempt constructs."""
+        images = image_input(self._values_of(attempt))
+        self._mains = tuple(dict.fromkeys([*images, *self._ordered_mains(main_inputs(instance))]))
         needed = required(self.trial.call_parameters)
         if self.trial.function is not None:
             yield from self._calls_of_function(needed)
@@ -94,6 +107,14 @@ class Options:
                     return
                 continue
             yield tuple((parameter.name, self._call_domain(parameter, main, index)[0]) for index, parameter in enumerate(needed))
+
+    def _values_of(self, attempt: Attempt) -> dict[str, Any]:
+        """The values of the constructor's parameters, as far as they are literals."""
+        values = {name: parameter.default for name, parameter in self.init.items()}
+        for name, text in attempt.init:
+            with contextlib.suppress(ValueError, SyntaxError, TypeError):
+                values[name] = ast.literal_eval(text) if isinstance(text, str) else EMPTY
+        return values
 
     def _calls_of_function(self, needed: Sequence[inspect.Parameter]) -> Iterator[tuple[tuple[str, Value], ...]]:
         """First calls of a function: with labels, and with what the repository itself gives it."""
@@ -113,9 +134,10 @@ class Options:
 
     def _call_domain(self, parameter: inspect.Parameter, main: Tensor, index: int) -> tuple[Value, ...]:
         annotation = annotation_text(parameter.annotation)
-        if self.trial.function is not None and (texts := words(self.trial.function, parameter)):
+        called = self.trial.function or getattr(self.trial.cls, "forward", None)
+        if called is not None and (texts := words(called, parameter)):
             return texts
-        fields = accessed(self.trial.cls, parameter.name) if annotation != "Tensor" else None
+        fields = accessed(self.trial.cls, parameter.name, self._settings) if annotation != "Tensor" else None
         if isinstance(fields, Fields) and fields.form == "dict":
             held: tuple[tuple[str, Value], ...] = tuple((name, call_values(name, "", main)[0]) for name, _ in fields.items)
             return (Fields(held, "dict"),)
@@ -139,8 +161,12 @@ class Options:
 
     def texts_of(self, name: str) -> tuple[str, ...]:
         """Texts for a name alone, such as a field of a configuration: the repository's own settings first."""
-        own = [repr(table[name]) for table in self._settings if name in table and not isinstance(table[name], dict)]
-        return (*dict.fromkeys(own[:MOST_SETTINGS]), *parameter_texts(name, ""))
+        own = [repr(table[name]) for table in self._tables if name in table and not isinstance(table[name], dict)]
+        return tuple(dict.fromkeys([*filter(None, [self._settings.get(name)]), *own[:MOST_SETTINGS], *parameter_texts(name, "")]))
+
+    def fields_of(self, name: str) -> Fields | None:
+        """What the class reads of a parameter of its constructor by name."""
+        return accessed(self.trial.cls, name, self._settings)
 
     def is_integer(self, name: str, attempt: Attempt) -> bool:
         """Whether a parameter of the constructor takes an integer."""
@@ -162,10 +188,18 @@ class Options:
         annotation = annotation_text(parameter.annotation).strip("'\"")
         words = () if annotation in ("bool", *NUMBERS) else choices(self.trial.cls, parameter)
         objects = self._objects(parameter, annotation)
-        texts = parameter_texts(name, annotation)
+        texts = self._texts(name, annotation)
         return (*objects, *words, *texts, *(self._own_modules(name) if any("torch.nn.Identity()" in text for text in texts) else ())) or (
             "64",
         )
+
+    def _texts(self, name: str, annotation: str) -> tuple[str, ...]:
+        """What a name suggests; of one that says little, what torch's layers take where the constructor hands it to them."""
+        own = parameter_texts(name, annotation)
+        if annotation not in ("", "int") or self.trial.function is not None or not says_little(name):
+            return own
+        named = [role for role in roles(self.trial.cls, name) if not says_little(role)]
+        return tuple(dict.fromkeys([*(text for role in named for text in parameter_texts(role, annotation)), *own]))
 
     def _own_modules(self, name: str) -> tuple[str, ...]:
         """Modules of the file for a parameter that takes a module: the one that the parameter is named after first."""
@@ -185,7 +219,7 @@ class Options:
             return object_texts(self._classes[bare], bare, self._classes)
         if annotation and not CONFIGS.fullmatch(parameter.name):
             return ()
-        fields = accessed(self.trial.cls, parameter.name)
+        fields = accessed(self.trial.cls, parameter.name, self._settings)
         named = [name for name in self._classes if name.lower() == parameter.name.lower().replace("_", "") and self._own_class(name)]
         if named:
             return object_texts(self._classes[named[0]], named[0], self._classes)

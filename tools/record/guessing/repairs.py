@@ -106,7 +106,7 @@ def _named_words(attempt: Attempt, outcome: Outcome, options: Options) -> Iterat
 
 
 def _missing_fields(attempt: Attempt, outcome: Outcome, options: Options) -> Iterator[Attempt]:
-    """A configuration that lacks a name: the name with a value that fits it."""
+    """A configuration that lacks a name: the name with a value that fits it. Where a number or a word has no such name, a configuration."""
     match = re.search(r"has no attribute '(\w+)'|KeyError: '(\w+)'", outcome.error)
     if not match:
         return
@@ -115,6 +115,9 @@ def _missing_fields(attempt: Attempt, outcome: Outcome, options: Options) -> Ite
         if isinstance(value, Fields) and missing not in dict(value.items):
             for text in options.texts_of(missing)[:3]:
                 yield set_init(attempt, name, replace(value, items=(*value.items, (missing, text))))
+        elif isinstance(value, str) and re.search(r"'(int|float|str|Identity)' object has no attribute", outcome.error):
+            if (fields := options.fields_of(name)) is not None and missing in dict(fields.items):
+                yield set_init(attempt, name, fields)
 
 
 def set_init(attempt: Attempt, name: str, value: Value) -> Attempt:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from collections.abc import Mapping
 from collections.abc import Sequence as Several
 from typing import Any, NamedTuple
 
@@ -71,18 +72,29 @@ INIT_ROWS = (
 )
 ANNOTATED = {"bool": ("True", "False"), "str": ("'relu'", "'mean'")}
 NUMBERS = {"int": (r"\d+", "64"), "float": (r"\d*\.\d+|\d+e-?\d+", "0.1")}
+SAYS_LITTLE = frozenset(row.names for row in INIT_ROWS[-2:])
+"""Rows of names such as `k_size`, of which what the constructor does with the parameter says more."""
 POOL = (
     *("64", "32", "16", "8", "4", "2", "1", "3", "(2, 2)", "(32, 32)", "[64, 64]", "[1, 1, 1, 1]", "[32, 64, 128, 256]", "(3, 32, 32)"),
     *("torch.nn.Identity()", "torch.nn.ReLU", "torch.nn.functional.relu", "torch.nn.ReLU()", "torch.nn.Linear(64, 64)"),
     *("[torch.nn.Identity(), torch.nn.Identity()]", "torch.nn.Conv2d", "torch.nn.LayerNorm", "None", "0.1", "'relu'", "{}"),
 )
 """What else any parameter of a constructor may take."""
+CONFIGS = re.compile(
+    r"(.*_)?(configs?|cfgs?|conf|configuration|args|arguments|params|h_?params|hyper_?params|opts?|options|hps?|settings|flags|FLAGS)"
+)
+"""Names of parameters that take a configuration."""
 OPTIONAL = re.compile(r"\s*\|\s*None|(?:typing\.)?Optional\[(.*)\]")
 SEQUENCES = re.compile(r"(?:typing\.)?(list|tuple|sequence|iterable)\[(.*)\]", re.I)
 MODULES = re.compile(r"(torch\.)?(nn\.)?Module")
 CLASSES = re.compile(r"(typing\.)?(type)\[(torch\.)?(nn\.)?Module\]|Callable\[\.\.\., (torch\.)?(nn\.)?Module\]", re.I)
 FUNCTIONS = re.compile(r"(typing\.|collections\.abc\.)?Callable\b.*")
 TENSORS = re.compile(r"(torch\.)?(Float|Long|Bool)?Tensor")
+
+
+def says_little(name: str) -> bool:
+    """Whether no row knows a name, or knows no more than that it is some size."""
+    return next(row.names for row in INIT_ROWS if re.fullmatch(row.names, name.lower())) in SAYS_LITTLE
 
 
 def parameter_texts(name: str, annotation: str, rows: Several[Row] = INIT_ROWS) -> tuple[str, ...]:
@@ -173,6 +185,21 @@ def replace_shape(tensor: Tensor, shape: tuple[int, ...]) -> Tensor:
     return Tensor(shape, tensor.kind, tensor.high)
 
 
+IMAGE_SIZE = re.compile(r"(image|img|input)_?(size|res(olution)?|shape|hw)|image_(height|width)")
+IMAGE_CHANNELS = re.compile(r"(in|img|image|input|n|num)_?(chans?|channels?|ch|c|planes)|channels?")
+
+
+def image_input(values: Mapping[str, Any]) -> tuple[Tensor, ...]:
+    """The images that a constructor with these values names the size of: (2, C, H, W); none where it names none."""
+    sizes = [value for name, value in values.items() if IMAGE_SIZE.fullmatch(name.lower())]
+    channels = [value for name, value in values.items() if IMAGE_CHANNELS.fullmatch(name.lower()) and type(value) is int]
+    pairs = [(size, size) if type(size) is int else size for size in sizes]
+    if not pairs or not isinstance(pairs[0], (tuple, list)) or not all(type(size) is int and size > 0 for size in pairs[0]):
+        return ()
+    whole = tuple(pairs[0]) if len(pairs[0]) == 3 else ((channels or [3])[0], *pairs[0])
+    return (Tensor((2, *whole)),) if len(whole) == 3 and whole[0] > 0 else ()
+
+
 class Layer(NamedTuple):
     """Layers whose class name matches → shapes they take: sizes are numbers, or attributes of the layer."""
 
@@ -199,6 +226,7 @@ LAYERS = (
     Layer("(Adaptive)?(Avg|Max)Pool1d", ((2, 16, 32),)),
     Layer("(Adaptive)?(Avg|Max)Pool2d", ((2, 16, 32, 32),)),
     Layer("(Adaptive)?(Avg|Max)Pool3d", ((2, 8, 8, 16, 16),)),
+    Layer("Unfold|ZeroPad2d|ReflectionPad2d|ReplicationPad2d|PixelUnshuffle", ((2, 3, 32, 32), (2, 64, 16, 16))),
 )
 GENERIC = (
     Tensor((2, 16, 64)),

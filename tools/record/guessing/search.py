@@ -110,6 +110,8 @@ class Search:
             self.best = Found(attempt, outcome, len(self._seen))
         if outcome.stage is Stage.DONE or outcome.hopeless:
             return True
+        if outcome.stage is Stage.CONSTRUCT and outcome.error.startswith("ModuleNotFoundError"):
+            return False  # what a text of the repository imports is not installed: no other value mends that
         neighbours = self._calls(attempt) if outcome.stage is Stage.CONSTRUCTED else repairs(attempt, outcome, self.options)
         # One that came no further than what it mends waits behind the other mends of that: else the search runs
         # away with one argument and never comes to the next.
@@ -119,5 +121,5 @@ class Search:
         return False
 
     def _calls(self, attempt: Attempt) -> Iterator[Attempt]:
-        for call in self.options.first_calls(self.trial.instance):
+        for call in self.options.first_calls(self.trial.instance, attempt):
             yield replace(attempt, call=call)

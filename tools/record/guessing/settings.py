@@ -16,8 +16,6 @@ from typing import Any
 from migrate_agent.tools.record.guessing.values import Fields, Value
 
 Settings = Mapping[str, Any]
-CONFIGS = re.compile(r"(.*_)?(config|configs|cfg|conf|args|params|hparams|opt|options|hp|settings|FLAGS)")
-"""Names of what holds them."""
 LARGEST = 200_000
 """Bytes of a configuration file that is read."""
 MOST_FILES = 60
@@ -26,6 +24,11 @@ OPTIONS = frozenset({"add_argument", "option"})
 FLAGS = MappingProxyType({"store_true": False, "store_false": True})
 LARGE = 64
 """Sizes from here on are also tried at an eighth."""
+WIDE, UNIT, LESS, WIDEST = 256, 64, 8, 1024
+"""Of one setting alone: widths from `WIDE` on that are multiples of `UNIT` are `LESS` times smaller, all alike, so that what was equal, or a multiple,
+stays so; what is wider than `WIDEST` all the same would make a guess slow."""
+DEEP = re.compile(r"(.*_)?(depth|n?_?(um_)?(layers?|blocks?|stages?|convolutions|convs)|(iter|step)s?|iterations)")
+"""Settings that say how often something is repeated: twice shows as much as often."""
 
 
 def command_line(tree: ast.AST) -> Settings:
@@ -113,6 +116,32 @@ def covering(settings: Collection[Settings], names: Collection[str]) -> Iterator
         yield smaller
         if smaller != table:
             yield table
+
+
+def exact(settings: Collection[Settings]) -> dict[str, str]:
+    """Name → text of its first value among these settings."""
+    return {name: repr(value) for table in reversed([*settings]) for name, value in table.items() if not isinstance(value, dict)}
+
+
+def narrowed(settings: Collection[Settings]) -> dict[str, str]:
+    """Name → text of its first value among these settings, made small; those that name files, or are large all the same, are left out."""
+    texts: dict[str, str] = {}
+    for table in settings:
+        for name, value in table.items():
+            text = _narrow(name, value)
+            if text and name not in texts and name.isidentifier():
+                texts[name] = text
+    return texts
+
+
+def _narrow(name: str, value: Any) -> str:
+    if isinstance(value, dict) or (isinstance(value, str) and ("/" in value or len(value) > 24)):
+        return ""
+    if type(value) is int and value > 2 and DEEP.fullmatch(name.lower()):
+        return "2"
+    if type(value) is int and value >= WIDE and value % UNIT == 0:
+        value //= LESS
+    return "" if type(value) is int and abs(value) > WIDEST else repr(value)
 
 
 def _size(value: Any) -> float:

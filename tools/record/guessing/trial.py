@@ -153,7 +153,10 @@ class Trial:
 
     def _failure(self, stage: Stage, error: Exception) -> Outcome:
         place = place_of(error, self.cls, self.function)
-        abstract = isinstance(error, NotImplementedError) or "abstract class" in str(error)
+        # One with a message speaks of a value that it was given.
+        abstract = (isinstance(error, NotImplementedError) and not (stage is Stage.CONSTRUCT and str(error))) or "abstract class" in str(
+            error
+        )
         hopeless = abstract and (stage is Stage.CONSTRUCT or not self._places)
         missing = isinstance(error, NotImplementedError) and "is missing the required" in str(error)
         progress = len(self._places) * 10_000 + place.line

@@ -1,0 +1,46 @@
+"""What a constructor uses a parameter for: the arguments of torch's layers that it is handed to, in the class or in those that it constructs."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from migrate_agent.tools.record.guessing.choices import nodes_of, value_of_name
+from migrate_agent.tools.record.guessing.configs import taken_as
+
+DEPTH = 3
+"""How many constructors a parameter is followed into."""
+
+
+def roles(constructed: Callable[..., Any], name: str, depth: int = DEPTH) -> tuple[str, ...]:
+    """Names of torch's arguments that a parameter of a class becomes, in the code's order: `kernel_size` of `k` in `nn.Conv2d(d, d, int(k))`."""
+    return tuple(dict.fromkeys(_roles(constructed, name, depth)))
+
+
+def _roles(constructed: Callable[..., Any], name: str, depth: int) -> Iterator[str]:
+    names = vars(sys.modules.get(constructed.__module__, ast)) if getattr(constructed, "__module__", "") else {}
+    for node in nodes_of(getattr(constructed, "__init__", constructed)):
+        called = value_of_name(node.func, names) if isinstance(node, ast.Call) else None
+        if not isinstance(node, ast.Call) or not inspect.isclass(called):
+            continue
+        for argument in taken_as(called, _plain(node), (name,)):
+            if called.__module__.startswith("torch.nn."):
+                yield argument
+            elif depth > 1:
+                yield from _roles(called, argument, depth - 1)
+
+
+def _plain(call: ast.Call) -> ast.Call:
+    """The call with `int(x)` as `x`."""
+    keywords = [ast.keyword(keyword.arg, _number(keyword.value)) for keyword in call.keywords]
+    return ast.Call(call.func, [_number(argument) for argument in call.args], keywords)
+
+
+def _number(node: ast.expr) -> ast.expr:
+    match node:
+        case ast.Call(func=ast.Name(id="int" | "float" | "bool"), args=[inner]):
+            return inner
+    return node
