@@ -42,7 +42,9 @@ def test_what_else_and_elif_ask(tmp_path: Path) -> None:
     more = "    if step == 0:\n        loss = loss * 3\n    elif step < 3:\n        loss = loss * 2\n    else:\n        loss = loss + 1\n"
     draft = rewritten(TRAIN.replace(LOSS, LOSS + more), tmp_path)
     assert draft.holes == ()
-    assert 'static_argnames=("chosen", "chosen_2")' in draft.files["train_jax.py"]
+    text = draft.files["train_jax.py"]
+    assert 'static_argnames=("chosen", "chosen_2")' in text
+    assert "    chosen = step == 0\n    chosen_2 = not chosen and step < 3\n" in text
 
 
 def test_a_function_that_is_called_again(tmp_path: Path) -> None:

@@ -81,3 +81,15 @@ def test_what_ends_a_program_may_arrive_late(monkeypatch: pytest.MonkeyPatch, en
         return
     with pytest.raises(RuntimeError):
         _wait(trace)
+
+
+def test_streams_without_a_seed_begin_alike() -> None:
+    """Those that an environment makes with `None`, and those of Python, are numbered."""
+    text = (
+        "import random\nimport numpy as np\nfirst, second = np.random.default_rng(0).random(), np.random.default_rng(1).random()\n"
+        "from migrate_agent.tools.programs.judge.running import seed_host_streams\nseed_host_streams()\n"
+        "print(np.random.default_rng().random() == first, np.random.default_rng(None).random() == second, np.random.SeedSequence(None).entropy)\n"
+        "print(np.random.default_rng(1).random() == second, np.random.SeedSequence(7).entropy, round(random.random(), 3))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["True True 2", "True 7 0.844"]

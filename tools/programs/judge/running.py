@@ -9,6 +9,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -125,9 +126,26 @@ def noting(own: Callable[..., None], objects: list[Any]) -> Callable[..., None]:
 
 
 def seed_host_streams() -> None:
-    """Let the streams of Python and NumPy begin alike on both sides, where the program does not seed them. Call it right before the script."""
+    """Let the streams of Python and NumPy begin alike on both sides, where the program does not seed them. Call it right before the script.
+
+    Generators that it, or an environment, makes with `None` for a seed get the numbers from 0 on.
+    """
     random.seed(0)
     np.random.seed(0)
+    namespace: Any = np.random
+    numbers = count()
+    namespace.SeedSequence = _numbered(namespace.SeedSequence, numbers, bare=False)
+    namespace.default_rng = _numbered(namespace.default_rng, numbers, bare=True)
+
+
+def _numbered(own: Callable[..., Any], numbers: Iterator[int], bare: bool) -> Callable[..., Any]:
+    """A maker of generators that gives one without a seed the next number; `bare`: one without any argument too."""
+
+    def make(*args: Any, **kwargs: Any) -> Any:
+        unseeded = not kwargs and (args == (None,) or (bare and not args))
+        return own(next(numbers)) if unseeded else own(*args, **kwargs)
+
+    return make
 
 
 def run_script(script: Path, trace: Trace) -> None:

@@ -77,17 +77,30 @@ class LiftedTests(cst.CSTTransformer):
             result += [*questions, new]
         return updated_node.with_changes(body=result) if len(result) > len(lines) else updated_node
 
-    def _asked(self, line: cst.If, late: set[str]) -> tuple[list[Any], cst.If]:
-        """The statements that ask a condition and those of its `elif`s, and the choice with names for them."""
-        name = cst.Name(self._free.pick("chosen")) if self._is_lifted(line.test, late) else None
-        rest = line.orelse
-        questions, other = self._asked(rest, late) if isinstance(rest, cst.If) else ([], rest)
-        new = self._changed(line, orelse=other) if questions else line
-        if name is None:
-            return questions, new
+    def _asked(self, line: cst.If, late: set[str], before: str = "") -> tuple[list[Any], cst.If]:
+        """The statements that ask a condition and those of its `elif`s, and the choice with names for them. An `elif` is asked where what stands
+        `before` it did not hold, since it may be no question at all otherwise: `if n == 0: … elif step % n == 0: …`.
+        """
+        if not self._is_lifted(line.test, late):
+            return [], line
+        name = cst.Name(self._free.pick("chosen"))
         self.origin[name] = self.origin.get(line.test, line.test)
-        statement = cst.SimpleStatementLine([cst.Assign([cst.AssignTarget(cst.Name(name.value))], again(self.origin, line.test))])
+        rest, none = line.orelse, f"{before}not {name.value} and "
+        questions, other = self._asked(rest, late, none) if isinstance(rest, cst.If) else ([], rest)
+        new = self._changed(line, orelse=other) if questions else line
+        statement = cst.SimpleStatementLine([cst.Assign([cst.AssignTarget(cst.Name(name.value))], self._question(line.test, before))])
         return [statement, *questions], self._changed(new, test=name)
+
+    def _question(self, test: cst.BaseExpression, before: str) -> cst.BaseExpression:
+        """A condition, asked where the text `before` holds."""
+        own: cst.BaseExpression = again(self.origin, test)
+        if not before:
+            return own
+        if isinstance(own, cst.BooleanOperation) and not own.lpar:
+            own = self._changed(own, lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
+        whole = cst.ensure_type(cst.parse_expression(f"{before}True"), cst.BooleanOperation)
+        new: cst.BaseExpression = whole.with_changes(right=own)
+        return new
 
     def _is_lifted(self, test: cst.BaseExpression, late: set[str]) -> bool:
         """Whether a condition is of Python's numbers alone that differ from step to step, and true or false."""
