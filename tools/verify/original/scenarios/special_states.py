@@ -13,9 +13,9 @@ import numpy as np
 
 from migrate_agent.tools.harness.common import budgets, tensor_files
 from migrate_agent.tools.harness.common.input_sampling import Array
-from migrate_agent.tools.harness.torch_side.module import Original
+from migrate_agent.tools.harness.torch_side.module import Original, Result
 from migrate_agent.tools.verify.contract.scenario import Role
-from migrate_agent.tools.verify.original.outputs import attempt, finite_share
+from migrate_agent.tools.verify.original.outputs import attempt
 from migrate_agent.tools.verify.original.scenarios import source_literals
 from migrate_agent.tools.verify.original.scenarios.writer import SPECIAL, ScenarioWriter
 
@@ -26,21 +26,27 @@ State = Mapping[str, Array]
 
 def special_states(writer: ScenarioWriter) -> None:
     """Add calls of a small unit with parameters of the other sign, all or in one row of each matrix, and with a row of zeros where the code looks at
-    determinants, as far as the original is less finite with them. They run the program of the usual call."""
+    determinants, as far as the original is finite elsewhere with them. They run the program of the usual call."""
     values, state = writer.values(0), writer.states[0]
     if sum(value.size for value in (*state.values(), *values)) > budgets.FURTHER_ELEMENTS:
         return
-    usual = finite_share(writer.once(state, values, "eval"))
+    usual = _not_finite(writer.once(state, values, "eval"))
 
-    def less_finite(special: State) -> bool:
+    def finite_elsewhere(special: State) -> bool:
         result = attempt(lambda: writer.original.run(special, values, "eval"))
-        return result is not None and finite_share(result) < usual
+        return result is not None and _not_finite(result) != usual
 
-    chosen = ((label, special) for label, special in _states(writer.original, state) if less_finite(special))
+    chosen = ((label, special) for label, special in _states(writer.original, state) if finite_elsewhere(special))
     for number, (label, special) in enumerate(islice(chosen, budgets.SPECIAL_STATES)):
         writer.states[SPECIAL - number] = dict(special)
         tensor_files.save(writer.folder / f"given/states/{writer.state_name(SPECIAL - number)}.safetensors", dict(special))
         writer.attempt(f"edge-parameters-{label}", Role.EDGE, SPECIAL - number, values, runs=1)
+
+
+def _not_finite(result: Result) -> list[list[str]]:
+    """Which elements of the outputs are NaN or infinite."""
+    floats = (value for key, value in result.arrays.items() if key.startswith("out/") and value.dtype.kind in "fc")
+    return [[f"{place} {value.flat[place]}" for place in np.flatnonzero(~np.isfinite(value))] for value in floats]
 
 
 def _states(unit: Original, state: State) -> Iterator[tuple[str, State]]:
