@@ -133,6 +133,11 @@ GUESSABLE = {
         "  self.weight = nn.Parameter(torch.ones(ndim))\n def forward(self, x):\n  return x * self.weight\n",
         ("64, True", "torch.randn(2, 16, 64)"),
     ),
+    "a GPU that is not there, found after some trials": (
+        "class Net(nn.Module):\n def __init__(self, size):\n  super().__init__()\n  assert size == 3\n  self.fc = nn.Linear(3, 3)\n"
+        " def forward(self, x):\n  return self.fc(x) + torch.arange(3, device=torch.device('cuda'))\n",
+        ("3", "torch.randn(2, 16, 3)"),
+    ),
 }
 
 

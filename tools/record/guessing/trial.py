@@ -140,14 +140,16 @@ class Trial:
         example = self.example(attempt)
         self._places, self.instance, stage = set(), None, Stage.CONSTRUCT
         try:
-            with time_limit(MOST_SECONDS, WAITING), self._counted():
-                torch.manual_seed(0)
+            with time_limit(MOST_SECONDS, WAITING):
+                # Outside of the counting: code that names a GPU is spared it by a mode that is entered here for good.
                 namespace = make_namespace(self.module, example)
-                self.instance = construct(self.cls, example, namespace)
-                if attempt.call is None:
-                    return Outcome(Stage.CONSTRUCTED)
-                stage = Stage.CALL
-                return self._modes(example, namespace)
+                with self._counted():
+                    torch.manual_seed(0)
+                    self.instance = construct(self.cls, example, namespace)
+                    if attempt.call is None:
+                        return Outcome(Stage.CONSTRUCTED)
+                    stage = Stage.CALL
+                    return self._modes(example, namespace)
         except Exception as error:
             return self._failure(stage, error)
 
