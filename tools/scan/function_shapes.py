@@ -30,18 +30,22 @@ READING = frozenset("memmap fromfile frombuffer imdecode imwrite".split())
 """Further calls that reach out of the program."""
 DRAWING = frozenset("rand randn randint randperm rand_like randn_like multinomial bernoulli normal choice".split())
 """Last names of calls that draw random numbers."""
+FILLING = frozenset("bernoulli_ cauchy_ exponential_ geometric_ log_normal_ normal_ random_ uniform_".split())
+"""Methods that fill a tensor with random numbers."""
 _TENSOR = frozenset({"Tensor", "FloatTensor", "LongTensor", "BoolTensor"})
 
 
 class FunctionShape(NamedTuple):
     """`tensors`: it calls methods of tensors, or its annotations name them. `reason`: why it is part of a program, else "".
 
-    `applies`: it calls what it makes itself, as `nn.MSELoss()(x, y)` does and `return nn.ReLU()` does not.
+    `applies`: it calls what it makes itself, as `nn.MSELoss()(x, y)` does and `return nn.ReLU()` does not. `initialises`: it draws into what it
+    is given.
     """
 
     tensors: bool
     reason: str
     applies: bool
+    initialises: bool = False
 
 
 def function_shapes(tree: ast.Module) -> Mapping[str, FunctionShape]:
@@ -74,7 +78,23 @@ def _shape(node: ast.FunctionDef | ast.AsyncFunctionDef, loaded: set[str], train
     if trains and not reason and methods & DRAWING:
         reason = "it draws random numbers beside a training loop, and is part of a program"
     own = set(_methods(node, modules))
-    return FunctionShape(bool(own & TENSOR_METHODS or annotations & _TENSOR), reason, _applies(node))
+    drawn = _drawn_into(node)
+    if drawn and not reason:
+        reason = f"it draws into {drawn}: it initialises what it is given, and is judged with what calls it"
+    return FunctionShape(bool(own & TENSOR_METHODS or annotations & _TENSOR), reason, _applies(node), bool(drawn))
+
+
+def _drawn_into(node: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
+    """A parameter whose tensor the function fills with random numbers (`tensor.uniform_(0, 1)`, `w.data.normal_()`), else ""."""
+    names = {item.arg for item in (*node.args.posonlyargs, *node.args.args)}
+    for part in ast.walk(node):
+        if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr in FILLING:
+            owner = (
+                part.func.value.value if isinstance(part.func.value, ast.Attribute) and part.func.value.attr == "data" else part.func.value
+            )
+            if isinstance(owner, ast.Name) and owner.id in names:
+                return owner.id
+    return ""
 
 
 def _applies(node: ast.AST) -> bool:

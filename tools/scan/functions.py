@@ -46,6 +46,8 @@ def function_reasons(graph: Graph) -> dict[Key, str]:
         if graph.definitions.get(Key(path, name)) is not None and graph.definitions[Key(path, name)].kind == "function"
     }
     reasons = {key: shape.reason or _modules(graph, key) for key, shape in shapes.items()}
+    for key, used in _initialising(graph, {key for key, shape in shapes.items() if shape.initialises}, shapes):
+        reasons[key] = reasons[key] or f"it uses {used.name}: it initialises parameters"
     maths = {key for key, shape in shapes.items() if _is_maths(graph, key, shape)}
     # What hands tensors on to such a function is maths too, whatever it does itself.
     while grown := {
@@ -54,6 +56,15 @@ def function_reasons(graph: Graph) -> dict[Key, str]:
         maths |= grown
     outside = _used_outside(graph, maths)
     return {key: reasons[key] for key in sorted(maths, key=lambda key: (key.path, graph.definitions[key].line)) if _counts(key, outside)}
+
+
+def _initialising(graph: Graph, drawing: Collection[Key], functions: Collection[Key]) -> Iterator[tuple[Key, Key]]:
+    """The functions that hand their work to one that draws into its parameter, as their names say by torch's underscore; and that one."""
+    waiting = {key for key in functions if key.name.endswith("_")} - set(drawing)
+    while rows := [(key, used) for key in sorted(waiting) for used in _used(graph, key, drawing)]:
+        yield from rows
+        drawing = {key for key, _ in rows}
+        waiting -= drawing
 
 
 def _counts(key: Key, outside: Collection[Key]) -> bool:

@@ -39,6 +39,8 @@ NO_UNITS = (
     "def _f(x): return torch.relu(x)",
     "@torch.jit.script\ndef f(x, n): return torch.tanh(x[:, : n[0]]) * x[:, n[0] :]",
     "@torch.jit.script\ndef f(x, n: torch.Tensor):\n    k = int(n[0])\n    return torch.tanh(x[:, :k])",
+    "def f(tensor, std=1.0):\n    with torch.no_grad():\n        tensor.normal_(0, std)\n        return tensor.clamp_(-2, 2)",
+    "def f(w): return w.data.uniform_(-1, 1).mul_(2)",
     "def f(x): return x[torch.randint(9, (4,))]\ndef main(loss): loss.backward()",
 )
 
@@ -48,8 +50,9 @@ SCALARS = (
     "@torch.jit.script\ndef f(x, n): return torch.tanh(x * n[0])",
     "@torch.jit.script\ndef f(x, n): return torch.tanh(x[:, : n[0]] + n)",
     "def f(x, n): return torch.tanh(x[:, : n[0], : n[1]])",
+    "def f(x): return x + torch.empty_like(x).normal_()",
 )
-"""What reads no size of a tensor alone."""
+"""What reads no size of a tensor alone, or draws into a tensor of its own."""
 
 
 @pytest.mark.parametrize("text", (*UNITS, *SCALARS))
@@ -86,3 +89,8 @@ def test_a_function_comes_before_what_calls_it(write: Write) -> None:
 
 def test_functions_of_tests_are_none(write: Write) -> None:
     assert scan(write({"tests/test_m.py": f"{HEAD}\ndef f(x): return torch.relu(x)\n"})).units == ()
+
+
+def test_what_hands_on_to_an_initialiser_is_one(write: Write) -> None:
+    text = "def trunc_(t, std): return _trunc(t, std)\ndef _trunc(t, std): return t.uniform_(-1, 1).mul_(std)\ndef f(x): return x + torch.ones(2)\n"
+    assert [unit.id for unit in scan(write({"m.py": f"{HEAD}\n{text}"})).units] == ["m.py:f"]
