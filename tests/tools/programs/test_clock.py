@@ -22,6 +22,7 @@ print(moment.now(), moment.now().strftime("%Y%m%d"), moment.utcnow(), date.today
 print(moment.now(datetime.timezone.utc).isoformat(), time.strftime("%d", time.localtime()), time.gmtime().tm_year)
 first = datetime.datetime(2020, 1, 2)
 print(isinstance(moment.now(), datetime.datetime), isinstance(date.today(), datetime.date), isinstance(date.today(), datetime.datetime))
+print(type(first).__name__, datetime.datetime.strptime("2020", "%Y").year)
 print(pickle.loads(pickle.dumps(first)) == first, issubclass(datetime.datetime, datetime.date), (moment.now() - first).days)
 """
 
@@ -41,7 +42,7 @@ def test_two_runs_read_the_same_times(tmp_path: Path) -> None:
     assert lines == _printed(tmp_path, False)
     assert lines[0] == "1700000000.125 1700000000.125 2023-11-14_22-13-20 00:00"
     assert all("2023-11-14" in line or "20" in line for line in lines[1:3])
-    assert lines[3:] == ["True True False", "True True 1412"]
+    assert lines[3:] == ["True True False", "datetime 2020", "True True 1412"]
 
 
 def test_a_later_run_reads_later_times(tmp_path: Path) -> None:

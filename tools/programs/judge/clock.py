@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import builtins
 import datetime
 import sys
 import time
-from collections.abc import Callable
+import types
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +31,23 @@ def steady_clock(work: Path, later: bool = False) -> None:
     now, own = _ticking(begin), time.localtime
     for name, before in CALENDARS.items():
         setattr(time, name, _calendar(folder, now, getattr(time, name), before, time.gmtime if name == "gmtime" else own))
-    namespace: Any = datetime
-    namespace.datetime, namespace.date = _dated(folder, now, datetime.datetime), _dated(folder, now, datetime.date)
+    _import_dates(folder, {name: _dated(folder, now, getattr(datetime, name)) for name in ("datetime", "date")})
+
+
+def _import_dates(folder: str, steady: Mapping[str, Any]) -> None:
+    """Let the program's own `import datetime` and `from datetime import …` find other classes.
+
+    The module itself stays: compiled libraries, such as pandas, make types of its classes' layout.
+    """
+    module, namespace, own = types.ModuleType("datetime", datetime.__doc__), dict(vars(datetime)), builtins.__import__
+    vars(module).update({**namespace, **steady})
+
+    def find(name: str, variables: Any = None, *args: Any, **kwargs: Any) -> Any:
+        ours = name == "datetime" and str((variables or {}).get("__file__", "")).startswith(folder)
+        return module if ours else own(name, variables, *args, **kwargs)
+
+    importing: Any = builtins
+    importing.__import__ = find
 
 
 def _ticking(begin: float) -> Callable[[], float]:
@@ -88,6 +105,7 @@ def _dated(folder: str, now: Callable[[], float], own: Any) -> Any:
         return classmethod(read)
 
     names = [name for name in ("now", "utcnow", "today") if hasattr(own, name)]
-    # Its own name, so that what is pickled is found again.
-    steady = Meta(own.__name__, (own,), {"__module__": "datetime", **{name: reading(name) for name in names}})
+    # What it makes are objects of the class itself, which can be pickled.
+    made = {"__slots__": (), "__module__": "datetime", "__new__": lambda cls, *args, **kwargs: own(*args, **kwargs)}
+    steady = Meta(own.__name__, (own,), {**made, **{name: reading(name) for name in names}})
     return steady
