@@ -269,6 +269,9 @@ TEXTS = {
     ("eps", "float"): "1e-5",
     ("anything", "float"): "0.1",
     ("flag", "bool"): "True",
+    ("use_fp16", ""): "False",
+    ("use_bias", ""): "True",
+    ("num_samples", "int"): "64",
     ("norm_layer", ""): "torch.nn.LayerNorm",
     ("something", "int"): "64",
 }

@@ -29,6 +29,7 @@ INIT_ROWS = (
     row(r".*norm(_layer|_class|_fn|_type)?", "torch.nn.LayerNorm", "torch.nn.LayerNorm(64)", "torch.nn.BatchNorm2d", "True", "'layer'"),
     row(r"p|.*drop(out|_?path|_?prob|_?rate)?(_\w+)?|.*_p(rob)?|rate", "0.0"),
     row(r"eps(ilon)?|.*_eps", "1e-5"),
+    row(r"(.*_)?(fp16|bf16|float16|half|amp|cuda|gpu|mixed_?precision|distributed|flash)(_.*)?", "False"),
     row(r"(use|with|is|has|no|add|return|do)_.*|.*bias|causal|inplace|affine|bidirectional|batch_first", "True"),
     row(r"(image|img|input)_?(size|res(olution)?|dim)|resolution|image_(height|width)|height|width|h|w", "32", "(32, 32)", "64"),
     row(r"fmap_size|feature_?map_?size|spatial_shape", "(16, 16)", "16"),
