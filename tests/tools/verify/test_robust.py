@@ -312,7 +312,8 @@ def test_original_runs_once_for_several_attempts_and_its_answers_are_not_given_a
     assert not list((tmp_path / "work").rglob("*.safetensors"))
     candidates = [job for job in watcher.jobs if job.side == "candidate"]
     told_keys = {key for job in candidates for scenario in job.arguments["scenarios"] for key in scenario}
-    assert told_keys == {"name", "example", "role", "mode", "gradient", "state", "drawing", "leaf_dtypes", "native", "draws", "conditions"}
+    how_to_call = {"name", "example", "role", "mode", "gradient", "state", "drawing", "leaf_dtypes", "native", "draws", "conditions"}
+    assert told_keys == how_to_call | {"before", "prior"}
     assert watcher.files and all(name.endswith(".safetensors") or name in ("inputs", "states") for name in watcher.files)
 
 
