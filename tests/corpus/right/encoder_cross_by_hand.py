@@ -19,7 +19,7 @@ class M(nnx.Module):
         h = self.layer(x, src_key_padding_mask=padded)
         wq, wk, wv = jnp.split(self.cross.in_proj_weight[...], 3)
         bq, bk, bv = jnp.split(self.cross.in_proj_bias[...], 3)
-        q, k, v = (linear(t, w, b).reshape(*t.shape[:2], 2, 4) for t, w, b in ((h, wq, bq), (x, wk, bk), (x, wv, bv)))
-        scores = jnp.einsum("bthd,bshd->bhts", q, k) / 2
+        q, k, v = (linear(t, w, b).reshape(*t.shape[:2], 2, -1) for t, w, b in ((h, wq, bq), (x, wk, bk), (x, wv, bv)))
+        scores = jnp.einsum("bthd,bshd->bhts", q, k) / q.shape[-1] ** 0.5
         p = jax.nn.softmax(jnp.where(padded[:, None, None], -jnp.inf, scores), axis=-1)
         return self.cross.out_proj(jnp.einsum("bhts,bshd->bthd", p, v).reshape(h.shape)), p.mean(1)

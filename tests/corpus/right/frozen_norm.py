@@ -5,8 +5,13 @@ family: plain port
 """
 
 import jax
+import jax.numpy as jnp
 from flax import nnx
 from nnx_layers_jax import BatchNorm2d, Conv2d, Dropout, Linear
+
+
+def leaky_relu(x: jax.Array, slope: float) -> jax.Array:
+    return jnp.where(x > 0, x, slope * x)  # whose gradient at 0 is torch's, where that of `jax.nn.leaky_relu` is 1
 
 
 class M(nnx.Module):
@@ -20,6 +25,6 @@ class M(nnx.Module):
         self.head = Linear(width, 5, rngs=rngs)
 
     def __call__(self, x):
-        x = jax.nn.leaky_relu(self.norm(self.stem(x)), self.slope)
-        x = x + jax.nn.leaky_relu(self.norm2(self.conv(x)), self.slope)
+        x = leaky_relu(self.norm(self.stem(x)), self.slope)
+        x = x + leaky_relu(self.norm2(self.conv(x)), self.slope)
         return self.head(self.drop(x.mean((2, 3))))

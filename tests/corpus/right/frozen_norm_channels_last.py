@@ -10,6 +10,10 @@ from flax import nnx
 from nnx_layers_jax import Dropout, Linear
 
 
+def leaky_relu(x: jax.Array, slope: float) -> jax.Array:
+    return jnp.where(x > 0, x, slope * x)
+
+
 class Conv(nnx.Module):
     def __init__(self, inner, outer, *, rngs):
         bound = (9 * inner) ** -0.5
@@ -52,6 +56,6 @@ class M(nnx.Module):
         self.head = Linear(width, 5, rngs=rngs)
 
     def __call__(self, x):
-        x = jax.nn.leaky_relu(self.norm(self.stem(x.transpose(0, 2, 3, 1))), self.slope)
-        x = x + jax.nn.leaky_relu(self.norm2(self.conv(x)), self.slope)
+        x = leaky_relu(self.norm(self.stem(x.transpose(0, 2, 3, 1))), self.slope)
+        x = x + leaky_relu(self.norm2(self.conv(x)), self.slope)
         return self.head(self.drop(x.mean((1, 2))))

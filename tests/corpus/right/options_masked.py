@@ -32,5 +32,5 @@ class M(nnx.Module):
             y = y / 2
         y = self.outer(y)
         if self.rate and not self.deterministic:
-            y = y * jax.random.bernoulli(self.rngs.dropout(), 1 - self.rate, y.shape) / (1 - self.rate)
+            y = y * jax.random.bernoulli(self.rngs.dropout(), 1 - self.rate, y.shape) / max(1 - self.rate, 1e-9)
         return x / self.groups + y

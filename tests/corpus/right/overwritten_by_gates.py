@@ -28,7 +28,7 @@ class M(nnx.Module):
         skip = 2 * h
         shifted = skip - 0.5
         y = skip - 0.25
-        y = y * jnp.array([0.5, 0.5, 0.5, 2.0, 2.0, 2.0])
+        y = y * jnp.array([0.5, 0.5, 0.5, 2.0, 2.0, 2.0], y.dtype)
         y = y[:, jnp.array([0, 2, 2, 3, 4, 5])]
         y = jax.nn.leaky_relu(y, 0.1)
         z = self.act[1](y)

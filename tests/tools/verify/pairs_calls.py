@@ -53,8 +53,8 @@ class M(nnx.Module):
 """,
     call="torch.randn(3, 4)",
     wrongs=(
-        Wrong("keeps the first row", "second_call", "y[-1]", "y[0]", alone=True),
-        Wrong("keeps nothing", "second_call", "jax.lax.stop_gradient(y[-1])", "0 * y[-1]", alone=True),
+        Wrong("keeps the first row", "second_call", "y[-1]", "y[0]"),
+        Wrong("keeps nothing", "second_call", "jax.lax.stop_gradient(y[-1])", "0 * y[-1]"),
     ),
 )
 

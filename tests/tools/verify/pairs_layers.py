@@ -264,7 +264,7 @@ class M(nnx.Module):
             "dropout",
             "return self.drop(jnp.tanh(self.fc(x)))",
             "h = jnp.tanh(self.fc(x))\n        return h if self.drop.deterministic else "
-            "h * jax.random.bernoulli(jax.random.key(0), (1 - self.drop.rate), h.shape) / (1 - self.drop.rate)",
+            "h * jax.random.bernoulli(jax.random.key(0), (1 - self.drop.rate), h.shape) / max(1 - self.drop.rate, 1e-9)",
             alone=True,
         ),
         Wrong(
@@ -272,7 +272,7 @@ class M(nnx.Module):
             "dropout",
             "return self.drop(jnp.tanh(self.fc(x)))",
             "h = jnp.tanh(self.fc(x))\n        return h if self.drop.deterministic else "
-            "h * jax.random.bernoulli(self.drop.rngs(), (1 - self.drop.rate), (1, 6)) / (1 - self.drop.rate)",
+            "h * jax.random.bernoulli(self.drop.rngs(), (1 - self.drop.rate), (1, 6)) / max(1 - self.drop.rate, 1e-9)",
             alone=True,
         ),
         Wrong(
@@ -280,7 +280,7 @@ class M(nnx.Module):
             "dropout",
             "return self.drop(jnp.tanh(self.fc(x)))",
             "h = jnp.tanh(self.fc(x))\n        return h if self.drop.deterministic else "
-            "h * jax.random.bernoulli(self.drop.rngs(), (1 - self.drop.rate) - 0.25, h.shape) / (1 - self.drop.rate)",
+            "h * jax.random.bernoulli(self.drop.rngs(), (1 - self.drop.rate) - 0.25, h.shape) / max(1 - self.drop.rate, 1e-9)",
             alone=True,
         ),
         Wrong(
@@ -288,7 +288,7 @@ class M(nnx.Module):
             "dropped_fp64",
             "return self.drop(jnp.tanh(self.fc(x)))",
             "h = jnp.tanh(self.fc(x))\n        return h if self.drop.deterministic else "
-            "jnp.where(jax.random.bernoulli(self.drop.rngs(), (1 - self.drop.rate), h.shape), h / (1 - self.drop.rate), h)",
+            "jnp.where(jax.random.bernoulli(self.drop.rngs(), (1 - self.drop.rate), h.shape), h / max(1 - self.drop.rate, 1e-9), h)",
             alone=True,
         ),
     ),

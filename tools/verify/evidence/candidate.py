@@ -370,7 +370,8 @@ class Results:
         role = scenario.role
         # A crash is no refusal: code that breaks by accident with other arguments must not pass as one that says no.
         crashes = role in (*CONFIGURATIONS, Role.ATTRIBUTES, Role.LONG) and self.port is None and answer.facts.get("kind") == "error"
-        # `x.reshape(len(x), -1)` of no rows raises in JAX, and gives none in torch; so does a layer without inputs.
+        # `x.reshape(len(x), -1)` of no rows raises in JAX, and gives none in torch; so does a layer without inputs. With a single row what torch
+        # gives is often a chance of broadcasting, such as a table of sines and cosines of width one.
         empty = scenario.extreme == Extreme.EMPTY or (role in CONFIGURATIONS and self._lacks_rows(scenario))
         optional = (role in REFUSABLE and not crashes) or empty
         # So may the method be that comes first.
@@ -378,8 +379,10 @@ class Results:
         return bool(answer.error) and (optional or stub)
 
     def _lacks_rows(self, scenario: Scenario) -> bool:
-        """Whether the original's state has an array without elements there."""
-        return any(0 in shape for shape in self.expected.examples[scenario.example]["state"].values())
+        """Whether the original's state has an array without elements there, or one of a single row that has several otherwise."""
+        usual, shapes = self.described()["state"], self.expected.examples[scenario.example]["state"]
+        pairs = ((size, then) for name, shape in shapes.items() for size, then in zip(shape, usual.get(name, ()), strict=False))
+        return any(0 in shape for shape in shapes.values()) or any(size < 2 <= then for size, then in pairs)
 
     def may_be_stub(self, scenario: Scenario) -> bool:
         """Whether the scenario calls a method that only a guess calls, of a rewrite in which what no compared call ran becomes a stub."""
