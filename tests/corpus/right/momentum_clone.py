@@ -19,5 +19,5 @@ class M(nnx.Module):
     def __call__(self, x):
         aim = jax.lax.stop_gradient(self.target(x))
         one = self.predictor(self.online(x))
-        norms = jnp.maximum(jnp.linalg.norm(one, axis=-1), 1e-8) * jnp.maximum(jnp.linalg.norm(aim, axis=-1), 1e-8)
+        norms = jnp.sqrt(jnp.maximum((one**2).sum(-1), 1e-16)) * jnp.sqrt(jnp.maximum((aim**2).sum(-1), 1e-16))
         return 2 - 2 * (one * aim).sum(-1) / norms

@@ -34,5 +34,5 @@ class M(nnx.Module):
 
         steps = jnp.arange(T)
         later = (steps[None] >= steps[:, None])[..., None]
-        powers = 0.9 ** jnp.maximum(steps[None] - steps[:, None], 0)[..., None]
+        powers = (0.9 ** jnp.maximum(steps[None] - steps[:, None], 0)[..., None]).astype(x.dtype)
         return y, jnp.where(later, powers * x[:, None], 0.0).sum(2), jax.lax.cummax(x, axis=1), h

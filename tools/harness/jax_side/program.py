@@ -261,12 +261,17 @@ class Program:
 
     def call(self, model: Any, leaves: Sequence[Any], mask_ones: Any = None) -> tuple[Any, Stream]:
         """The module's output for these argument leaves, and the stream of its draws."""
-        if self.prior is not None:
+        owners = [module for _, module in nnx.iter_modules(model)] if isinstance(model, nnx.Module) else []
+        if self.prior is None:
+            return self._call(model, leaves, mask_ones, owners)
+        # All calls share the plain objects that the module holds, which the other method may change.
+        with kept(owners, _is_copied):
             self._call_before(model, self.prior, leaves)
-            leaves = leaves[self.prior.arrays :]
+            return self._call(model, leaves[self.prior.arrays :], mask_ones, owners)
+
+    def _call(self, model: Any, leaves: Sequence[Any], mask_ones: Any, owners: Sequence[Any]) -> tuple[Any, Stream]:
         args, kwargs = trees.decode(self.tree, leaves, self.renamed)
         stream = Stream(0, self.drawing, mask_ones, customs=self.customs)
-        owners = [module for _, module in nnx.iter_modules(model)] if isinstance(model, nnx.Module) else []
         with self.draws.paired(stream) if self.paired else nullcontext(), host_random.noticed(stream, owners):
             self._heard = ChoicesHeard(self.listening)
             with self._heard, kept(owners, _is_copied) if self.changes_objects else nullcontext():
