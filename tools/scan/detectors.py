@@ -62,6 +62,12 @@ class Hit(NamedTuple):
 _QUERY = r"(torch\.distributed|deepspeed|horovod|accelerate)\.(.+\.)?(is_\w+|get_rank|get_world_size|get_backend|rank|size|local_rank)"
 """Queries of the process group: in a single process their answers are constants, so that they do not change a module's strategy."""
 
+_EXCHANGE = (
+    r"torch\.distributed\.(all_reduce|reduce|broadcast|broadcast_object_list|barrier|monitored_barrier|all_gather"
+    r"|nn\.(functional\.)?all_(reduce|gather))"
+)
+"""What processes send each other, and what is in a single process the value itself: no module needs another strategy for it."""
+
 DETECTORS: tuple[Detector, ...] = (
     Detector(
         "training-loop",
@@ -87,7 +93,7 @@ DETECTORS: tuple[Detector, ...] = (
         "distributed",
         "redesign",
         "place arrays with a jax.sharding.Mesh and NamedSharding under jit; processes start with jax.distributed.initialize",
-        names=rf"(?!{_QUERY})(torch\.distributed\..+|torch\.nn\.(parallel\.)?(DataParallel|DistributedDataParallel)|torch\.multiprocessing\.spawn)",
+        names=rf"(?!{_QUERY}|({_EXCHANGE})$)(torch\.distributed\..+|torch\.nn\.(parallel\.)?(DataParallel|DistributedDataParallel)|torch\.multiprocessing\.spawn)",
         uses=("call", "decorator"),
         bases=r"torch\.nn\.(parallel\.)?(DataParallel|DistributedDataParallel)|torch\.distributed\.fsdp\..+",
         unit="redesign",
@@ -99,6 +105,13 @@ DETECTORS: tuple[Detector, ...] = (
         names=rf"(?!{_QUERY})((deepspeed|fairscale|horovod|accelerate|megatron|colossalai)\..+"
         r"|torch\.nn\.SyncBatchNorm\.convert_sync_batchnorm)",
         uses=("call", "base", "decorator"),
+    ),
+    Detector(
+        "distributed",
+        "redesign",
+        "drop it: one process drives all its devices, and under jit an array that is sharded over a Mesh is whole",
+        names=_EXCHANGE,
+        uses=("call",),
     ),
     Detector(
         "distributed",

@@ -20,38 +20,41 @@ SIZE = "def get_world_size(): return dist.get_world_size() if dist.is_initialize
 @pytest.mark.parametrize(
     ("helper", "strategy"),
     [
-        ("def mean(x):\n    dist.all_reduce(x)\n    return x\n", "redesign"),
-        ("def mean(x):\n    if dist.is_initialized():\n        dist.all_reduce(x)\n    return x\n", "rewrite"),
-        ("def mean(x):\n    if dist.get_world_size() > 1:\n        dist.all_reduce(x)\n    return x\n", "rewrite"),
-        (IS + "def mean(x):\n    if not is_distributed():\n        return x\n    dist.all_reduce(x)\n    return x\n", "rewrite"),
-        (IS + "def mean(x):\n    if not is_distributed():\n        raise ValueError\n    dist.all_reduce(x)\n    return x\n", "redesign"),
+        ("def mean(x):\n    dist.send(x, 1)\n    return x\n", "redesign"),
+        ("def mean(x):\n    dist.all_reduce(x)\n    return x / dist.get_world_size()\n", "rewrite"),
+        ("def mean(x):\n    return dist.nn.all_reduce(x)\n", "rewrite"),
+        ("def mean(x):\n    dist.all_reduce_coalesced([x])\n    return x\n", "redesign"),
+        ("def mean(x):\n    if dist.is_initialized():\n        dist.send(x, 1)\n    return x\n", "rewrite"),
+        ("def mean(x):\n    if dist.get_world_size() > 1:\n        dist.send(x, 1)\n    return x\n", "rewrite"),
+        (IS + "def mean(x):\n    if not is_distributed():\n        return x\n    dist.send(x, 1)\n    return x\n", "rewrite"),
+        (IS + "def mean(x):\n    if not is_distributed():\n        raise ValueError\n    dist.send(x, 1)\n    return x\n", "redesign"),
         (
             SIZE
-            + "def mean(x):\n    world_size = get_world_size()\n    if world_size == 1:\n        return x\n    dist.all_reduce(x)\n    return x\n",
+            + "def mean(x):\n    world_size = get_world_size()\n    if world_size == 1:\n        return x\n    dist.send(x, 1)\n    return x\n",
             "rewrite",
         ),
         (
             SIZE
-            + "def mean(x):\n    world_size = get_world_size()\n    if get_world_size() < 2:\n        return x\n    dist.all_reduce(x)\n    return x\n",
+            + "def mean(x):\n    world_size = get_world_size()\n    if get_world_size() < 2:\n        return x\n    dist.send(x, 1)\n    return x\n",
             "rewrite",
         ),
         (
             SIZE
-            + "def mean(x):\n    world_size = get_world_size()\n    if world_size <= 1:\n        return x\n    dist.all_reduce(x)\n    return x\n",
+            + "def mean(x):\n    world_size = get_world_size()\n    if world_size <= 1:\n        return x\n    dist.send(x, 1)\n    return x\n",
             "rewrite",
         ),
         (
             SIZE
-            + "def mean(x):\n    world_size = get_world_size()\n    if world_size == 2:\n        return x\n    dist.all_reduce(x)\n    return x\n",
+            + "def mean(x):\n    world_size = get_world_size()\n    if world_size == 2:\n        return x\n    dist.send(x, 1)\n    return x\n",
             "redesign",
         ),
         (
             SIZE
-            + "def mean(x):\n    world_size = get_world_size()\n    if world_size > 1:\n        return x\n    dist.all_reduce(x)\n    return x\n",
+            + "def mean(x):\n    world_size = get_world_size()\n    if world_size > 1:\n        return x\n    dist.send(x, 1)\n    return x\n",
             "redesign",
         ),
         (
-            "def other(x):\n    if not dist.is_initialized():\n        return x\ndef mean(x):\n    dist.all_reduce(x)\n    return x\n",
+            "def other(x):\n    if not dist.is_initialized():\n        return x\ndef mean(x):\n    dist.send(x, 1)\n    return x\n",
             "redesign",
         ),
     ],

@@ -256,14 +256,14 @@ NETWORK = "    def __init__(self): self.fc = nn.Linear(1, 1)\n" + FORWARD
         ("class A(nn.Module):\n    def forward(self, x): return x.as_strided((2, 2), (1, 1))", "redesign", "uses x.as_strided (m.py:5)"),
         ("class A(nn.Module):\n    def forward(self, x): return torch.as_strided(x, (2,), (1,))", "redesign", "uses torch.as_strided"),
         (
-            "import torch.distributed as d\nclass A(nn.Module):\n    def forward(self, x): d.all_reduce(x)",
+            "import torch.distributed as d\nclass A(nn.Module):\n    def forward(self, x): d.send(x, 1)",
             "redesign",
-            "uses torch.distributed.all_reduce",
+            "uses torch.distributed.send",
         ),
         (
-            "import torch.distributed as d\ndef s(x): d.all_reduce(x)\nclass A(nn.Module):\n    def forward(self, x): s(x)",
+            "import torch.distributed as d\ndef s(x): d.send(x, 1)\nclass A(nn.Module):\n    def forward(self, x): s(x)",
             "redesign",
-            "uses torch.distributed.all_reduce through s",
+            "uses torch.distributed.send through s",
         ),
         ("import torch.distributed as d\nclass A(nn.Module):\n    def forward(self, x): return d.get_rank()", "rewrite", ""),
         (

@@ -44,8 +44,10 @@ def import_module(name: str) -> ModuleType:
     with them packages that are not installed), the file is imported without it.
     """
     from migrate_agent.tools.harness.torch_side.extensions import spare_extensions
+    from migrate_agent.tools.harness.torch_side.one_process import run_alone
 
     interpret_triton()
+    run_alone()
     try:
         return importlib.import_module(name)
     except (Exception, SystemExit) as error:

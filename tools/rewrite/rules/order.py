@@ -68,6 +68,7 @@ from migrate_agent.tools.rewrite.rules.control_flow.tensor_branches import (
 from migrate_agent.tools.rewrite.rules.environment.custom_kernels import ReplaceKernelLaunches
 from migrate_agent.tools.rewrite.rules.environment.devices import DropDevicePlumbing
 from migrate_agent.tools.rewrite.rules.environment.fused_imports import TakeFusedKernels
+from migrate_agent.tools.rewrite.rules.environment.gathered_values import KeepGatheredValues
 from migrate_agent.tools.rewrite.rules.environment.global_names import SpellOutGlobals
 from migrate_agent.tools.rewrite.rules.environment.gradient_contexts import ReplaceGradientContexts
 from migrate_agent.tools.rewrite.rules.environment.idle_calls import DropIdleCalls
@@ -144,6 +145,7 @@ CALLS_IN_CONTEXT: tuple[type[Rule], ...] = (
     ReplaceChildren,
     WriteAsserts,
     DropIdleCalls,
+    KeepGatheredValues,
     KeepRandomStates,
     CallForks,
     MapWithRngs,

@@ -52,7 +52,7 @@ import torch.distributed as dist
 def mean(x: torch.Tensor):
     if x.ndim:
         return x
-    dist.all_reduce(x)
+    dist.send(x, 1)
     x = x / dist.get_world_size()
     return x
 """

@@ -29,7 +29,7 @@ class Twice(nn.Module):
 
 
 def stop(x):
-    return torch.distributed.all_reduce(x)
+    return torch.distributed.send(x, 1)
 """
 NET = "from torch import nn\n{line}\n\n\nclass Net(nn.Module):\n    def __init__(self, name):\n        super().__init__()\n        self.body = {look}()\n"
 

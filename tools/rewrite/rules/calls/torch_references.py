@@ -48,6 +48,7 @@ CONSTANTS: Mapping[str, str] = {
     "torch.nn.utils.rnn.PackedSequence": "vendored.PackedSequence",
     "torch.dtype": "jnp.dtype",
     "torch.device": "jax.Device",
+    **{f"torch.distributed.ReduceOp.{name}": repr(name.lower()) for name in ("SUM", "AVG", "PRODUCT", "MIN", "MAX")},
     "torch.Size": "tuple",
     **{f"torch.{name}Tensor": "jax.Array" for name in ("", *"Float Double Half BFloat16 Long Int Short Char Byte Bool".split())},
     **dict.fromkeys(

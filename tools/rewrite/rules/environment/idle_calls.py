@@ -1,10 +1,11 @@
-"""Statements of torch that say something to the machine or to a log, and change nothing that is computed."""
+"""Statements of torch that say something to the machine, to other processes or to a log, and change nothing that is computed."""
 
 from __future__ import annotations
 
 import libcst as cst
 import libcst.matchers as m
 
+from migrate_agent.tools.rewrite.rules.apply_tables import bare
 from migrate_agent.tools.rewrite.rules.rule import Rule
 
 IDLE = frozenset(
@@ -15,9 +16,11 @@ IDLE = frozenset(
     torch.mps.empty_cache torch.mps.synchronize torch.xpu.empty_cache torch.xpu.synchronize torch.accelerator.synchronize
     torch._dynamo.graph_break torch._dynamo.mark_dynamic torch._dynamo.maybe_mark_dynamic torch._dynamo.mark_static
     torch.compiler.cudagraph_mark_step_begin
+    torch.distributed.barrier torch.distributed.monitored_barrier
+    torch.distributed.all_reduce torch.distributed.reduce torch.distributed.broadcast torch.distributed.broadcast_object_list
     """.split()
 )
-"""XLA schedules streams and memory, and compiles, by itself."""
+"""XLA schedules streams and memory, and compiles, by itself. In one process, a sum over processes and what is sent to them all is the value itself."""
 
 
 class DropIdleCalls(Rule):
@@ -37,7 +40,26 @@ class DropIdleCalls(Rule):
             "import torch\n\ndef log(module):\n    torch._C._log_api_usage_once(f'{module}.log')\n",
             "def log(module):\n    pass\n",
         ),
+        (
+            "import torch\nimport torch.distributed as dist\n\ndef f(x: torch.Tensor):\n    total = x.sum()\n    dist.all_reduce(total, group=dist.group.WORLD)\n"
+            "    dist.barrier()\n    return total / (len(x) * dist.get_world_size())\n",
+            "def f(x: jax.Array):\n    total = jnp.sum(x)\n    return total / len(x)\n",
+        ),
+        (
+            "import torch\nfrom torch import distributed as dist\n\ndef f(x: torch.Tensor, op=dist.ReduceOp.SUM):\n    if dist.get_world_size() == 1:\n"
+            "        return x\n    dist.all_reduce(x, op=op)\n    return x\n",
+            "def f(x: jax.Array, op='sum'):\n    return x\n",
+        ),
     )
+
+    def leave_BinaryOperation(self, original: cst.BinaryOperation, updated: cst.BinaryOperation) -> cst.BaseExpression | None:
+        """A product with the number of processes, which is one."""
+        if not isinstance(original.operator, cst.Multiply):
+            return None
+        for side, other in ((original.left, updated.right), (original.right, updated.left)):
+            if isinstance(side, cst.Call) and self.context.dotted(side.func) == "torch.distributed.get_world_size":
+                return self.context.parenthesise(bare(other))
+        return None
 
     def leave_Expr(self, original: cst.Expr, updated: cst.Expr) -> cst.RemovalSentinel | None:
         call = original.value

@@ -35,12 +35,28 @@ NO = (
     "torch.are_deterministic_algorithms_enabled",
 )
 
+# One program drives all devices: there are no other processes to send to, and under `jit` a sharded array is whole.
 # Constants, so that the rules for branches can drop the arm that never runs under JAX.
 ROWS = (
     *(Op(name, "*args, **kwargs", "False", returns="bool") for name in NO),
     Op("torch.cuda.device_count", "", "0", returns="int"),
     Op("torch.backends.cudnn.version", "", "None", returns="none"),
     Op("torch.cuda.current_device", "", "None", returns=""),
+    Op("torch.distributed.get_world_size", "group=None", "1", returns="int"),
+    Op("torch.distributed.get_rank", "group=None", "0", returns="int"),
+    Op(
+        "torch.distributed.nn.functional.all_reduce",
+        "tensor, op=None, group=None",
+        "{tensor}",
+        aliases=("torch.distributed.nn.all_reduce",),
+    ),
+    Op(
+        "torch.distributed.nn.functional.all_gather",
+        "tensor, group=None",
+        "({tensor},)",
+        aliases=("torch.distributed.nn.all_gather",),
+        returns="tuple",
+    ),
     Op("torch.device", "*args, **kwargs", "None", returns=""),
     Op("torch.is_grad_enabled", "", "True", returns="bool", samples=("torch.is_grad_enabled()",)),
 )
