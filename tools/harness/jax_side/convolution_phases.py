@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import accumulate, groupby
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
@@ -66,12 +67,30 @@ class Axis:
         return -(-self.length // self.step) if not self.plain else self.length
 
     @property
-    def padding(self) -> tuple[int, int]:
-        """Zeros around the inputs of a phase; below 0, inputs that no output meets."""
+    def groups(self) -> tuple[Group, ...]:
+        """The phases, in order, by the places of their windows that are no zeros. A zero there would make NaN of an infinite input that it meets."""
         if self.plain:
-            return self.low, self.high
-        low = self.low // self.step
-        return low, self.rows - 1 + self.part - self.size - low
+            return (Group(1, (0, self.window), (self.low, self.high)),)
+        taps = [self._taps(phase) for phase in range(self.step)]
+        return tuple(Group(len(list(phases)), tap, self._padding(*tap)) for tap, phases in groupby(taps))
+
+    def _taps(self, phase: int) -> tuple[int, int]:
+        """The first place u of a phase's window, and the one behind the last, whose window[step u + low % step - phase] is there."""
+        first = self.low % self.step - phase
+        return -(first // self.step), -((first - self.window) // self.step)
+
+    def _padding(self, first: int, end: int) -> tuple[int, int]:
+        """Zeros around the inputs of a phase with these places; below 0, inputs that no output meets."""
+        low = self.low // self.step - first
+        return low, self.rows - 1 + end - first - self.size - low
+
+
+class Group(NamedTuple):
+    """Neighbouring phases whose windows have the same places: their number, the first place and the one behind the last, zeros around the inputs."""
+
+    phases: int
+    taps: tuple[int, int]
+    padding: tuple[int, int]
 
 
 def axes_of(lhs: Sequence[int], rhs: Sequence[int], params: Mapping[str, Any]) -> list[Axis]:
@@ -94,23 +113,45 @@ def stays_spread(lhs: Sequence[int], rhs: Sequence[int], params: Mapping[str, An
 
 
 def by_phases(lhs: Any, rhs: Any, params: Mapping[str, Any], convolve: Callable[[Any, Any, dict[str, Any]], Any]) -> Any:
-    """The convolution of inputs [batch, channels, …] and a window [features, channels, …], as one without zeros between inputs.
+    """The convolution of inputs [batch, channels, …] and a window [features, channels, …], as ones without zeros between inputs.
 
-    The phases are features of that one, which `convolve` computes from inputs, window and parameters.
+    The phases of a group are features of one of these, which `convolve` computes from inputs, window and parameters.
     """
     axes = axes_of(lhs.shape, rhs.shape, params)
-    padding = tuple(axis.padding for axis in axes)
-    out = convolve(lhs, _windows(rhs, axes), {**params, "padding": padding, "lhs_dilation": (1,) * len(axes)})
-    out = out.reshape(out.shape[0], -1, *(axis.step for axis in axes), *out.shape[2:])
+    windows = _windows(rhs, axes)
+    spread = {**params, "lhs_dilation": (1,) * len(axes)}
+    rows = [axis.rows for axis in axes]
+
+    def part(starts: Sequence[int], groups: Sequence[Group]) -> Any:
+        """The outputs [batch, features, phases of each axis, rows of each axis] of one group of each axis."""
+        counts = [group.phases for group in groups]
+        if any(group.taps[0] >= group.taps[1] for group in groups):
+            return jnp.zeros((lhs.shape[0] // params["batch_group_count"], rhs.shape[0], *counts, *rows), lhs.dtype)
+        phases = tuple(slice(start, start + count) for start, count in zip(starts, counts, strict=True))
+        window = windows[(slice(None), *phases, slice(None), *(slice(*group.taps) for group in groups))]
+        window = window.reshape(-1, *window.shape[1 + len(axes) :])
+        out = convolve(lhs, window, {**spread, "padding": tuple(group.padding for group in groups)})
+        return out.reshape(out.shape[0], -1, *counts, *rows)
+
+    def along(starts: Sequence[int], groups: Sequence[Group]) -> Any:
+        """The outputs of all groups of the axes behind those that are decided."""
+        number = len(groups)
+        if number == len(axes):
+            return part(starts, groups)
+        offsets = accumulate((group.phases for group in axes[number].groups), initial=0)
+        parts = [along([*starts, start], [*groups, group]) for start, group in zip(offsets, axes[number].groups, strict=False)]
+        return jnp.concatenate(parts, axis=2 + number) if len(parts) > 1 else parts[0]
+
+    out = along([], [])
     pairs = [2 + number + offset for number in range(len(axes)) for offset in (len(axes), 0)]
     out = out.transpose(0, 1, *pairs).reshape(*out.shape[:2], *(axis.rows * axis.step for axis in axes))
     return out[(..., *(slice(axis.length) for axis in axes))]
 
 
 def _windows(rhs: Any, axes: Sequence[Axis]) -> Any:
-    """The windows of all phases [features * phases, channels, …]."""
+    """The windows of all phases [features, phases of each axis, channels, places of each axis], zeros where one has no place."""
     features, channels = rhs.shape[:2]
     rhs = jnp.pad(rhs, [(0, 0), (0, 0), *((axis.before, axis.after) for axis in axes)])
     rhs = rhs.reshape(features, channels, *(size for axis in axes for size in (axis.part, axis.step)))
     parts, phases = tuple(range(2, rhs.ndim, 2)), tuple(range(3, rhs.ndim, 2))
-    return jnp.flip(rhs, phases).transpose(0, *phases, 1, *parts).reshape(-1, channels, *(axis.part for axis in axes))
+    return jnp.flip(rhs, phases).transpose(0, *phases, 1, *parts)

@@ -13,10 +13,11 @@ import numpy as np
 import pytest
 from jax import lax
 
+from migrate_agent.tools.harness.jax_side.convolution_phases import Group, axes_of, stays_spread
 from migrate_agent.tools.harness.jax_side.convolutions import plain, plainer
 
 NUMBERS = [("NCHW", "OIHW", "NCHW"), ("NHWC", "HWIO", "NHWC"), ("NCHW", "HWOI", "NHWC")]
-WINDOWS = [
+WINDOWS: list[dict[str, Any]] = [
     {"padding": [(0, 0), (0, 0)], "window_strides": (1, 1)},
     {"padding": [(2, 1), (0, 3)], "window_strides": (2, 1)},
     {"padding": [(-1, 2), (1, -1)], "window_strides": (1, 2), "lhs_dilation": (2, 3)},
@@ -51,7 +52,42 @@ def test_same_result(numbers: tuple[str, str, str], window: Any, groups: tuple[i
         if e.primitive is lax.conv_general_dilated_p
     ]
     assert all(plain(e.invars[0].aval.shape, **e.params) for e in parts)
-    assert len(parts) == (features * batches if features < 4 else 1)
+    split = features * batches if features < 4 else 1
+    assert len(parts) == split * max(1, len(_places(equation.params, lhs.shape, rhs.shape)))
+
+
+def _places(params: Any, lhs: tuple[int, ...], rhs: tuple[int, ...]) -> list[tuple[Group, ...]]:
+    """The groups of phases that meet an input; none where the convolution stays one."""
+    if stays_spread(lhs, rhs, params):
+        return []
+    groups = itertools.product(*(axis.groups for axis in axes_of(lhs, rhs, params)))
+    return [group for group in groups if all(first < end for first, end in (axis.taps for axis in group))]
+
+
+@pytest.mark.parametrize("window", [one for one in WINDOWS if "lhs_dilation" in one and "rhs_dilation" not in one][1:])
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_what_is_not_finite_reaches_the_same_outputs(window: Any, value: float) -> None:
+    rng = np.random.default_rng(0)
+    lhs, rhs = rng.normal(size=(1, 2, 6, 5)), rng.normal(size=(3, 2, 3, 2))
+    lhs[0, 1, 3, 2] = value
+    [equation] = [
+        e for e in jax.make_jaxpr(lambda *a: lax.conv_general_dilated(*a, **window))(lhs, rhs).jaxpr.eqns if "dimension_numbers" in e.params
+    ]
+    found = plainer(*map(jax.numpy.asarray, (lhs, rhs)), **equation.params)
+    np.testing.assert_allclose(found, _by_loops(lhs, rhs, window), rtol=1e-5, atol=1e-5)
+
+
+def _by_loops(lhs: Any, rhs: Any, window: Any) -> Any:
+    """The convolution as a sum over the inputs that are there, for steps of one in window and outputs."""
+    (low, high), (left, right) = window["padding"]
+    rows, columns = window["lhs_dilation"]
+    height, width = (lhs.shape[2] - 1) * rows + 1, (lhs.shape[3] - 1) * columns + 1
+    out = np.zeros((rhs.shape[0], height + low + high - rhs.shape[2] + 1, width + left + right - rhs.shape[3] + 1))
+    for i, j, a, b in itertools.product(*map(range, (*lhs.shape[2:], *rhs.shape[2:]))):
+        row, column = i * rows + low - a, j * columns + left - b
+        if 0 <= row < out.shape[1] and 0 <= column < out.shape[2]:
+            out[:, row, column] += rhs[:, :, a, b] @ lhs[0, :, i, j]
+    return out[None]
 
 
 LOWERED = """
@@ -72,7 +108,7 @@ LOWERED = """
     after = jax.jit(jax.value_and_grad(loss, (0, 1)))(x, w)
     jax.tree.map(lambda one, other: np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12), before, after)
     lines = [line for line in text.splitlines() if "stablehlo.convolution" in line]
-    assert len(lines) == 3 and all("pad = [[0, 0], [0, 0]], lhs_dilate = [1, 1]" in line for line in lines), text
+    assert len(lines) == 6 and all("pad = [[0, 0], [0, 0]], lhs_dilate = [1, 1]" in line for line in lines), text
 """
 
 
