@@ -19,3 +19,21 @@ def test_a_module_of_flaxs_own_layers_is_as_torchs(tmp_path: Path) -> None:
         assert "class Linear" not in layers and "class LayerNorm" not in layers and not work.draft.holes
         compare(work, "plain", "Scorer")
         compare(work, "plain", "Scorer", training=True)
+
+
+SELECTING = {"selecting": {"Nearest": ("4, 5", "torch.randn(3, 4)"), "Farthest": ("", "torch.randn(2, 6, 3), 4")}}
+
+
+@pytest.mark.ci
+def test_what_is_selected_is_written_by_functions_of_jax(tmp_path: Path) -> None:
+    with migrated(Path(__file__).with_name("fixtures"), SELECTING, tmp_path, style="plain") as work:
+        text = work.draft.files["selecting_jax.py"]
+        assert (
+            "nearest = jnp.argmax(-distance, axis=1)" in text
+            and "jnp.sort(distance, axis=-1)" in text
+            and "jnp.argsort(distance, axis=-1)" in text
+        )
+        assert "distance = jnp.where(nearer, step, distance)" in text and "seen = jnp.where(nearer, True, seen)" in text
+        assert "chosen = jnp.where(chosen > 3, 0, chosen)" in text and "nnx_layers" not in text and not work.draft.holes
+        for name in SELECTING["selecting"]:
+            compare(work, "selecting", name)

@@ -86,6 +86,7 @@ from migrate_agent.tools.rewrite.rules.indexing.known_numbers import ReadKnownNu
 from migrate_agent.tools.rewrite.rules.indexing.list_indices import IndexByArrays
 from migrate_agent.tools.rewrite.rules.indexing.masks import CloseMaskedWrites, ReduceMaskedParts
 from migrate_agent.tools.rewrite.rules.indexing.padded_rows import ComputeWithoutAsking, NameMasks
+from migrate_agent.tools.rewrite.rules.indexing.places_alone import TakePartsAlone
 from migrate_agent.tools.rewrite.rules.indexing.rows_by_mask import SelectRowsByMask
 from migrate_agent.tools.rewrite.rules.mutation.changed_arguments import RebindChangedArguments
 from migrate_agent.tools.rewrite.rules.mutation.counters import CountInVariables
@@ -204,6 +205,7 @@ STATE: tuple[type[Rule], ...] = (
     ConvertMethods,
     CountInVariables,
     IndexByArrays,
+    TakePartsAlone,
     KeepArraysStatic,
     StoreIntermediates,
     RefuseOutsideAccess,  # last on calls and names: nothing that a rule above could rewrite is a hole

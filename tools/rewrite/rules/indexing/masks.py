@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import libcst as cst
+import libcst.matchers as m
 
 from migrate_agent.tools.rewrite.rules.context import Context
 from migrate_agent.tools.rewrite.rules.indexing.known_masks import known_selections
@@ -88,6 +89,10 @@ class ReduceMaskedParts(Rule):
         return None
 
 
+MASKED = m.Call(func=m.Name("masked_set") | m.Attribute(m.Name("jnp"), m.Name("where")))
+"""What the statement `x[mask] = value` has become."""
+
+
 class CloseMaskedWrites(Rule):
     """Close the holes of a masked update: after `x[mask] = x[mask] * 2` → `masked_set(x, mask, x * 2)`, reads of `x[mask]` in it are no holes.
 
@@ -106,9 +111,7 @@ class CloseMaskedWrites(Rule):
     def _close_holes(self, original: cst.BaseSmallStatement, target: cst.BaseExpression, updated: cst.BaseSmallStatement) -> None:
         first = updated.nodes[0] if isinstance(updated, cst.FlattenSentinel) else updated
         value = first.value if isinstance(first, cst.Assign) else None
-        if not isinstance(target, cst.Subscript) or not isinstance(value, cst.Call) or not isinstance(value.func, cst.Name):
-            return
-        if value.func.value != "masked_set":
+        if not isinstance(target, cst.Subscript) or not m.matches(value, MASKED):  # type: ignore[arg-type]
             return
         span = self.context.span(original)
         self.context.holes[:] = [

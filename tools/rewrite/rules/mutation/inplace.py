@@ -28,6 +28,7 @@ OPERATORS: Mapping[type[cst.BaseAugOp], Callable[[], cst.BaseBinaryOp]] = {
     cst.BitOrAssign: cst.BitOr, cst.BitXorAssign: cst.BitXor, cst.MatrixMultiplyAssign: cst.MatrixMultiply,
 }  # fmt: skip
 
+WHERE = "jnp.where({mask}, {value}, {x})"
 MASKED_SET = "vendored.masked_set({x}, {mask}, {value})"
 
 
@@ -207,16 +208,13 @@ class ReplaceInplaceUpdates(_Writes):
             if scalar(fact):
                 index = new.slice[0].slice
                 assert isinstance(index, cst.Index)
-                template = "jnp.where({mask}, {value}, {x})" if self._is_of_elements(target, mask, fact) else MASKED_SET
+                template = WHERE if self._is_of_elements(target, mask, fact) else MASKED_SET
                 return self._assign(target.value, base, self.context.build(template, x=base, mask=index.value, value=value))
             if (whole := self._unmasked(target, new, source, value)) is not None:
                 index = new.slice[0].slice
                 assert isinstance(index, cst.Index)
-                return self._assign(
-                    target.value,
-                    base,
-                    self.context.build(MASKED_SET, x=base, mask=index.value, value=whole),
-                )
+                template = WHERE if self._is_of_elements(target, mask, self._selected_from(source)) else MASKED_SET
+                return self._assign(target.value, base, self.context.build(template, x=base, mask=index.value, value=whole))
             if (rows := self._with_rows(target, new, base, value, fact)) is not None:
                 return self._assign(target.value, base, rows)
             raise Refuse("a boolean mask selects a number of elements that depends on the data", "dynamic-shape")
@@ -224,13 +222,20 @@ class ReplaceInplaceUpdates(_Writes):
             new = with_padded_ranges(self.context, target, new, base) or new
         return self._assign(target.value, base, self._at_call(base, new, "set", self._as_bool(target, value)))
 
-    def _is_of_elements(self, target: cst.Subscript, mask: Observed | None, number: Observed | None) -> bool:
-        """Whether a mirror in plain style may select by `jnp.where`: the mask has all axes, and the Python number widens nothing."""
+    def _is_of_elements(self, target: cst.Subscript, mask: Observed | None, value: Observed | None) -> bool:
+        """Whether a mirror in plain style may select by `jnp.where`: the mask has all axes, and the value, a number or an array, widens nothing."""
         whole = self.context.observed(target.value)
-        if not self.context.repo.is_plain or mask is None or whole is None or number is None:
+        if not self.context.repo.is_plain or mask is None or whole is None or value is None or not whole.dtypes:
             return False
-        floating = all(dtype.startswith(("float", "bfloat")) for dtype in whole.dtypes) and bool(whole.dtypes)
-        return set(number.kinds) <= {"float", "int"} and floating and bool(mask.shapes) and mask.shapes == whole.shapes
+        if is_tensor(value):
+            fits = value.dtypes == whole.dtypes and len(whole.dtypes) == 1 and value.shapes == whole.shapes
+        else:
+            fits = all(set(value.kinds) <= _numbers_of(dtype) for dtype in whole.dtypes)
+        return fits and bool(mask.shapes) and mask.shapes == whole.shapes
+
+    def _selected_from(self, source: cst.BaseExpression) -> Observed | None:
+        """What is known of `y` in a value `y[mask]`."""
+        return self.context.observed(source.value) if isinstance(source, cst.Subscript) else None
 
     def _with_rows(
         self, target: cst.Subscript, new: cst.Subscript, base: cst.BaseExpression, value: cst.BaseExpression, fact: Observed | None
@@ -411,6 +416,13 @@ class ReplaceInplaceUpdates(_Writes):
 
 def _parse_expression(node: cst.BaseExpression) -> ast.expr:
     return ast.parse(f"({cst.Module([]).code_for_node(node)}\n)", mode="eval").body
+
+
+def _numbers_of(dtype: str) -> frozenset[str]:
+    """The kinds of Python's numbers that leave an array of a dtype in it."""
+    if dtype.startswith(("float", "bfloat")):
+        return frozenset({"float", "int"})
+    return frozenset({"bool"} if dtype == "bool" else {"int"} if dtype in ("int32", "int64") else ())
 
 
 def _targets(clause: cst.CompFor | None) -> Iterator[cst.BaseAssignTargetExpression]:
