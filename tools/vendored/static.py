@@ -6,6 +6,8 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import jax
+import jax.numpy as jnp
+import numpy as np
 
 T = TypeVar("T")
 
@@ -40,3 +42,28 @@ def concrete(compute: Callable[[], T]) -> T:
     """
     with jax.ensure_compile_time_eval():
         return compute()
+
+
+def unique(x: jax.Array, return_inverse: bool = False, return_counts: bool = False) -> Any:
+    """The different values of an array that is known while tracing, in order (https://pytorch.org/docs/stable/generated/torch.unique.html).
+
+    With options a tuple: where each element stands among them, of the shape of `x`, and how often each occurs. Raises what JAX raises for traced arrays.
+    """
+    values, inverse, counts = np.unique(np.asarray(x), return_inverse=True, return_counts=True)
+    return known_parts(values, inverse.reshape(x.shape), counts, return_inverse, return_counts)
+
+
+def unique_consecutive(x: jax.Array, return_inverse: bool = False, return_counts: bool = False) -> Any:
+    """As `unique`, of each run of equal elements one (https://pytorch.org/docs/stable/generated/torch.unique_consecutive.html)."""
+    flat = np.asarray(x).reshape(-1)
+    begins = np.concatenate([np.ones(min(flat.size, 1), bool), flat[1:] != flat[:-1]])
+    counts = np.diff(np.append(np.flatnonzero(begins), flat.size))
+    return known_parts(flat[begins], (np.cumsum(begins) - 1).reshape(x.shape), counts, return_inverse, return_counts)
+
+
+def known_parts(values: Any, inverse: Any, counts: Any, return_inverse: bool, return_counts: bool) -> Any:
+    """The values alone, or with the parts that are asked for, as arrays that are known while tracing."""
+    parts = [values, *([inverse] if return_inverse else []), *([counts] if return_counts else [])]
+    with jax.ensure_compile_time_eval():
+        arrays = tuple(jnp.asarray(part) for part in parts)
+    return arrays if len(arrays) > 1 else arrays[0]

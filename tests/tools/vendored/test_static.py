@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import torch
 from flax import nnx
 
-from migrate_agent.tools.vendored.static import Static, concrete
+from migrate_agent.tools.vendored.static import Static, concrete, unique, unique_consecutive
 
 
 @pytest.mark.parametrize(
@@ -50,3 +53,31 @@ def test_what_is_computed_at_once_may_decide_a_shape() -> None:
     assert jax.jit(jax.grad(lambda x: upper(x).sum()))(x).tolist() == [[0, 1, 1], [0, 0, 1], [0, 0, 0]]
     with pytest.raises(jax.errors.NonConcreteBooleanIndexError):
         jax.jit(lambda x: x[concrete(lambda: x > 0)])(x)
+
+
+@pytest.mark.parametrize("values", [[3, 3, 1, 3], [5], [], [[2, 2], [2, 1]], [0.5, 0.5, -1.0]])
+@pytest.mark.parametrize(
+    "options", [{}, {"return_inverse": True}, {"return_counts": True}, {"return_inverse": True, "return_counts": True}]
+)
+@pytest.mark.parametrize("name", ["unique", "unique_consecutive"])
+def test_different_values_are_torchs(name: str, options: dict[str, bool], values: list[Any]) -> None:
+    expected = getattr(torch, name)(torch.tensor(values), **options)
+    helper = {"unique": unique, "unique_consecutive": unique_consecutive}[name]
+    shapes: list[Any] = []
+
+    @jax.jit
+    def run(x: jax.Array) -> Any:
+        found = helper(concrete(lambda: jnp.array(values)), **options)
+        shapes.append(found[0] if options else found)
+        return jax.tree.map(lambda part: part + 0 * x.astype(part.dtype), found)
+
+    found = run(jnp.zeros(()))
+    pairs = zip(found, expected, strict=True) if options else [(found, expected)]
+    for one, other in pairs:
+        np.testing.assert_array_equal(one, other.numpy())
+    assert not isinstance(shapes[0], jax.core.Tracer)
+
+
+def test_values_of_a_traced_array_are_refused() -> None:
+    with pytest.raises(jax.errors.TracerArrayConversionError):
+        jax.jit(unique)(jnp.arange(3))

@@ -43,6 +43,8 @@ class Selections(NamedTuple):
 NOTHING = Selections(frozenset(), frozenset())
 READERS = frozenset({"int", "float", "range"})
 READING_METHODS = frozenset({"item", "tolist"})
+COUNTING = frozenset({"torch.unique", "torch.unique_consecutive"})
+"""Functions of which the size of the result is up to the values of the first argument."""
 SIZED = frozenset(f"torch.{name}" for name in ("arange", "zeros", "ones", "empty", "eye", "rand", "randn", "linspace"))
 """Functions whose positional arguments say how large a new tensor is, or what numbers are in it."""
 
@@ -93,6 +95,20 @@ class StaticValues:
         for node in walk(self.function):
             if isinstance(node, ast.Call):
                 yield from (value for value in values_asked(node, self.dotted(node.func)) if is_tensor(self.observed(value)))
+            elif isinstance(node, ast.For) and is_tensor(self.observed(node.iter)) and self._takes_numbers(node):
+                yield node.iter
+
+    def _takes_numbers(self, loop: ast.For) -> bool:
+        """Whether a loop over a tensor cuts lists by its elements, and asks them for no attribute or method, which numbers do not have."""
+        name = loop.target.id if isinstance(loop.target, ast.Name) else ""
+        inside = [node for statement in loop.body for node in ast.walk(statement)]
+        asked = any(isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == name for node in inside)
+        parts = [node for node in inside if isinstance(node, ast.Subscript) and self._is_list(node.value)]
+        return not asked and any(isinstance(node, ast.Name) and node.id == name for part in parts for node in ast.walk(part.slice))
+
+    def _is_list(self, node: ast.expr) -> bool:
+        fact = self.observed(node)
+        return fact is not None and bool(fact.kinds) and set(fact.kinds) <= {"list", "tuple"}
 
     def dotted(self, node: ast.expr) -> str:
         """The dotted name that an expression stands for, or ""."""
@@ -152,7 +168,8 @@ class StaticValues:
             case ast.Subscript(value=value, slice=index):
                 return self.known(value) and self.known(index)
             case ast.ListComp(elt=part, generators=[ast.comprehension(target=ast.Name(id=name), iter=source, ifs=[])]):
-                return name not in self.values and self.known(source) and self._within(part, name)
+                # The shapes of what a list holds are known, whatever it holds.
+                return name not in self.values and (self._within(part, name) if self.known(source) else self.known(part))
             case ast.Call():
                 return self._call(node)
         return isinstance(node, PARTS) and all(
@@ -176,6 +193,8 @@ class StaticValues:
             # A random mask differs between calls although its arguments are known.
             return arguments_known and not draws(ops()[dotted])
         match node.func:
+            case ast.Name(id="len") if len(node.args) == 1 and is_tensor(self.observed(node.args[0])):
+                return True
             case ast.Name(id=name) if name in PURE and not dotted:
                 return arguments_known
             case ast.Attribute(value=ast.Name()) if self.model is not None and id(node.func) in self.model.own:
@@ -221,6 +240,8 @@ def values_asked(call: ast.Call, dotted: str) -> list[ast.expr]:
             return call.args
         case ast.Attribute(value=value, attr=attr) if attr in READING_METHODS and not call.args:
             return [value]
+    if dotted in COUNTING:
+        return call.args[:1]
     return call.args if dotted in SIZED or dotted.startswith("math.") else []
 
 
@@ -260,6 +281,8 @@ def _may_need_values(node: ast.AST) -> bool:
     """Whether a node selects by something that may be a mask, or may ask for the values of a tensor."""
     match node:
         case ast.Subscript(slice=ast.Name() | ast.UnaryOp() | ast.Call() | ast.Compare()):
+            return True
+        case ast.For():
             return True
         case ast.Call(func=ast.Name(id=name)):
             return name in READERS

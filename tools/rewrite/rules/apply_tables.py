@@ -16,6 +16,7 @@ from migrate_agent.tools.rewrite.analysis.randomness import functions_named
 from migrate_agent.tools.rewrite.analysis.ranges.amounts import Amounts
 from migrate_agent.tools.rewrite.analysis.ranges.positions import gives_positions
 from migrate_agent.tools.rewrite.rules.context import Context
+from migrate_agent.tools.rewrite.rules.indexing.known_masks import known_selections
 from migrate_agent.tools.rewrite.tables.eager import EAGER
 from migrate_agent.tools.rewrite.tables.helpers import rngs_of, symbols
 from migrate_agent.tools.rewrite.tables.registry import UNKNOWN, Layer, Op, Refuse, idioms, ops
@@ -93,6 +94,10 @@ class SourceCall:
             and function is not None
             and gives_positions(function, ast.parse(_MODULE.code_for_node(source), mode="eval").body)
         )
+
+    def is_known(self, name: str) -> bool:
+        source = self.bound.sources.get(name)
+        return source is not None and self.context.span(source) in known_selections(self.context).numbers
 
     def are_amounts(self, name: str) -> bool:
         source, context = self.bound.sources.get(name), self.context

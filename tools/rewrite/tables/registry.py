@@ -73,6 +73,10 @@ class Call(Protocol):
         """Whether the argument is made of positions along an axis, as `argmax` gives them."""
         ...
 
+    def is_known(self, name: str) -> bool:
+        """Whether the values of the argument are known while JAX traces the function around the call."""
+        ...
+
     def are_amounts(self, name: str) -> bool:
         """Whether the caller wrote out a list or tuple, and its elements are ints of which none can be below zero."""
         ...

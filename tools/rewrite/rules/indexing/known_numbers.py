@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
+
 import libcst as cst
 import libcst.matchers as m
 
@@ -33,15 +35,32 @@ class ReadKnownNumbers(Rule):
             "import torch\n\ndef f(x: torch.Tensor):\n    half = torch.tensor(x.shape[-2:]) // 2\n    h, w = half.tolist()\n    return x[:h, :w]\n",
             "def f(x: jax.Array):\n    half = concrete(lambda: jnp.array(x.shape[-2:]) // 2)\n    h, w = half.tolist()\n    return x[:h, :w]\n",
         ),
+        (
+            "import torch\n\ndef f(x: torch.Tensor, y: torch.Tensor):\n    sizes = torch.unique(torch.tensor([x.shape[0], y.shape[0]]))\n"
+            "    rows = [x]\n    for size in sizes:\n        x = x * size\n        rows[:size] = []\n    return x\n",
+            "def f(x: jax.Array, y: jax.Array):\n    sizes = concrete(lambda: unique(jnp.array([x.shape[0], y.shape[0]])))\n"
+            "    rows = [x]\n    for size in sizes.tolist():\n        x = x * size\n        rows[:size] = []\n    return x\n",
+        ),
     )
 
     def leave_Arg(self, original: cst.Arg, updated: cst.Arg) -> cst.Arg | None:
         call = self.context.parent()
         if not isinstance(call, cst.Call) or self.context.constructing or original.star or _is_method(call):
             return None
-        if self.context.span(original.value) not in known_selections(self.context).numbers:
+        known = known_selections(self.context)
+        if self.context.span(original.value) not in known.numbers or self._computed_at_once(known.names):
             return None
         return updated.with_changes(value=self._at_once(updated.value))
+
+    def leave_For(self, original: cst.For, updated: cst.For) -> cst.For | None:
+        if self.context.constructing or self.context.span(original.iter) not in known_selections(self.context).numbers:
+            return None
+        return updated.with_changes(iter=self.context.build("{x}.tolist()", x=self._at_once(updated.iter)))
+
+    def _computed_at_once(self, names: Set[str]) -> bool:
+        """Whether the statement at hand is computed at once as a whole."""
+        assigned = [node for node in self.context.stack if isinstance(node, cst.Assign)]
+        return bool(assigned) and any(isinstance(t.target, cst.Name) and t.target.value in names for t in assigned[-1].targets)
 
     def leave_Call(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression | None:
         if not reads_known_numbers(self.context, original):

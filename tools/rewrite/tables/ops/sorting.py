@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from migrate_agent.tools.rewrite.tables.ops.calls import Refused, ndim, spelled
-from migrate_agent.tools.rewrite.tables.registry import Call, Op, Refuse
+from migrate_agent.tools.rewrite.tables.registry import Call, Op, Refuse, Template
 
 DYNAMIC = "the shape of the result depends on values: use a mask with `jnp.where`, or a fixed size"
 
@@ -36,6 +36,17 @@ def _bincount(call: Call) -> str:
     return f"jnp.bincount({{input}}, {weights}length={{minlength}})"
 
 
+def _of_known(helper: str) -> Template:
+    """Of numbers that are known while tracing, how many there are is known too."""
+
+    def to(call: Call) -> str:
+        if not call.is_known("input") or call.literal("dim") is not None:
+            raise Refuse(DYNAMIC, "dynamic-shape")
+        return f"vendored.{helper}({{input}}, return_inverse={{return_inverse}}, return_counts={{return_counts}})"
+
+    return to
+
+
 SORT = [
     *spelled(
         "sort",
@@ -66,8 +77,8 @@ SELECT = [
     *spelled("nonzero", "input, *, as_tuple=False", Refused(DYNAMIC, "dynamic-shape")),
     *spelled("argwhere", "input", Refused(DYNAMIC, "dynamic-shape")),
     *spelled("masked_select", "input, mask", Refused(DYNAMIC, "dynamic-shape")),
-    *spelled("unique", "input, sorted=True, return_inverse=False, return_counts=False, dim=None", Refused(DYNAMIC, "dynamic-shape")),
-    *spelled("unique_consecutive", "input, return_inverse=False, return_counts=False, dim=None", Refused(DYNAMIC, "dynamic-shape")),
+    *spelled("unique", "input, sorted=True, return_inverse=False, return_counts=False, dim=None", _of_known("unique")),
+    *spelled("unique_consecutive", "input, return_inverse=False, return_counts=False, dim=None", _of_known("unique_consecutive")),
     *spelled("nonzero_static", "input, *, size, fill_value=-1", "vendored.nonzero_static({input}, {size}, {fill_value=-1})"),
 ]
 

@@ -101,6 +101,9 @@ class Bound:
     def is_position(self, name: str) -> bool:
         return False
 
+    def is_known(self, name: str) -> bool:
+        return False
+
     def are_amounts(self, name: str) -> bool:
         return False
 
