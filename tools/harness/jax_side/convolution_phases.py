@@ -67,8 +67,13 @@ class Axis:
         return -(-self.length // self.step) if not self.plain else self.length
 
     @property
+    def together(self) -> tuple[Group, ...]:
+        """All phases, with zeros where the window of one has no place. Such a zero makes NaN of an infinite input that it meets."""
+        return self.groups if self.plain else (Group(self.step, (0, self.part), self._padding(0, self.part)),)
+
+    @property
     def groups(self) -> tuple[Group, ...]:
-        """The phases, in order, by the places of their windows that are no zeros. A zero there would make NaN of an infinite input that it meets."""
+        """The phases, in order, by the places that their windows have."""
         if self.plain:
             return (Group(1, (0, self.window), (self.low, self.high)),)
         taps = [self._taps(phase) for phase in range(self.step)]
@@ -112,12 +117,16 @@ def stays_spread(lhs: Sequence[int], rhs: Sequence[int], params: Mapping[str, An
     return bool(dilated) and (not all(axis.splits for axis in dilated) or 1 < params["feature_group_count"] == channels)
 
 
-def by_phases(lhs: Any, rhs: Any, params: Mapping[str, Any], convolve: Callable[[Any, Any, dict[str, Any]], Any]) -> Any:
+def by_phases(
+    lhs: Any, rhs: Any, params: Mapping[str, Any], convolve: Callable[[Any, Any, dict[str, Any]], Any], finite: bool = False
+) -> Any:
     """The convolution of inputs [batch, channels, …] and a window [features, channels, …], as ones without zeros between inputs.
 
-    The phases of a group are features of one of these, which `convolve` computes from inputs, window and parameters.
+    The phases of a group are features of one of these, which `convolve` computes from inputs, window and parameters; all phases of a single one where
+    the inputs are `finite`, which compiles sooner.
     """
     axes = axes_of(lhs.shape, rhs.shape, params)
+    of_axis = [axis.together if finite else axis.groups for axis in axes]
     windows = _windows(rhs, axes)
     spread = {**params, "lhs_dilation": (1,) * len(axes)}
     rows = [axis.rows for axis in axes]
@@ -138,8 +147,8 @@ def by_phases(lhs: Any, rhs: Any, params: Mapping[str, Any], convolve: Callable[
         number = len(groups)
         if number == len(axes):
             return part(starts, groups)
-        offsets = accumulate((group.phases for group in axes[number].groups), initial=0)
-        parts = [along([*starts, start], [*groups, group]) for start, group in zip(offsets, axes[number].groups, strict=False)]
+        offsets = accumulate((group.phases for group in of_axis[number]), initial=0)
+        parts = [along([*starts, start], [*groups, group]) for start, group in zip(offsets, of_axis[number], strict=False)]
         return jnp.concatenate(parts, axis=2 + number) if len(parts) > 1 else parts[0]
 
     out = along([], [])

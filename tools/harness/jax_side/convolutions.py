@@ -5,7 +5,9 @@ XLA compiles a convolution with much padding, or of several groups, as plain loo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache, partial
 from typing import Any
 
@@ -23,6 +25,20 @@ GROUPS = 32
 """Number of groups above which a convolution is not split."""
 
 
+_finite = ContextVar("_finite", default=True)
+
+
+@contextmanager
+def spreading(spread: bool) -> Iterator[None]:
+    """Compile convolutions so that what is not finite reaches the outputs that it does in torch, if `spread`. Programs with gradients compile sooner
+    without, and where they are not finite is compared with nothing."""
+    token = _finite.set(not spread)
+    try:
+        yield
+    finally:
+        _finite.reset(token)
+
+
 @cache
 def quick_convolutions() -> None:
     """Register the lowering for float32 and float64, for the rest of the process; nothing where this jax's own is not found."""
@@ -34,7 +50,7 @@ def quick_convolutions() -> None:
         (one, other), (out,) = ctx.avals_in, ctx.avals_out
         if one.dtype not in (jnp.float64, jnp.float32) or _products(out, other, **params) < PRODUCTS or plain(one.shape, **params):
             return lower(ctx, lhs, rhs, expand_complex_convolutions=True, **params)
-        return mlir.lower_fun(partial(plainer, **params), multiple_results=False)(ctx, lhs, rhs)
+        return mlir.lower_fun(partial(plainer, finite=_finite.get(), **params), multiple_results=False)(ctx, lhs, rhs)
 
     mlir.register_lowering(lax.conv_general_dilated_p, lowered, platform="cpu")
 
@@ -67,14 +83,15 @@ def _groups(lhs: Sequence[int], **params: Any) -> int:
     return groups if 1 < groups <= GROUPS else 0
 
 
-def plainer(lhs: Any, rhs: Any, **params: Any) -> Any:
+def plainer(lhs: Any, rhs: Any, finite: bool = False, **params: Any) -> Any:
     """The convolution of `lax.conv_general_dilated_p` with these parameters, with channels first, without zeros between inputs, padded and split into
-    groups beforehand."""
+    groups beforehand. Of inputs that are not `finite` those reach the same outputs.
+    """
     numbers, axes = params["dimension_numbers"], tuple(range(lhs.ndim))
     lhs, rhs = lhs.transpose(numbers.lhs_spec), rhs.transpose(numbers.rhs_spec)
     params = {**params, "dimension_numbers": lax.ConvDimensionNumbers(axes, axes, axes)}
     dilated = any(step > 1 for step in params["lhs_dilation"]) and not stays_spread(lhs.shape, rhs.shape, params)
-    out = by_phases(lhs, rhs, params, _dense) if dilated else _dense(lhs, rhs, params)
+    out = by_phases(lhs, rhs, params, _dense, finite) if dilated else _dense(lhs, rhs, params)
     return out.transpose([numbers.out_spec.index(axis) for axis in axes])
 
 

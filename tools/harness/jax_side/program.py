@@ -20,6 +20,7 @@ from migrate_agent.tools.harness.common.random_streams import NO_CUSTOMS, REPEAT
 from migrate_agent.tools.harness.common.xla_flags import quick
 from migrate_agent.tools.harness.jax_side.backward_draws import Again, Heard, Keys
 from migrate_agent.tools.harness.jax_side.comparisons import compares, quick_for
+from migrate_agent.tools.harness.jax_side.convolutions import spreading
 from migrate_agent.tools.harness.jax_side.held_values import held_arrays
 from migrate_agent.tools.harness.jax_side.jaxprs import narrow_float, narrow_kinds
 from migrate_agent.tools.harness.jax_side.module import Candidate, called, is_leaf, module_path, split_kept
@@ -144,10 +145,11 @@ class Program:
     def __call__(self, trainable: Any, rest: Any, leaves: Sequence[Any], targets: Mapping[str, Any], mask_ones: Any = None) -> Any:
         """Run the program; `self.traced` describes it then. `mask_ones`, bool [masks, 1 + AXES], says which masks of dropout are ones."""
         arguments = (trainable, rest, list(leaves), dict(targets), mask_ones)
-        try:
-            result = self._compiled(arguments)(*arguments)
-        except TypeError:  # one that an earlier call left behind came in as an argument more: jit tells what it is
-            result = self.jitted(*arguments)
+        with spreading(not self.gradient):
+            try:
+                result = self._compiled(arguments)(*arguments)
+            except TypeError:  # one that an earlier call left behind came in as an argument more: jit tells what it is
+                result = self.jitted(*arguments)
         if self.again and (keys := self._keys(*arguments)) is not None:
             result = self.jitted(*arguments, keys)
         self.traced = self._known.setdefault(_shapes(leaves), self.traced)
@@ -174,7 +176,8 @@ class Program:
         key = _avals(arguments)
         if key not in self._ahead:
             traced = self.jitted.trace(*arguments)
-            lowered, options = traced.lower(), quick_for(traced.jaxpr)
+            with spreading(not self.gradient):
+                lowered, options = traced.lower(), quick_for(traced.jaxpr)
             self._known.setdefault(_shapes(leaves), self.traced)
             self._ahead[key] = pool.submit(lowered.compile, options)
 

@@ -54,6 +54,7 @@ def test_same_result(numbers: tuple[str, str, str], window: Any, groups: tuple[i
     assert all(plain(e.invars[0].aval.shape, **e.params) for e in parts)
     split = features * batches if features < 4 else 1
     assert len(parts) == split * max(1, len(_places(equation.params, lhs.shape, rhs.shape)))
+    np.testing.assert_allclose(plainer(*map(jax.numpy.asarray, (lhs, rhs)), finite=True, **equation.params), found, rtol=1e-5, atol=1e-5)
 
 
 def _places(params: Any, lhs: tuple[int, ...], rhs: tuple[int, ...]) -> list[tuple[Group, ...]]:
@@ -108,8 +109,29 @@ LOWERED = """
     after = jax.jit(jax.value_and_grad(loss, (0, 1)))(x, w)
     jax.tree.map(lambda one, other: np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12), before, after)
     lines = [line for line in text.splitlines() if "stablehlo.convolution" in line]
-    assert len(lines) == 6 and all("pad = [[0, 0], [0, 0]], lhs_dilate = [1, 1]" in line for line in lines), text
+    assert len(lines) == 3 and all("pad = [[0, 0], [0, 0]], lhs_dilate = [1, 1]" in line for line in lines), text
 """
+
+
+SPREADING = """
+    import jax, jax.numpy as jnp
+    from jax import lax
+    from migrate_agent.tools.harness.jax_side.convolutions import quick_convolutions, spreading
+
+    quick_convolutions()
+    x, w = jnp.zeros((1, 64, 6)).at[0, 3, 2].set(jnp.nan), jnp.ones((32, 64, 16))
+
+    def transposed(x, w):
+        return lax.conv_general_dilated(x, w, (1,), [(11, 11)], lhs_dilation=(8,), dimension_numbers=("NCH", "OIH", "NCH"))
+
+    with spreading(True):
+        assert int(jnp.isnan(jax.jit(transposed)(x, w)).sum()) == 32 * 16
+    assert jax.jit(lambda x, w: transposed(x, w)).lower(x, w).as_text().count("stablehlo.convolution") == 1
+"""
+
+
+def test_nan_reaches_the_window_alone_where_that_is_asked_for() -> None:
+    subprocess.run([sys.executable, "-c", textwrap.dedent(SPREADING)], check=True, env={"JAX_PLATFORMS": "cpu", "PATH": ""})
 
 
 def test_the_lowering_is_replaced_in_a_process_that_asks_for_it() -> None:
