@@ -83,7 +83,7 @@ def _groups(lhs: Sequence[int], **params: Any) -> int:
     return groups if 1 < groups <= GROUPS else 0
 
 
-def plainer(lhs: Any, rhs: Any, finite: bool = False, **params: Any) -> Any:
+def plainer(lhs: Any, rhs: Any, *, finite: bool = False, **params: Any) -> Any:
     """The convolution of `lax.conv_general_dilated_p` with these parameters, with channels first, without zeros between inputs, padded and split into
     groups beforehand. Of inputs that are not `finite` those reach the same outputs.
     """
