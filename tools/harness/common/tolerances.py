@@ -51,6 +51,9 @@ and the roundings of equal terms have one direction (2,048 of them: 52 ulp)."""
 FAR_OFF: Final = 1e-2
 """At the edges: where torch's own float32 answer is further off, nothing is judged by it."""
 
+OUTLIERS: Final = 0.01
+"""In float16: the share of elements, one at least, that may be lost where each is 1,024 times as large as others usually are."""
+
 FLOOR_NARROW: Final = 0.5
 NOISE_FACTOR_NARROW: Final = 0.5
 """… in bfloat16 and float16 half an ulp, or half of the noise scaled to them (which is what rounding every single result would do): torch's

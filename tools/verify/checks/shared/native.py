@@ -75,6 +75,8 @@ def compare_native(exact: Pair, native: Pair, scenario: Scenario, *, alike: bool
     if kinks and not _tells(exact.expected, native.expected):
         return Difference(label, 0.0, tolerances.CAP_FP64)
     expected = _where_torch_agrees(exact.expected, native.expected, native.got)
+    if dtype == "float16":
+        native = native._replace(got=_without_outliers(exact.expected, expected, native.got))
     problem = pattern_problem(expected, native.got)
     if problem:
         same_shape = expected.shape == native.got.shape
@@ -114,6 +116,22 @@ def _where_torch_agrees(exact: Array, native: Array, actual: Array) -> Array:
     apart = (np.isnan(exact) != np.isnan(native)) | (np.isinf(exact) != np.isinf(native))
     like_exact = (np.isnan(exact) == np.isnan(actual)) & (np.isinf(exact) == np.isinf(actual))
     return np.where(apart & like_exact, exact, native)
+
+
+def _without_outliers(exact: Array, expected: Array, actual: Array) -> Array:
+    """What the candidate gives, with torch's answer where one element in a hundred, far beyond the others, is lost in float16.
+
+    `y / sigmoid(x)` is that large only where the gate is less than a unit of the dtype: torch rounds the gate once, XLA each of its steps, to 0.
+    """
+    if exact.dtype.kind != "f" or actual.dtype.kind != "f" or not exact.shape == expected.shape == actual.shape:
+        return actual
+    lost = np.isfinite(exact) & np.isfinite(expected) & ~np.isfinite(actual)
+    count = int(lost.sum())
+    if not 0 < count <= max(1, lost.size * tolerances.OUTLIERS):
+        return actual
+    usual = float(np.median(np.abs(exact[np.isfinite(exact)])))
+    outlying = bool((np.abs(exact[lost]) * tolerances.EPS_NATIVE["float16"] >= usual).all())
+    return np.where(lost, expected, actual) if outlying else actual
 
 
 def _conditioned(label: str, error: float, own: float, floor: float, conditioning: Callable[[], float]) -> Difference:

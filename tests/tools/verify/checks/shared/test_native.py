@@ -36,6 +36,17 @@ def test_where_torch_overflows_natively_the_exact_answer_is_right_too(ours: floa
 
 
 @pytest.mark.parametrize(
+    ("large", "lost", "narrow", "failed"),
+    [(3e4, 1, "float16", False), (900.0, 1, "float16", True), (3e4, 2, "float16", True), (3e4, 1, "bfloat16", True), (3e4, 1, "", True)],
+)
+def test_in_float16_an_outlier_may_be_lost(large: float, lost: int, narrow: str, failed: bool) -> None:
+    scenario = Scenario(name="a", role=Role.NARROW, noise=NoiseOfScenario({}), narrow=narrow)
+    exact = np.where(np.arange(150) < lost, large, 1.0)
+    native = Pair("out", "out/0", exact, np.where(np.arange(150) < lost, np.inf, exact))
+    assert compare_native(Pair("out", "out/0", exact, None), native, scenario).failed == failed
+
+
+@pytest.mark.parametrize(
     ("error", "rough", "failed"),
     [(5e-4, 0.0, False), (2e-2, 0.0, True), (2e-2, 1.2e-2, False), (2e-2, 8e-3, True), (1.0, 1.2e-2, True)],
 )
