@@ -66,6 +66,7 @@ CASES = [
         "def up(m): fully_shard(m)",
     ),
     Case("distributed", "redesign", "r", "import torch.distributed as d\ndef r(): return d.get_rank()", "def r(d): return d.get_rank()"),
+    Case("distributed", "redesign", "r", "import torch.distributed as d\ndef r(x): d.all_reduce(x)", "def r(d, x): d.all_reduce(x)"),
     Case("distributed", "redesign", "main", "import deepspeed\ndef main(m): deepspeed.initialize(m)", "import deepspeed"),
     Case("distributed", "redesign", "P", "class P(nn.DataParallel): ...", "class P(nn.Module): ..."),
     Case(
