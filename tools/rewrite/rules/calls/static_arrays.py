@@ -91,7 +91,9 @@ def _static_nodes(repo: Repo, model: ClassModel, facts: Facts) -> Iterator[ast.A
         several = all(_numpy_call(store.value, model) in SEVERAL for store in stores)
         # A shape is known while tracing, whatever holds the array.
         called -= {id(node.value) for node in walk(model.node) if isinstance(node, ast.Attribute) and node.attr in OF_SHAPE}
-        if several or any(id(node) in called for read in _value_readers(model) for node in walk(read) if model.own.get(id(node)) == name):
+        if several or any(
+            id(node) in called for read in _value_readers(model, facts) for node in walk(read) if model.own.get(id(node)) == name
+        ):
             yield from stores
             yield from reads
 
@@ -122,14 +124,23 @@ def _numpy_call(value: ast.expr, model: ClassModel) -> str:
     return ""
 
 
-def _value_readers(model: ClassModel) -> Iterator[ast.expr]:
-    """Expressions of which Python needs the value: what loops go through, tests, bounds of slices, arguments of `float` and the like."""
+def _value_readers(model: ClassModel, facts: Facts) -> Iterator[ast.expr]:
+    """Expressions of which Python needs the value: what loops go through, tests, bounds of slices, arguments of `float` and the like; and single
+    elements of numpy, which beside tensors become Python's numbers."""
+
+    def kinds_of(part: ast.expr) -> set[str]:
+        fact = facts.observed.get(span_of(part, model.file.lines))
+        return set(fact.kinds) if fact else set()
+
     for node in walk(model.node):
         match node:
             case ast.For(iter=value) | ast.comprehension(iter=value):
                 yield value
             case ast.If(test=test) | ast.While(test=test) | ast.IfExp(test=test) | ast.Assert(test=test):
                 yield test
+            case ast.Subscript(value=ast.Attribute() as value, slice=index) if kinds_of(node):
+                if all(kind.startswith("object:numpy.") for kind in kinds_of(node)) and kinds_of(index) <= {"int"}:
+                    yield value
             case ast.Slice(lower=lower, upper=upper):
                 yield from (bound for bound in (lower, upper) if bound is not None)
             case ast.Call(func=ast.Name(id=function), args=args) if function in READING:

@@ -75,17 +75,16 @@ def compare_native(exact: Pair, native: Pair, scenario: Scenario, *, alike: bool
     if kinks and not _tells(exact.expected, native.expected):
         return Difference(label, 0.0, tolerances.CAP_FP64)
     expected = _where_torch_agrees(exact.expected, native.expected, native.got)
-    if dtype == "float16":
-        native = native._replace(got=_without_outliers(exact.expected, expected, native.got))
-    problem = pattern_problem(expected, native.got)
+    got = _without_outliers(exact.expected, expected, native.got) if dtype == "float16" else native.got
+    problem = pattern_problem(expected, got)
     if problem:
-        same_shape = expected.shape == native.got.shape
+        same_shape = expected.shape == got.shape
         return Difference(label, float("inf"), 0.0, problem, "nonfinite" if same_shape else "shape")
     if exact.expected.dtype.kind not in "fc":
         return _whole(label, exact, native, dtype)
     epsilon = tolerances.EPS_NATIVE[dtype]
     finite = np.isfinite(exact.expected) & np.isfinite(expected)
-    truth, torchs, ours = (np.where(finite, value, 0).astype(np.complex128) for value in (exact.expected, expected, native.got))
+    truth, torchs, ours = (np.where(finite, value, 0).astype(np.complex128) for value in (exact.expected, expected, got))
     size = rms(np.abs(truth)) or 1.0
     own = rms(np.abs(torchs - truth)) / size
     conditioning = partial(_conditioning, scenario, exact.key, dtype, size, kinks=kinks) if alike else float
