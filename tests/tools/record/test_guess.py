@@ -11,7 +11,7 @@ from typing import Any, Literal
 import pytest
 
 from migrate_agent.tools.record.guessing.adapt import adapted_shape
-from migrate_agent.tools.record.guessing.call_sites import call_sites
+from migrate_agent.tools.record.guessing.call_sites import Program, call_sites
 from migrate_agent.tools.record.guessing.choices import choices
 from migrate_agent.tools.record.guessing.values import Fields, Sequence, Tensor, Value, text
 
@@ -99,6 +99,7 @@ TEXTS: list[tuple[Value, str]] = [
     (Tensor(()), "torch.randn(())"),
     (Tensor((2,), "integer", 9), "torch.randint(0, 9, (2,))"),
     (Tensor((2, 3), "bool"), "torch.ones((2, 3), dtype=torch.bool)"),
+    (Tensor((2, 3), "false"), "torch.zeros((2, 3), dtype=torch.bool)"),
     (Tensor((2, 3), "complex"), "torch.randn(2, 3, dtype=torch.complex64)"),
     (Sequence((Tensor((2,), "positive"),), "()"), "(torch.rand(2),)"),
     (Fields((("x", "64"),)), "{'x': 64}"),
@@ -119,3 +120,12 @@ def test_call_sites_are_read_with_the_names_around_them(tmp_path: Path) -> None:
     )
     block = [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in ("dim", "heads", "width", "other")]
     assert call_sites([file], "Block", block, ()) == [{"dim": "64 * 2", "heads": "3", "width": "8"}]
+
+
+def test_call_sites_read_a_name_as_it_was_bound_last(tmp_path: Path) -> None:
+    file = tmp_path / "train.py"
+    file.write_text("model = Net(3)\nmodel = Wrapper(model)\nmodel = Outer(model, cfg['width'])\n")
+    parameters = [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in ("net", "width")]
+    known, program = {"Net", "Wrapper"}, Program(settings={"width": "8"})
+    assert call_sites([file], "Wrapper", parameters, known) == [{"net": "Net(3)"}]
+    assert call_sites([file], "Outer", parameters, known, program) == [{"net": "Wrapper(Net(3))", "width": "8"}]

@@ -53,6 +53,66 @@ GUESSABLE = {
         " def forward(self, x):\n  return self.fn(self.norm(x))\n",
         ("64, torch.nn.Identity()", "torch.randn(2, 16, 64)"),
     ),
+    "query, key and value": (
+        "class Net(nn.Module):\n def __init__(self, dim):\n  super().__init__()\n  self.q, self.w = nn.Linear(dim, dim), nn.Linear(dim, dim)\n"
+        " def forward(self, q, k, v):\n  return self.q(q) @ self.w(k).transpose(1, 2) @ v\n",
+        ("64", "torch.randn(2, 16, 64), torch.randn(2, 16, 64), torch.randn(2, 16, 64)"),
+    ),
+    "a device": (
+        "class Net(nn.Module):\n def __init__(self, dim, device):\n  super().__init__()\n  self.t = torch.zeros(dim, device=device)\n"
+        "  self.fc = nn.Linear(dim, dim)\n def forward(self, x):\n  return self.fc(x) + self.t.to(x.device)\n",
+        ("64, 'cpu'", "torch.randn(2, 16, 64)"),
+    ),
+    "labels that an embedding looks up": (
+        "class Net(nn.Module):\n def __init__(self, dim, num_classes):\n  super().__init__()\n  self.norm = nn.BatchNorm2d(dim, affine=False)\n"
+        "  self.embed = nn.Embedding(num_classes, dim)\n def forward(self, x, y):\n  return self.norm(x) * self.embed(y)[:, :, None, None]\n",
+        ("64, 64", "torch.randn(2, 64, 16, 16), torch.randint(0, 8, (2,))"),
+    ),
+    "a list of tensors": (
+        "class Net(nn.Module):\n def __init__(self, dims):\n  super().__init__()\n  assert isinstance(dims, list)\n"
+        "  self.layers = nn.ModuleList([nn.Linear(d, 8) for d in dims])\n"
+        " def forward(self, xs):\n  return sum(self.layers[i](xs[i]) for i in range(len(self.layers)))\n",
+        ("[64, 64]", "[torch.randn(2, 16, 64), torch.randn(2, 16, 64)]"),
+    ),
+    "a mask that hides where it is set": (
+        "class Net(nn.Module):\n def __init__(self, dim):\n  super().__init__()\n  self.fc = nn.Linear(dim, dim)\n def forward(self, x, mask):\n"
+        "  s = self.fc(x) @ x.transpose(1, 2)\n  return s.masked_fill(mask.view(mask.shape).unsqueeze(1), -float('inf')).softmax(-1)\n",
+        ("64", "torch.randn(2, 16, 64), torch.zeros((2, 16), dtype=torch.bool)"),
+    ),
+    "features beside token ids": (
+        "class Net(nn.Module):\n def __init__(self, vocab_size, dim):\n  super().__init__()\n  self.e = nn.Embedding(vocab_size, dim)\n"
+        "  self.fc = nn.Linear(dim, dim)\n def forward(self, trg, enc_src):\n  return self.e(trg) @ self.fc(enc_src).transpose(1, 2)\n",
+        ("64, 64", "torch.randint(0, 64, (2, 16)), torch.randn(2, 16, 64)"),
+    ),
+    "objects in a configuration": (
+        "class Net(nn.Module):\n def __init__(self, config):\n  super().__init__()\n  name, model = config['name'], config['model']\n"
+        "  self.fc = self._made(model)\n def _made(self, part):\n  return nn.Linear(part['dim'], part['out_dim'])\n def forward(self, x):\n  return self.fc(x)\n",
+        ("{'name': 64, 'model': {'dim': 64, 'out_dim': 64}}", "torch.randn(2, 16, 64)"),
+    ),
+    "a configuration that is asked what it has": (
+        "class Net(nn.Module):\n def __init__(self, args):\n  super().__init__()\n  if 'rate' not in args:\n   args.rate = 0.5\n"
+        "  self.fc, self.rate = nn.Linear(args.dim, args.dim), args.rate\n def forward(self, x):\n  return self.fc(x) * self.rate\n",
+        ("argparse.Namespace(rate=0.5, dim=64)", "torch.randn(2, 16, 64)"),
+    ),
+    "a class that a method constructs": (
+        "class Part(nn.Module):\n def __init__(self, dim, scale=1):\n  super().__init__()\n  self.fc = nn.Linear(dim, dim)\n"
+        " def forward(self, x, y):\n  return self.fc(x) + y\n"
+        "class Net(nn.Module):\n def __init__(self, block, dim):\n  super().__init__()\n  self.part = self._make(block, dim)\n"
+        " def _make(self, block, dim):\n  return block(dim, scale=2)\n def forward(self, x, y):\n  return self.part(x, y)\n",
+        ("Part, 64", "torch.randn(2, 16, 64), torch.randn(2, 16, 64)"),
+    ),
+    "a module whose attribute is read": (
+        "class Part(nn.Module):\n def __init__(self, dim):\n  super().__init__()\n  self.dim, self.fc = dim, nn.Linear(dim, dim)\n"
+        " def forward(self, x):\n  return self.fc(x)\n"
+        "class Net(nn.Module):\n def __init__(self, net):\n  super().__init__()\n  self.net, self.scale = net, net.dim\n"
+        " def forward(self, x):\n  return self.net(x) * self.scale\n",
+        ("Part(dim=64)", "torch.randn(2, 16, 64)"),
+    ),
+    "a smaller image where that runs too": (
+        "class Net(nn.Module):\n def __init__(self, img_size=256):\n  super().__init__()\n  self.c = nn.Conv2d(3, 4, 3)\n"
+        " def forward(self, x):\n  return self.c(x)\n",
+        ("", "torch.randn(2, 3, 32, 32)"),
+    ),
     "second input and mask": (
         "class Net(nn.Module):\n def __init__(self, dim):\n  super().__init__()\n  self.q = nn.Linear(dim, dim)\n"
         " def forward(self, x, context, mask, *, t):\n  return self.q(x) @ context.transpose(1, 2) + t[:, None, None]\n",
@@ -176,6 +236,24 @@ SETTINGS = {
         '{"seed": 1, "net": {"n_steps": 3, "inner": {"kind": "slow"}}}',
         "3, {'kind': 'slow'}",
     ),
+    "what a program assigns to its configuration": (
+        "class Net(nn.Module):\n def __init__(self, args):\n  super().__init__()\n  " + PICKY.format("args.levels != 4"),
+        "train.py",
+        "from net import Net\ndef make(args):\n args.levels = 4\n return Net(args)\n",
+        "types.SimpleNamespace(levels=4)",
+    ),
+    "a tree of settings": (
+        "class Net(nn.Module):\n def __init__(self, cfg):\n  super().__init__()\n  " + PICKY.format("cfg.MODEL.LEVELS != 5"),
+        "config.py",
+        "from yacs.config import CfgNode\n_C = CfgNode()\n_C.MODEL = CfgNode()\n_C.MODEL.LEVELS = 5\n",
+        "types.SimpleNamespace(MODEL=types.SimpleNamespace(LEVELS=5))",
+    ),
+    "constants of a configuration module": (
+        "class Net(nn.Module):\n def __init__(self, levels):\n  super().__init__()\n  " + PICKY.format("levels != 5"),
+        "config.py",
+        "levels = 5\n",
+        "5",
+    ),
     "a configuration file by attributes": (
         "class Net(nn.Module):\n def __init__(self, config):\n  super().__init__()\n  " + PICKY.format("config.net.kind != 'slow'"),
         "small.json",
@@ -274,6 +352,9 @@ TEXTS = {
     ("num_samples", "int"): "64",
     ("norm_layer", ""): "torch.nn.LayerNorm",
     ("something", "int"): "64",
+    ("device", ""): "'cpu'",
+    ("pretrained", ""): "False",
+    ("num_levels", ""): "2",
 }
 
 

@@ -49,7 +49,7 @@ def call_sites(
 
 
 def _calls(tree: ast.Module, name: str) -> Iterator[tuple[ast.Call, dict[str, ast.expr]]]:
-    """Calls of the class, each with what the names around it are bound to."""
+    """Calls of the class, each with what the names around it are bound to: what a block binds once, and what it has bound last before a call."""
 
     def walk(node: ast.AST, bindings: dict[str, ast.expr]) -> Iterator[tuple[ast.Call, dict[str, ast.expr]]]:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -60,8 +60,21 @@ def _calls(tree: ast.Module, name: str) -> Iterator[tuple[ast.Call, dict[str, as
             yield node, bindings
         for child in ast.iter_child_nodes(node):
             yield from walk(child, bindings)
+            if isinstance(child, ast.Assign | ast.AnnAssign):
+                bindings = bindings | {bound: _unfolded(value, bound, bindings) for bound, value in _assigned([child]).items()}
 
     yield from walk(tree, {})
+
+
+def _unfolded(value: ast.expr, name: str, bindings: Bindings) -> ast.expr:
+    """The value that a name is bound to anew, with what the name stood for in its place: `model = Wrapper(model)`."""
+
+    class Unfold(ast.NodeTransformer):
+        def visit_Name(self, node: ast.Name) -> ast.expr:
+            return bindings[name] if node.id == name and name in bindings else node
+
+    unfolded: ast.expr = Unfold().visit(copy.deepcopy(value))
+    return unfolded
 
 
 def _last_name(node: ast.expr) -> str:
@@ -141,6 +154,14 @@ class Inline(ast.NodeTransformer):
                 return self._inlined(node.attr, node)
             case ast.Name(id=owner) | ast.Attribute(attr=owner) if CONFIGS.fullmatch(owner) and node.attr in self.program.settings:
                 return ast.parse(self.program.settings[node.attr], mode="eval").body
+        self.generic_visit(node)
+        return node
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
+        match node:
+            case ast.Subscript(value=ast.Name(id=owner) | ast.Attribute(attr=owner), slice=ast.Constant(value=str(key))):
+                if CONFIGS.fullmatch(owner) and key in self.program.settings:
+                    return ast.parse(self.program.settings[key], mode="eval").body
         self.generic_visit(node)
         return node
 

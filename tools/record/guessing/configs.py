@@ -5,21 +5,19 @@ from __future__ import annotations
 import ast
 import dataclasses
 import inspect
-import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from enum import Enum
 from types import MappingProxyType
 from typing import Any
 
-from migrate_agent.tools.record.guessing.choices import choices, nodes_of, value_of_name
+from migrate_agent.tools.record.guessing.choices import choices, nodes_of
+from migrate_agent.tools.record.guessing.reads import Holder, Reads, aliases, handed_on, reads_of
 from migrate_agent.tools.record.guessing.rows import CONFIGS, annotation_text, parameter_texts
 from migrate_agent.tools.record.guessing.trial import parameters, required
 from migrate_agent.tools.record.guessing.values import Fields, Value
 
 DEPTH = 2
 """How deep constructors are nested in the text of one argument."""
-HANDED = 3
-"""Through how many constructors a configuration is followed."""
 
 
 def object_texts(cls: Any, name: str, classes: Mapping[str, Any], depth: int = DEPTH) -> tuple[str, ...]:
@@ -51,60 +49,48 @@ def _dataclass_texts(cls: Any, name: str, classes: Mapping[str, Any], depth: int
 
 
 def accessed(cls: Any, name: str, settings: Mapping[str, str] = MappingProxyType({})) -> Fields | None:
-    """What the class, and what it hands the parameter on to, read of it by name: `config.width` of an object, `config["width"]` of a dictionary;
-    `None` where nothing. `settings`: their texts by name."""
-    attributes: dict[str, None] = {}
-    keys: dict[str, None] = {}
-    holders = list(handed_on(cls, name, HANDED))
-    for holder, own_name in holders:
-        names = {own_name, *aliases(holder, own_name)}
-        for node in nodes_of(holder):
-            match node:
-                case ast.Subscript(value=owner, slice=ast.Constant(value=str(key))) if is_any(owner, names):
-                    keys[key] = None
-                case ast.Call(func=ast.Attribute(value=owner, attr="get"), args=[ast.Constant(value=str(key)), *_]) if is_any(owner, names):
-                    keys[key] = None
-                case ast.Attribute(value=owner, attr=attribute, ctx=ast.Load()) if is_any(owner, names):
-                    attributes[attribute] = None
-    if keys:
-        return Fields(tuple((key, _value(key, holders, settings)) for key in keys), "dict")
-    if attributes and (CONFIGS.fullmatch(name) or not attributes.keys() & TENSOR_NAMES):
-        return Fields(tuple((key, _value(key, holders, settings)) for key in attributes), "namespace")
+    """What the class, and what it hands the parameter on to, read of it by name: `config.width` of an object, `config["width"]` of a dictionary,
+    `config.model.width` of an object in an object; `None` where nothing. `settings`: their texts by name."""
+    holders = list(handed_on(Holder(cls, name)))
+    reads = reads_of(holders)
+    if reads.keys or (reads.attributes and (CONFIGS.fullmatch(name) or not reads.attributes.keys() & TENSOR_NAMES)):
+        return _fields(reads, [holder.code for holder in holders], settings)
     return None
 
 
-def handed_on(holder: Any, name: str, depth: int) -> Iterator[tuple[Any, str]]:
-    """A class or function with the name of its parameter, and those of the same program to whose constructors it hands that whole."""
-    yield holder, name
-    module_names = vars(sys.modules[holder.__module__]) if getattr(holder, "__module__", "") in sys.modules else {}
-    names = {name, *aliases(holder, name)}
-    for node in nodes_of(holder):
-        if depth and isinstance(node, ast.Call) and any(is_any(value, names) for value in (*node.args, *(k.value for k in node.keywords))):
-            called = value_of_name(node.func, module_names)
-            if (inspect.isclass(called) or inspect.isfunction(called)) and called is not holder:
-                for other in taken_as(called, node, names):
-                    yield from handed_on(called, other, depth - 1)
-    for base in getattr(holder, "__bases__", ()):
-        if depth and name in {item.name for item in parameters(base)} and not base.__module__.startswith("torch."):
-            yield from handed_on(base, name, depth - 1)
+def _fields(reads: Reads, holders: Sequence[Any], settings: Mapping[str, str]) -> Fields:
+    items = []
+    for name, inner in (reads.keys or reads.attributes).items():
+        deeper = inner.keys or (inner.attributes.keys() - TENSOR_NAMES)
+        items.append((name, _fields(inner, holders, settings) if deeper else _value(name, holders, settings)))
+    return Fields(tuple(items), "dict" if reads.keys else "namespace")
 
 
-def taken_as(called: Any, call: ast.Call, names: Collection[str]) -> Iterator[str]:
-    """The parameters of what is called that a call hands one of these names to."""
-    order = [item.name for item in parameters(called)]
-    starred = next((at for at, argument in enumerate(call.args) if isinstance(argument, ast.Starred)), len(call.args))
-    yield from (order[at] for at, argument in enumerate(call.args[:starred]) if at < len(order) and is_any(argument, names))
-    yield from (keyword.arg for keyword in call.keywords if keyword.arg and is_any(keyword.value, names))
+def is_called(cls: Any, name: str) -> bool:
+    """Whether the code of a class calls what it was given as this parameter."""
+    names = [other for other, steps in aliases(Holder(cls, name)).items() if not steps]
+    return any(isinstance(node, ast.Call) and is_any(node.func, names) for node in nodes_of(cls))
 
 
-def aliases(holder: Any, name: str) -> list[str]:
-    """Other names of a parameter: of the attribute or variable that it is kept in."""
-    others: list[str] = []
-    for node in nodes_of(holder):
-        match node:
-            case ast.Assign(targets=[ast.Name(id=other) | ast.Attribute(value=ast.Name(id="self"), attr=other)], value=ast.Name(id=value)):
-                others += [other] if value == name else []
-    return others
+def constructions(cls: Any, name: str) -> Iterator[ast.Call]:
+    """The calls of a parameter under a name of its own, in the constructor, or in a method or constructor that is handed it: it takes a class, or a function that
+    makes something."""
+    for holder in handed_on(Holder(cls, name), 2):
+        code = vars(holder.code).get("__init__") if inspect.isclass(holder.code) else holder.code
+        for node in nodes_of(code) if inspect.isfunction(code) else ():
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == holder.name:
+                yield node
+
+
+def takes(cls: type, call: ast.Call) -> bool:
+    """Whether a class can be called with the arguments of a call, by its signature."""
+    if any(isinstance(argument, ast.Starred) for argument in call.args) or any(item.arg is None for item in call.keywords):
+        return True
+    try:
+        inspect.signature(cls).bind(*call.args, **{str(item.arg): None for item in call.keywords})
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 TENSOR_NAMES = frozenset(
@@ -113,12 +99,12 @@ TENSOR_NAMES = frozenset(
 """Attributes that say that a value is a tensor or a module."""
 
 
-def _value(name: str, holders: Sequence[tuple[Any, str]], settings: Mapping[str, str]) -> Value:
+def _value(name: str, holders: Sequence[Any], settings: Mapping[str, str]) -> Value:
     """The text of a setting: as the repository has it, as the code compares it, as its name suggests."""
     if name in settings:
         return settings[name]
     field = inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY)
-    compared = [text for holder, _ in holders for text in choices(holder, field)]
+    compared = [text for holder in holders for text in choices(holder, field)]
     return (compared or parameter_texts(name, ""))[0]
 
 

@@ -7,20 +7,23 @@ import contextlib
 import importlib
 import inspect
 import re
-from collections.abc import Iterator, Mapping, Sequence
+import textwrap
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
+from migrate_agent.tools.record.guessing.assigned import CONFIG_CLASS
 from migrate_agent.tools.record.guessing.call_sites import LARGEST, Program, call_sites
 from migrate_agent.tools.record.guessing.choices import choices
-from migrate_agent.tools.record.guessing.configs import accessed, object_texts
+from migrate_agent.tools.record.guessing.configs import accessed, constructions, is_called, object_texts, takes
 from migrate_agent.tools.record.guessing.functions import SCORES, shown_values, usual_starts, words
 from migrate_agent.tools.record.guessing.roles import roles
 from migrate_agent.tools.record.guessing.rows import (
     CONFIGS,
     EMPTY,
+    FEATURES,
     INTEGERS,
     NUMBERS,
     POOL,
@@ -30,8 +33,10 @@ from migrate_agent.tools.record.guessing.rows import (
     main_inputs,
     parameter_texts,
     says_little,
+    widths,
 )
 from migrate_agent.tools.record.guessing.settings import Settings, as_value, covering, exact, narrowed, settings_of
+from migrate_agent.tools.record.guessing.tensor_uses import used_as_lists, used_as_places, used_as_tensors
 from migrate_agent.tools.record.guessing.trial import Attempt, Trial, required
 from migrate_agent.tools.record.guessing.values import Fields, Tensor, Value, tensors
 from migrate_agent.tools.record.guessing.values import Sequence as Items
@@ -42,7 +47,11 @@ SOUGHT = (
 )
 """Errors → how the texts begin that they ask for."""
 MOST_SETTINGS = 6
-CONFIG_CLASS = re.compile(r"\w*(Config|Args|Arguments|Params|Hparams|Options|Settings|Cfg)\w*")
+MOST_WRAPPED = 4
+ALIKE = 4
+"""Letters at the front of a parameter's name that the name of a class may share: `normalizer`, `ConditionalNorm`."""
+MOST_OF = 0.6
+"""Share of the names that code reads of a configuration which a table must have: others are added at run time."""
 
 
 class Options:
@@ -59,6 +68,20 @@ class Options:
     @cached_property
     def _tables(self) -> list[Settings]:
         return settings_of(self._root, [path for path, _ in self._files]) if self._root else []
+
+    @cached_property
+    def _called(self) -> Callable[..., Any] | None:
+        return self.trial.function or getattr(self.trial.cls, "forward", None)
+
+    @cached_property
+    def _tensors(self) -> frozenset[str]:
+        """Parameters of the call that its code uses as tensors."""
+        return used_as_tensors(self._called)
+
+    @cached_property
+    def _lists(self) -> frozenset[str]:
+        """Parameters of the call that its code uses as lists of tensors."""
+        return used_as_lists(self._called) - self._tensors
 
     @cached_property
     def _settings(self) -> dict[str, str]:
@@ -87,9 +110,8 @@ class Options:
             yield {name: as_value(table[name]) for name in self.init if name in table}
         for name in needed:
             if CONFIGS.fullmatch(name) and (fields := accessed(self.trial.cls, name)) is not None:
-                read = [key for key, _ in fields.items]
-                for table in covering(self._tables, read):
-                    items = tuple((key, as_value(table[key], fields.form)) for key in read)
+                for table in covering(self._tables, [key for key, _ in fields.items], MOST_OF):
+                    items = tuple((key, as_value(table[key], fields.form) if key in table else value) for key, value in fields.items)
                     yield {name: Fields(items, fields.form)}
 
     def first_calls(self, instance: Any, attempt: Attempt) -> Iterator[tuple[tuple[str, Value], ...]]:
@@ -134,8 +156,7 @@ class Options:
 
     def _call_domain(self, parameter: inspect.Parameter, main: Tensor, index: int) -> tuple[Value, ...]:
         annotation = annotation_text(parameter.annotation)
-        called = self.trial.function or getattr(self.trial.cls, "forward", None)
-        if called is not None and (texts := words(called, parameter)):
+        if self._called is not None and (texts := words(self._called, parameter)):
             return texts
         fields = accessed(self.trial.cls, parameter.name, self._settings) if annotation != "Tensor" else None
         if isinstance(fields, Fields) and fields.form == "dict":
@@ -148,8 +169,20 @@ class Options:
         ):
             return object_texts(self._classes[annotation], annotation, self._classes)
         values = call_values(parameter.name, annotation, main)
-        plain = index == 0 and isinstance(values[0], Tensor)
-        return (main, *values) if plain else values
+        if index == 0 and isinstance(values[0], Tensor):
+            values = (main, *values)
+        return tuple(dict.fromkeys((*self._by_use(parameter.name, main, values), *values))) if not annotation else values
+
+    def _by_use(self, name: str, main: Tensor, values: Sequence[Value]) -> Iterator[Value]:
+        """What a parameter without an annotation takes by what the code does with it."""
+        if name in self._lists:
+            yield from (Items((main, main), "[]"), Items((main,) * 3, "[]"))
+        elif main.kind != "integer" and main.shape and name in used_as_places(self._called, self.trial.instance):
+            yield from (Tensor(main.shape[:1], "integer"), Tensor(main.shape[:2], "integer"))
+        elif main.kind == "integer" and FEATURES.fullmatch(name.lower()):
+            yield from (Tensor((*main.shape, width)) for width in widths(self.trial.instance))
+        elif name in self._tensors and isinstance(values[0], str) and values[0] != "None":
+            yield main
 
     def call_values(self, name: str, attempt: Attempt) -> tuple[Value, ...]:
         """All that a parameter of the call may take, beside the first tensor that the attempt has."""
@@ -157,7 +190,9 @@ class Options:
         main = first or (self._mains[0] if self._mains else Tensor((2, 16, 64)))
         index = list(self.call).index(name)
         mains = self._mains if index == 0 else (main,)
-        return tuple(dict.fromkeys([*self._call_domain(self.call[name], main, index), *mains, Items((main, main), "[]"), "None"]))
+        held = widths(self.trial.instance) if index else ()
+        beside = [Tensor((*leading, width)) for leading in dict.fromkeys((main.shape[:1], main.shape[:2])) for width in held]
+        return tuple(dict.fromkeys([*self._call_domain(self.call[name], main, index), *beside, *mains, Items((main, main), "[]"), "None"]))
 
     def texts_of(self, name: str) -> tuple[str, ...]:
         """Texts for a name alone, such as a field of a configuration: the repository's own settings first."""
@@ -189,9 +224,14 @@ class Options:
         words = () if annotation in ("bool", *NUMBERS) else choices(self.trial.cls, parameter)
         objects = self._objects(parameter, annotation)
         texts = self._texts(name, annotation)
-        return (*objects, *words, *texts, *(self._own_modules(name) if any("torch.nn.Identity()" in text for text in texts) else ())) or (
-            "64",
-        )
+        made = self._own_factories(name) if not annotation else ()
+        return (
+            *made,
+            *objects,
+            *words,
+            *texts,
+            *(self._own_modules(name) if any("torch.nn.Identity()" in text for text in texts) else ()),
+        ) or ("64",)
 
     def _texts(self, name: str, annotation: str) -> tuple[str, ...]:
         """What a name suggests; of one that says little, what torch's layers take where the constructor hands it to them."""
@@ -200,6 +240,22 @@ class Options:
             return own
         named = [role for role in roles(self.trial.cls, name) if not says_little(role)]
         return tuple(dict.fromkeys([*(text for role in named for text in parameter_texts(role, annotation)), *own]))
+
+    def _own_factories(self, name: str) -> tuple[str, ...]:
+        """Module classes of the file that the constructor can call as it calls this parameter; those first whose names are alike."""
+        import torch
+
+        calls = list(constructions(self.trial.cls, name))
+        fitting = [
+            other
+            for other, cls in self._classes.items()
+            if issubclass(cls, torch.nn.Module)
+            and self._own_class(other)
+            and cls is not self.trial.cls
+            and all(takes(cls, call) for call in calls)
+        ]
+        fitting.sort(key=lambda other: name.lower()[:ALIKE] not in other.lower())
+        return tuple(fitting[:MOST_WRAPPED]) if calls else ()
 
     def _own_modules(self, name: str) -> tuple[str, ...]:
         """Modules of the file for a parameter that takes a module: the one that the parameter is named after first."""
@@ -224,6 +280,8 @@ class Options:
         if named:
             return object_texts(self._classes[named[0]], named[0], self._classes)
         if not CONFIGS.fullmatch(parameter.name):
+            if fields is not None and is_called(self.trial.cls, parameter.name):
+                return self._wrapped(frozenset(name for name, _ in fields.items))
             return (fields,) if fields is not None and len(fields.items) > 1 else ()
         self._find_configs()
         names = {name for name, _ in fields.items} if fields else set()
@@ -239,12 +297,28 @@ class Options:
         cls = self._classes.get(name)
         return cls is not None and cls.__module__.partition(".")[0] in {module.partition(".")[0] for _, module in self._files}
 
+    def _wrapped(self, attributes: frozenset[str]) -> tuple[Value, ...]:
+        """Modules of the repository for a parameter that is called, and of which the code reads these attributes."""
+        import torch
+
+        self._find_classes(lambda name, source: all(re.search(rf"\b{attribute}\b", source) for attribute in attributes))
+        fitting = [
+            name
+            for name, cls in self._classes.items()
+            if self._own_class(name) and issubclass(cls, torch.nn.Module) and cls is not self.trial.cls and attributes <= members(cls)
+        ]
+        return tuple(text for name in fitting[:MOST_WRAPPED] for text in object_texts(self._classes[name], name, self._classes, 1))
+
     def _find_configs(self) -> None:
         """Classes of other files whose names say that they are configurations."""
+        self._find_classes(lambda name, source: CONFIG_CLASS.fullmatch(name) is not None)
+
+    def _find_classes(self, wanted: Callable[[str, str], bool]) -> None:
+        """Import classes of other files, by their names and the text of the file."""
         for path, module in self._files:
             source = path.read_text(encoding="utf-8", errors="replace") if path.is_file() and path.stat().st_size < LARGEST else ""
             for match in re.finditer(r"^class (\w+)", source, re.M):
-                if CONFIG_CLASS.fullmatch(match[1]) and match[1] not in self._classes:
+                if match[1] not in self._classes and wanted(match[1], source):
                     try:
                         cls = getattr(importlib.import_module(module), match[1])
                     except (Exception, SystemExit):
@@ -257,7 +331,7 @@ def members(cls: type) -> set[str]:
     """Names that instances of a class have, as far as its signature, annotations and body tell."""
     own = {name for base in cls.__mro__ for name in (*vars(base), *vars(base).get("__annotations__", {}))}
     try:
-        tree = ast.parse(inspect.cleandoc(inspect.getsource(cls)))
+        tree = ast.parse(textwrap.dedent(inspect.getsource(cls)))
     except (OSError, TypeError, SyntaxError):
         return own
     return own | {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)}

@@ -15,6 +15,7 @@ from migrate_agent.tools.record.guessing.trial import NOT_FINITE, Arguments, Att
 from migrate_agent.tools.record.guessing.values import Fields, Kind, Tensor, Value, change_tensors, tensors
 from migrate_agent.tools.record.guessing.values import Sequence as Items
 
+LARGE = 64
 SMALL = ("1", "2", "3", "4", "8", "16", "32", "64", "128")
 DTYPES: tuple[tuple[str, Kind], ...] = (
     (r"\b[Bb]ool(ean)?\b|invert", "bool"),
@@ -27,7 +28,7 @@ DTYPES: tuple[tuple[str, Kind], ...] = (
 
 def repairs(attempt: Attempt, outcome: Outcome, options: Options) -> Iterator[Attempt]:
     """Attempts that differ from a failed one in what its error speaks of."""
-    if outcome.error.startswith("TimeoutError"):
+    if outcome.error.startswith(("TimeoutError", "MemoryError")):
         yield from _smaller(attempt, options)
     if outcome.stage is Stage.CONSTRUCT:
         yield from _constructor_repairs(attempt, outcome, options)
@@ -65,14 +66,15 @@ def _constructor_repairs(attempt: Attempt, outcome: Outcome, options: Options) -
     names = [name for name in outcome.place.init if name in options.init] or list(dict(attempt.init))
     yield from _missing_fields(attempt, outcome, options)
     yield from _missing_arguments(attempt, outcome, options)
+    error = f"{outcome.error} {outcome.place.statement}" if outcome.error.startswith("AssertionError") else outcome.error
     yield from _named_words(attempt, outcome, options)
     ordered = [name for name in names if name in dict(attempt.init)] + [name for name in names if name not in dict(attempt.init)]
-    yield from interleave(*(_with_values(attempt, name, options, outcome.error) for name in ordered[:4]))
+    yield from interleave(*(_with_values(attempt, name, options, error) for name in ordered[:4]))
     for first, second in combinations(ordered[:3], 2):
         for one, other in product(SMALL, SMALL):
             yield set_init(set_init(attempt, first, one), second, other)
     for name in dict(attempt.init):
-        for value in options.init_values(name, outcome.error):
+        for value in options.init_values(name, error):
             yield set_init(attempt, name, value)
 
 
@@ -107,17 +109,29 @@ def _named_words(attempt: Attempt, outcome: Outcome, options: Options) -> Iterat
 
 def _missing_fields(attempt: Attempt, outcome: Outcome, options: Options) -> Iterator[Attempt]:
     """A configuration that lacks a name: the name with a value that fits it. Where a number or a word has no such name, a configuration."""
+    if re.search("SimpleNamespace' (object )?is not (iterable|a container)", outcome.error):
+        held = tuple((name, replace(value, form="arguments") if isinstance(value, Fields) else value) for name, value in attempt.init)
+        yield replace(attempt, init=held)
     match = re.search(r"has no attribute '(\w+)'|KeyError: '(\w+)'", outcome.error)
     if not match:
         return
     missing = match[1] or match[2]
     for name, value in attempt.init:
-        if isinstance(value, Fields) and missing not in dict(value.items):
+        if isinstance(value, Fields):
             for text in options.texts_of(missing)[:3]:
-                yield set_init(attempt, name, replace(value, items=(*value.items, (missing, text))))
+                yield from (set_init(attempt, name, wider) for wider in _with_field(value, missing, text))
         elif isinstance(value, str) and re.search(r"'(int|float|str|Identity)' object has no attribute", outcome.error):
             if (fields := options.fields_of(name)) is not None and missing in dict(fields.items):
                 yield set_init(attempt, name, fields)
+
+
+def _with_field(value: Fields, name: str, text: str) -> Iterator[Fields]:
+    """The object with one more name; then each object in it with that."""
+    if name not in dict(value.items):
+        yield replace(value, items=(*value.items, (name, text)))
+    for at, (held, inner) in enumerate(value.items):
+        for wider in _with_field(inner, name, text) if isinstance(inner, Fields) else ():
+            yield replace(value, items=(*value.items[:at], (held, wider), *value.items[at + 1 :]))
 
 
 def set_init(attempt: Attempt, name: str, value: Value) -> Attempt:
@@ -143,7 +157,11 @@ def _call_repairs(attempt: Attempt, outcome: Outcome, options: Options) -> Itera
     suspects = [name for name in outcome.place.init if name in options.init][:4]
     numbers = [str(number) for number in outcome.place.numbers]
     yield from _result_repairs(attempt, outcome)
+    yield from _tensors_for_numbers(attempt, outcome)
+    named = [name for name in present if name in outcome.place.call]
     if len(call) > 1:
+        if len(named) == 1:
+            yield from (set_call(attempt, name, _of_kind(call[name], kind)) for name in named for kind in _kinds(outcome.error))
         # Prediction and target, query and key: what the error says of one holds of the other too.
         for kind in _kinds(outcome.error):
             yield replace(attempt, call=tuple((name, _of_kind(value, kind)) for name, value in attempt.call or ()))
@@ -152,6 +170,7 @@ def _call_repairs(attempt: Attempt, outcome: Outcome, options: Options) -> Itera
         (set_call(attempt, name, value) for name in present for value in _mended(call[name], outcome)),
         (set_init(attempt, name, value) for name in suspects for value in options.init_values(name, outcome.error)[:12]),
         _same_sizes(attempt, outcome),
+        _named_sizes(attempt, outcome, options),
         (set_init(attempt, name, number) for name in suspects if options.is_integer(name, attempt) for number in numbers),
         (set_call(attempt, name, value) for name in names[:4] for value in (*options.call_values(name, attempt), *GENERIC)),
         (set_call(attempt, name, value) for name in present[:3] for value in _resized(call[name], outcome)),
@@ -188,10 +207,29 @@ def _reshaped(value: Value, shape: tuple[int, ...]) -> Value:
 
 
 def _result_repairs(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
-    """Where the result is not finite, inputs that are positive."""
+    """Where the result is not finite: masks that hide nothing, whatever hiding is; images of which something is left at the lowest resolution;
+    inputs that are positive."""
     if outcome.error == NOT_FINITE:
+        other: dict[Kind, Kind] = {"bool": "false", "false": "bool"}
+        for name, value in attempt.call or ():
+            yield set_call(attempt, name, change_tensors(value, lambda t: replace(t, kind=other.get(t.kind, t.kind))))
+        for size in (
+            (LARGE, 2 * LARGE, 4 * LARGE) if any(len(t.shape) == 4 for _, value in attempt.call or () for t in tensors(value)) else ()
+        ):
+            yield replace(attempt, call=tuple((name, _of_rank(value, 4, (2, 3), size)) for name, value in attempt.call or ()))
         for name, value in attempt.call or ():
             yield set_call(attempt, name, change_tensors(value, lambda t: replace(t, kind="positive") if t.kind == "normal" else t))
+
+
+def _tensors_for_numbers(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
+    """Where a number stands for a tensor: one like the first that the call has, for the arguments that the statement reads, then for all."""
+    if not re.search(r"must be Tensor, not (int|float)|'(int|float)' object has no attribute", outcome.error):
+        return
+    main = next((tensor for _, value in attempt.call or () for tensor in tensors(value)), None)
+    numbers = [name for name, value in attempt.call or () if isinstance(value, str) and re.fullmatch(r"[\d.]+", value)]
+    read = [name for name in numbers if name in outcome.place.call]
+    for names in filter(None, (read, numbers) if main is not None else ()):
+        yield replace(attempt, call=tuple((name, main if name in names else value) for name, value in attempt.call or ()))  # type: ignore[misc]
 
 
 def _mended(value: Value, outcome: Outcome) -> Iterator[Value]:
@@ -210,6 +248,8 @@ def _mended(value: Value, outcome: Outcome) -> Iterator[Value]:
     yield change_tensors(value, lambda tensor: replace(tensor, shape=adapted_shape(tensor.shape, outcome.error) or tensor.shape))
     if isinstance(value, Tensor):
         if match := re.search(r"mat1 and mat2 shapes cannot be multiplied \(\d+x(\d+) and (\d+)x\d+\)", outcome.error):
+            if len(value.shape) == 4 and int(match[1]) == value.shape[-1]:  # a vector was wanted, not an image
+                yield replace(value, shape=(value.shape[0], int(match[2])))
             yield from (replace(value, shape=shape) for shape in _scaled(value.shape, int(match[2]) / int(match[1])))
         yield from (replace(value, shape=shape) for shape in _matching_shapes(value.shape, outcome.place.numbers))
         if re.search(
@@ -277,6 +317,42 @@ def _same_sizes(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
         for expected in numbers:
             if expected != actual:
                 yield replace(attempt, call=tuple((name, _resize(value, actual, expected)) for name, value in attempt.call or ()))
+
+
+def _given_sizes(attempt: Attempt, options: Options) -> list[int]:
+    """Sizes that the constructor was given, or has by default."""
+    given = dict(attempt.init)
+    values = [given.get(name, repr(parameter.default)) for name, parameter in options.init.items()]
+    return [int(value) for value in values if isinstance(value, str) and value.isdigit() and 1 < int(value) <= 512]
+
+
+def _named_sizes(attempt: Attempt, outcome: Outcome, options: Options) -> Iterator[Attempt]:
+    """Arguments with sizes that the constructor was given: two that are joined have one each; sequences their lengths, images their sides."""
+    sizes = list(dict.fromkeys(_given_sizes(attempt, options)))
+    call = attempt.call or ()
+    held = [name for name, value in call if isinstance(value, Tensor) and len(value.shape) > 1]
+    axis = 1 if "channels" in outcome.error else -1
+    for one, other in product(sizes[:4], repeat=2) if len(held) > 1 else ():
+        pair = {held[0]: one, held[1]: other}
+        yield replace(attempt, call=tuple((name, _sized(value, axis, pair[name]) if name in pair else value) for name, value in call))
+    for size in dict.fromkeys([*sizes, 32, 64]):
+        for rank, axes in ((3, (1,)), (3, (2,)), (4, (2, 3))):
+            if any(len(tensor.shape) == rank for _, value in call for tensor in tensors(value)):
+                yield replace(attempt, call=tuple((name, _of_rank(value, rank, axes, size)) for name, value in call))
+
+
+def _sized(value: Value, axis: int, size: int) -> Value:
+    return change_tensors(value, lambda tensor: replace(tensor, shape=_with(tensor.shape, axis % len(tensor.shape), size)))
+
+
+def _of_rank(value: Value, rank: int, axes: Sequence[int], size: int) -> Value:
+    """The value with these axes of its tensors of one rank as long as `size`."""
+
+    def change(tensor: Tensor) -> Tensor:
+        shape = tuple(size if axis in axes else held for axis, held in enumerate(tensor.shape))
+        return replace(tensor, shape=shape) if len(tensor.shape) == rank else tensor
+
+    return change_tensors(value, change)
 
 
 def _resize(value: Value, actual: int, expected: int) -> Value:

@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from migrate_agent.tools.record.guessing.choices import nodes_of, value_of_name
-from migrate_agent.tools.record.guessing.configs import taken_as
+from migrate_agent.tools.record.guessing.configs import is_any
+from migrate_agent.tools.record.guessing.reads import arguments
 
 DEPTH = 3
 """How many constructors a parameter is followed into."""
@@ -26,7 +27,7 @@ def _roles(constructed: Callable[..., Any], name: str, depth: int) -> Iterator[s
         called = value_of_name(node.func, names) if isinstance(node, ast.Call) else None
         if not isinstance(node, ast.Call) or not inspect.isclass(called):
             continue
-        for argument in taken_as(called, _plain(node), (name,)):
+        for argument in (taken for taken, value in arguments(called, _plain(node)) if is_any(value, (name,))):
             if called.__module__.startswith("torch.nn."):
                 yield argument
             elif depth > 1:

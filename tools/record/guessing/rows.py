@@ -6,11 +6,13 @@ import inspect
 import re
 from collections.abc import Mapping
 from collections.abc import Sequence as Several
+from itertools import islice
 from typing import Any, NamedTuple
 
 from migrate_agent.tools.record.guessing.values import Kind, Sequence, Tensor, Value
 
 EMPTY = inspect.Parameter.empty
+MOST_WIDTHS = 3
 
 
 class Row(NamedTuple):
@@ -27,6 +29,11 @@ def row(names: str, *texts: str) -> Row:
 INIT_ROWS = (
     row(r".*(act|activation|nonlinearity|act_layer|act_fn|act_class)", "torch.nn.GELU", "torch.nn.GELU()", "torch.relu", "'gelu'"),
     row(r".*norm(_layer|_class|_fn|_type)?", "torch.nn.LayerNorm", "torch.nn.LayerNorm(64)", "torch.nn.BatchNorm2d", "True", "'layer'"),
+    row(r"(.*_)?device", "'cpu'", "torch.device('cpu')"),
+    row(r"(.*_)?dtype", "torch.float32"),
+    row(r"(.*_)?(pre_?trained|resume|verbose|debug)", "False", "None"),
+    row(r"(.*_)?(paths?|files?|file_?name|ckpt|checkpoint|dir|folder|logger|writer)", "None", "''"),
+    row(r"(.*_)?seed", "0"),
     row(r"p|.*drop(out|_?path|_?prob|_?rate)?(_\w+)?|.*_p(rob)?|rate", "0.0"),
     row(r"eps(ilon)?|.*_eps", "1e-5"),
     row(r"(.*_)?(fp16|bf16|float16|half|amp|cuda|gpu|mixed_?precision|distributed|flash)(_.*)?", "False"),
@@ -43,7 +50,7 @@ INIT_ROWS = (
     row(r"dims|channels_list|hidden_(dims|sizes)|widths|(hidden_)?layer_sizes", "[64, 64]", "(64, 64)"),
     row(r"depths|num_blocks_list|(.*_)?layers_list", "[1, 1]", "[1, 1, 1, 1]"),
     row(
-        r"(.*_)?(depth|n?_?(um_)?(layers?|blocks?|stages?|repeats?)|layers?|blocks?|iterations|steps)",
+        r"(.*_)?(depth|n?_?(um_)?(layers?|blocks?|stages?|repeats?|levels?|hops?)|layers?|blocks?|levels?|iterations|iters?|steps)",
         "2",
         "torch.nn.Identity()",
         "[1, 1, 1, 1]",
@@ -145,6 +152,8 @@ def annotation_text(annotation: Any) -> str:
 
 INTEGERS = re.compile(r"(.*_)?(ids?|idx|indices|tokens?|labels?|targets?|seq|words|positions?|tags)")
 TARGETS = re.compile(r"(.*_)?(labels?|targets?|y|y_true|gt|tags)")
+FEATURES = re.compile(r"enc(oder|oded)?(_.*)?|memory|context|cond(ition)?|features?|(.*_)?(embeds?|embeddings?|states|latents?)")
+"""Names of what stands beside token ids and is made of features."""
 TENSOR_LISTS = re.compile(r"(typing\.)?(list|tuple|sequence|iterable)\[(torch\.)?Tensor(, (\.\.\.|(torch\.)?Tensor))*\]", re.I)
 
 
@@ -171,7 +180,7 @@ def call_values(name: str, annotation: str, main: Tensor) -> tuple[Value, ...]:
     if re.fullmatch(r"(.*_)?(lengths|lens|seqlens|seq_?lengths)", lower):
         return Tensor((batch,), "integer"), main
     if re.fullmatch(r"(.*_)?shape", lower):
-        return f"({', '.join(map(str, main.shape))}{',' if len(main.shape) == 1 else ''})", "(2, 3, 8, 8)", main
+        return f"({', '.join(map(str, main.shape))}{',' if len(main.shape) == 1 else ''})", "(16, 16)", "(2, 3, 8, 8)", main
     if re.fullmatch(r"(.*_)?(h|hidden|hx|state|states|cache|past|past_key_values|kv_cache|mems?)", lower):
         return "None", main, Sequence((main, main), "()"), replace_shape(main, (batch, main.shape[-1] if main.shape else 1))
     if re.fullmatch(r"(size|n|k|length|h|w|height|width|num_\w+|seq_len|max_len|epoch|step|n?_?steps|layer_idx|dim|d_model|n_\w+)", lower):
@@ -243,6 +252,14 @@ GENERIC = (
     Tensor((16,)),
     Tensor((2, 1)),
 )
+
+
+def widths(module: Any) -> tuple[int, ...]:
+    """Sizes of what embeddings give and linear layers take, each once: of styles, conditions and features beside a main input."""
+    found: dict[int, None] = {}
+    for layer in module.modules() if module is not None else ():
+        found |= dict.fromkeys(vars(layer)[name] for name in ("embedding_dim", "in_features") if name in vars(layer))
+    return tuple(islice(found, MOST_WIDTHS))
 
 
 def layer_inputs(layer: Any) -> tuple[Tensor, ...]:

@@ -12,11 +12,15 @@ from migrate_agent.tools.record.guessing.options import Options
 from migrate_agent.tools.record.guessing.own_seconds import OwnSeconds
 from migrate_agent.tools.record.guessing.repairs import repairs
 from migrate_agent.tools.record.guessing.trial import Attempt, Outcome, Stage, Trial
+from migrate_agent.tools.record.guessing.values import Tensor, Value, change_tensors, tensors
 
 MOST_TRIALS = 600
 FIRST_MENDS = 8
 """Mends that are tried between one start and the next."""
 FIRST_CALLS = 3
+MOST_SMALLER = 4
+LARGE = 64
+"""Sizes of an input beyond this one are tried smaller, all that are equal at once."""
 PATIENCE = 40
 """Trials from one attempt after which another one has its turn."""
 
@@ -40,6 +44,22 @@ class State:
     order: int
     neighbours: Iterator[Attempt] = field(compare=False)
     tried: int = field(compare=False, default=0)
+
+
+def smaller(attempt: Attempt) -> Iterator[Attempt]:
+    """The attempt with the largest size of its inputs smaller, wherever they have it behind the first two dimensions; the smallest first."""
+    held = [size for _, value in attempt.call or () for tensor in tensors(value) for size in tensor.shape[2:]]
+    largest = max(held, default=0)
+    for size in (32, LARGE, 128) if largest > LARGE else ():
+        if size < largest:
+            yield replace(attempt, call=tuple((name, _resized(value, largest, size)) for name, value in attempt.call or ()))
+
+
+def _resized(value: Value, before: int, after: int) -> Value:
+    def change(tensor: Tensor) -> Tensor:
+        return replace(tensor, shape=(*tensor.shape[:2], *(after if size == before else size for size in tensor.shape[2:])))
+
+    return change_tensors(value, change)
 
 
 class Search:
@@ -67,7 +87,19 @@ class Search:
                 break
             if self._work(FIRST_MENDS if start is not None else MOST_TRIALS):
                 break
+        if self.best is not None and self.best.outcome.stage is Stage.DONE:
+            self._shrink(self.best)
         return self.best
+
+    def _shrink(self, found: Found) -> None:
+        """Take smaller inputs where these run too: every check of the verifier repeats the example many times."""
+        for attempt in islice(smaller(found.attempt), MOST_SMALLER):
+            if self._time.spent:
+                return
+            outcome = self.trial.run(attempt)
+            if outcome.stage is Stage.DONE and outcome.progress >= found.outcome.progress:
+                self.best = Found(attempt, outcome, len(self._seen))
+                return
 
     def _begin(self, start: Attempt) -> bool:
         """Try a start with its first calls at once: what the repository itself constructs runs more often than a mend of what names suggest."""

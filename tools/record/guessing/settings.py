@@ -13,6 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from migrate_agent.tools.record.guessing.assigned import assigned_settings
 from migrate_agent.tools.record.guessing.values import Fields, Value
 
 Settings = Mapping[str, Any]
@@ -72,16 +73,21 @@ def settings_of(root: Path, sources: Collection[Path]) -> list[Settings]:
     """What each command line and each configuration file below `root` says, and each table inside of one."""
     tables: list[Settings] = []
     for path in sources:
-        text = _text(path)
-        if any(name in text for name in (*OPTIONS, "DEFINE_")):
-            try:
-                tables.append(command_line(ast.parse(text)))
-            except (SyntaxError, ValueError):
-                continue
+        tables += _of_source(path, _text(path))
     files = sorted(path for suffix in ("json", "yaml", "yml") for path in root.rglob(f"*.{suffix}") if ".git" not in path.parts)
     for path in files[:MOST_FILES]:
         tables += _tables(_parsed(path))
     return [table for table in tables if table]
+
+
+def _of_source(path: Path, text: str) -> list[Settings]:
+    """What a file of the program declares as options, and assigns to configurations."""
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError):
+        return []
+    declared = [command_line(tree)] if any(name in text for name in (*OPTIONS, "DEFINE_")) else []
+    return [*declared, *assigned_settings(path, text, tree)]
 
 
 def _text(path: Path) -> str:
@@ -108,10 +114,12 @@ def _tables(value: Any) -> Iterator[Settings]:
             yield from _tables(inner)
 
 
-def covering(settings: Collection[Settings], names: Collection[str]) -> Iterator[Settings]:
-    """Those that have all of these names, the smallest first, each once as it is and once with its sizes at an eighth; the smaller one first."""
-    fitting = [table for table in settings if names and all(name in table for name in names)]
-    for table in sorted(fitting, key=lambda table: _size({name: table[name] for name in names})):
+def covering(settings: Collection[Settings], names: Collection[str], share: float = 1) -> Iterator[Settings]:
+    """Those that have all of these names, or that `share` of them: the most first, then the smallest; each once as it is and once with its
+    sizes at an eighth, the smaller one first."""
+    held = [(sum(name in table for name in names), table) for table in settings]
+    fitting = [(count, table) for count, table in held if names and count >= max(share * len(names), 1)]
+    for _, table in sorted(fitting, key=lambda row: (-row[0], _size({name: row[1][name] for name in names if name in row[1]}))):
         smaller = _smaller(table)
         yield smaller
         if smaller != table:
@@ -127,8 +135,10 @@ def narrowed(settings: Collection[Settings]) -> dict[str, str]:
     """Name → text of its first value among these settings, made small; those that name files, or are large all the same, are left out."""
     texts: dict[str, str] = {}
     for table in settings:
+        lengths = {len(value) for value in table.values() if isinstance(value, list | tuple)}
         for name, value in table.items():
-            text = _narrow(name, value)
+            # What counts the items of a list beside it must go on to do so.
+            text = repr(value) if type(value) is int and value in lengths else _narrow(name, value)
             if text and name not in texts and name.isidentifier():
                 texts[name] = text
     return texts

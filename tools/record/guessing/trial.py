@@ -121,7 +121,7 @@ class Trial:
         forward = methods.unbound(self.cls, "") if hasattr(self.cls, "forward") else None
         self.call_parameters = parameters(forward)[1:] if forward else []
         self.instance: Any = None
-        self.setups = {"types": "import types"}
+        self.setups = {"types": "import types", "argparse": "import argparse"}
         """Names that texts may hold and the unit's file lacks → the line that imports them."""
         self._places: set[tuple[Any, int]] = set()
 
@@ -145,13 +145,21 @@ class Trial:
                 namespace = make_namespace(self.module, example)
                 with self._counted():
                     torch.manual_seed(0)
-                    self.instance = construct(self.cls, example, namespace)
+                    self.instance = construct(self._constructed, example, namespace)
                     if attempt.call is None:
                         return Outcome(Stage.CONSTRUCTED)
                     stage = Stage.CALL
                     return self._modes(example, namespace)
+        except MemoryError:
+            self.instance = None  # what is left of it would fail the trials after it, and reading where it failed takes memory
+            return Outcome(stage, 0, "MemoryError: it takes too much memory")
         except Exception as error:
             return self._failure(stage, error)
+
+    def _constructed(self, *args: Any, **kwargs: Any) -> Any:
+        """An instance of the unit; what the making of its arguments came through is no progress."""
+        self._places.clear()
+        return self.cls(*args, **kwargs)
 
     def _failure(self, stage: Stage, error: Exception) -> Outcome:
         place = place_of(error, self.cls, self.function)

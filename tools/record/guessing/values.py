@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
-Kind = Literal["normal", "positive", "integer", "bool", "complex"]
+Kind = Literal["normal", "positive", "integer", "bool", "false", "complex"]
+"""`bool` are masks of ones, `false` of zeros."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,8 @@ class Fields:
     """Named values: a dictionary, or an object with these attributes."""
 
     items: tuple[tuple[str, Value], ...]
-    form: Literal["dict", "namespace"] = "dict"
+    form: Literal["dict", "namespace", "arguments"] = "dict"
+    """`arguments`: an object that `in` can be asked of, as `argparse` gives."""
 
 
 Value = str | Tensor | Sequence | Fields
@@ -48,8 +50,9 @@ def text(value: Value) -> str:
             return f"{brackets[0]}{inner}{brackets[1]}"
         case Fields(items, "dict"):
             return "{" + ", ".join(f"{name!r}: {text(item)}" for name, item in items) + "}"
-        case Fields(items):
-            return f"types.SimpleNamespace({', '.join(f'{name}={text(item)}' for name, item in items)})"
+        case Fields(items, form):
+            made = "argparse.Namespace" if form == "arguments" else "types.SimpleNamespace"
+            return f"{made}({', '.join(f'{name}={text(item)}' for name, item in items)})"
         case _:
             return value
 
@@ -63,6 +66,8 @@ def _tensor_text(sizes: str, kind: Kind, high: int, rank: int) -> str:
             return f"torch.rand({sizes or '()'})"
         case "bool":
             return f"torch.ones({shape if rank else '()'}, dtype=torch.bool)"
+        case "false":
+            return f"torch.zeros({shape if rank else '()'}, dtype=torch.bool)"
         case "complex":
             return f"torch.randn({sizes + ', ' if sizes else '(), '}dtype=torch.complex64)"
         case "integer":

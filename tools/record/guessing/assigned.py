@@ -1,0 +1,68 @@
+"""Settings that the code itself assigns: attributes of configuration objects, bodies of configuration classes, modules of constants. Read only."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from migrate_agent.tools.record.guessing.rows import CONFIGS
+
+CONFIG_CLASS = re.compile(r"\w*(Config|Args|Arguments|Params|Hparams|HParams|Options|Settings|Cfg)\w*")
+ROOTS = re.compile(r"_{0,2}C|cfgs?")
+"""Names of the trees of settings of yacs and of EasyDict."""
+MENTIONED = re.compile(r"\b(_{0,2}C|\w*(config|cfg|conf|args|params|opts?|options|hps?|settings|flags))\b[\w.]*\.\w+ *=[^=]", re.I)
+
+
+def assigned_settings(path: Path, source: str, tree: ast.Module) -> Iterator[dict[str, Any]]:
+    """The tables of settings that a file assigns: one of attributes, one a class, one of the constants of a file that is called a configuration."""
+    if MENTIONED.search(source):
+        yield _attributes(tree)
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef) and CONFIG_CLASS.fullmatch(node.name):
+            yield _constants(node.body)
+    if CONFIGS.fullmatch(path.stem.lower()):
+        yield _constants(tree.body)
+
+
+def _attributes(tree: ast.Module) -> dict[str, Any]:
+    """`args.levels = 4` as `levels`, `_C.MODEL.LEVELS = 4` as a table in a table; of several values the first."""
+    found: dict[str, Any] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign) and len(node.targets) == 1 and (names := _path(node.targets[0])):
+            table = found
+            for name in names[:-1]:
+                inner = table.setdefault(name, {})
+                table = inner if isinstance(inner, dict) else {}
+            table.update({name: value for name, value in _literal(names[-1], node.value) if name not in table})
+    return found
+
+
+def _path(target: ast.expr) -> Sequence[str]:
+    """The names below a configuration object: `("MODEL", "LEVELS")` of `_C.MODEL.LEVELS`; () of anything else."""
+    names: list[str] = []
+    while isinstance(target, ast.Attribute):
+        if names and CONFIGS.fullmatch(target.attr):  # self.args.levels
+            return names[::-1]
+        names.append(target.attr)
+        target = target.value
+    owner = target.id if isinstance(target, ast.Name) else ""
+    return names[::-1] if CONFIGS.fullmatch(owner) or ROOTS.fullmatch(owner) else ()
+
+
+def _constants(body: Sequence[ast.stmt]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for statement in body:
+        match statement:
+            case ast.Assign(targets=[ast.Name(id=name)], value=value) | ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
+                found.update(_literal(name, value))
+    return found
+
+
+def _literal(name: str, value: ast.expr) -> Iterator[tuple[str, Any]]:
+    try:
+        yield name, ast.literal_eval(value)
+    except (ValueError, TypeError):
+        return

@@ -1,0 +1,89 @@
+"""What parameters of a call are by what its code does with them: `k` may be a key, and it may be a number; `y` may be an image, and a label."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Collection, Iterator
+from typing import Any
+
+from migrate_agent.tools.record.guessing.choices import nodes_of
+
+OF_TENSORS = frozenset(
+    "shape size view reshape permute transpose unsqueeze squeeze contiguous flatten detach chunk split repeat expand ndim dim numel mean "
+    "masked_fill type_as new_zeros new_ones".split()
+)
+"""Attributes that tensors have, and numbers, words and lists have not."""
+LIBRARIES = ("torch.", "F.", "nn.functional.", "functional.")
+Called = Callable[..., Any] | None
+
+
+def used_as_tensors(called: Called) -> frozenset[str]:
+    """Names whose tensor's attributes the code of a function reads, that it multiplies by `@`, or hands to torch's functions or to a layer
+    that the object holds."""
+    own = _own_methods(called)
+    return frozenset(name for node in nodes_of(called) for name in _tensor_names(node, own))
+
+
+def used_as_lists(called: Called) -> frozenset[str]:
+    """Names of which the code reads tensors by number: `xs[0].shape`, `self.layers[i](xs[i])`."""
+    own = _own_methods(called)
+    return frozenset(name for node in nodes_of(called) for part in _tensors(node, own) for name in _indexed(part))
+
+
+def used_as_places(called: Called, instance: Any) -> frozenset[str]:
+    """Names of integers: what tensors of the instance are indexed with, and what its embeddings look up."""
+    return frozenset(name for node in nodes_of(called) for name in _place_names(node, instance))
+
+
+def _own_methods(called: Any) -> Collection[str]:
+    """Names of the methods of the class around a function: what is called on `self` and is none of them is a layer."""
+    names = getattr(called, "__globals__", {})
+    owner = names.get(getattr(called, "__qualname__", "").partition(".")[0])
+    return frozenset(vars(owner)) if isinstance(owner, type) else ()
+
+
+def _tensor_names(node: ast.AST, own: Collection[str]) -> Iterator[str]:
+    yield from (part.id for part in _tensors(node, own) if isinstance(part, ast.Name))
+
+
+def _tensors(node: ast.AST, own: Collection[str]) -> Iterator[ast.expr]:
+    """The expressions below a node that stand for tensors."""
+    match node:
+        case ast.Attribute(value=value, attr=attribute) if attribute in OF_TENSORS:
+            yield value
+        case ast.BinOp(op=ast.MatMult(), left=left, right=right):
+            yield from (left, right)
+        case ast.Call(func=function, args=[first, *_]) if _is_layer(function, own):
+            yield first
+        case ast.Call(func=ast.Attribute() as function, args=[first, *_]) if ast.unparse(function).startswith(LIBRARIES):
+            yield from first.elts if isinstance(first, ast.List | ast.Tuple) else [first]
+
+
+def _is_layer(function: ast.expr, own: Collection[str]) -> bool:
+    """`self.layer` that is no method, `self.layers[i]`."""
+    match function:
+        case ast.Attribute(value=ast.Name(id="self"), attr=layer):
+            return layer not in own
+        case ast.Subscript(value=ast.Attribute(value=ast.Name(id="self"))):
+            return True
+    return False
+
+
+def _indexed(part: ast.expr) -> Iterator[str]:
+    match part:
+        case ast.Subscript(value=ast.Name(id=name), slice=ast.Constant(value=int()) | ast.Name()):
+            yield name
+
+
+def _place_names(node: ast.AST, instance: Any) -> Iterator[str]:
+    import torch
+
+    match node:
+        case ast.Subscript(value=ast.Attribute(value=ast.Name(id="self"), attr=held), slice=ast.Name(id=name)):
+            if isinstance(getattr(instance, held, None), torch.Tensor):
+                yield name
+        case ast.Subscript(slice=ast.Tuple(elts=parts)):
+            yield from (part.id for part in parts if isinstance(part, ast.Name))
+        case ast.Call(func=ast.Attribute(value=ast.Name(id="self"), attr=held), args=[ast.Name(id=name)]):
+            if isinstance(getattr(instance, held, None), torch.nn.Embedding):
+                yield name
