@@ -29,15 +29,15 @@ def assigned_settings(path: Path, source: str, tree: ast.Module) -> Iterator[dic
 
 def _attributes(tree: ast.Module) -> dict[str, Any]:
     """`args.levels = 4` as `levels`, `_C.MODEL.LEVELS = 4` as a table in a table; of several values the first."""
-    found: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Assign) and len(node.targets) == 1 and (names := _path(node.targets[0])):
-            table = found
+            table = settings
             for name in names[:-1]:
                 inner = table.setdefault(name, {})
                 table = inner if isinstance(inner, dict) else {}
             table.update({name: value for name, value in _literal(names[-1], node.value) if name not in table})
-    return found
+    return settings
 
 
 def _path(target: ast.expr) -> Sequence[str]:
@@ -53,12 +53,12 @@ def _path(target: ast.expr) -> Sequence[str]:
 
 
 def _constants(body: Sequence[ast.stmt]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     for statement in body:
         match statement:
             case ast.Assign(targets=[ast.Name(id=name)], value=value) | ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
-                found.update(_literal(name, value))
-    return found
+                settings.update(_literal(name, value))
+    return settings
 
 
 def _literal(name: str, value: ast.expr) -> Iterator[tuple[str, Any]]:

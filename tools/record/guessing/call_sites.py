@@ -29,7 +29,7 @@ class Program:
 
 
 def call_sites(
-    files: Collection[Path], name: str, parameters: list[Parameter], known: Collection[str], program: Program | None = None
+    files: Collection[Path], name: str, parameters: list[Parameter], scope: Collection[str], program: Program | None = None
 ) -> list[dict[str, str]]:
     """Parameter → text for each place that constructs the class, complete ones first; `known` are names that the unit's file has."""
     sites: list[dict[str, str]] = []
@@ -42,7 +42,7 @@ def call_sites(
             continue
         importable = _importable(tree, program.modules[file]) if file in program.modules else {}
         for call, bindings in _calls(tree, name):
-            site = _arguments(call, parameters, Inline(bindings, known, importable, program))
+            site = _arguments(call, parameters, Inline(bindings, scope, importable, program))
             if site and site not in sites:
                 sites.append(site)
     return sorted(sites, key=len, reverse=True)[:MOST]
@@ -99,17 +99,17 @@ def _defaults(function: ast.FunctionDef | ast.AsyncFunctionDef) -> dict[str, ast
 
 def _assigned(body: list[ast.stmt]) -> dict[str, ast.expr]:
     """Names that simple statements of a block bind once."""
-    found: dict[str, ast.expr] = {}
+    values: dict[str, ast.expr] = {}
     twice: set[str] = set()
     for statement in body:
         match statement:
             case ast.Assign(targets=[ast.Name(id=name) | ast.Attribute(value=ast.Name(id="self"), attr=name)], value=value):
-                twice |= {name} & found.keys()
-                found[name] = value
+                twice |= {name} & values.keys()
+                values[name] = value
             case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
-                twice |= {name} & found.keys()
-                found[name] = value
-    return {name: value for name, value in found.items() if name not in twice}
+                twice |= {name} & values.keys()
+                values[name] = value
+    return {name: value for name, value in values.items() if name not in twice}
 
 
 def _importable(tree: ast.Module, module: str) -> dict[str, str]:
@@ -132,8 +132,8 @@ def _importable(tree: ast.Module, module: str) -> dict[str, str]:
 class Inline(ast.NodeTransformer):
     """Puts the values of names in their places; `open` says whether there are names without one. `importable`: name → the line that imports it."""
 
-    def __init__(self, bindings: Bindings, known: Collection[str], importable: Mapping[str, str], program: Program, depth: int = 6) -> None:
-        self.bindings, self.known, self.importable, self.program = bindings, known, importable, program
+    def __init__(self, bindings: Bindings, scope: Collection[str], importable: Mapping[str, str], program: Program, depth: int = 6) -> None:
+        self.bindings, self.scope, self.importable, self.program = bindings, scope, importable, program
         self.depth, self.open = depth, False
         self.own: frozenset[str] = frozenset()
         """Names that the expression binds itself, in a comprehension or a lambda."""
@@ -170,7 +170,7 @@ class Inline(ast.NodeTransformer):
             self.open = self.open or not self.depth or isinstance(node, ast.Attribute) or not self._is_known(name)
             return node
         without = {other: value for other, value in self.bindings.items() if other != name}
-        inner = Inline(without, self.known, self.importable, self.program, self.depth - 1)
+        inner = Inline(without, self.scope, self.importable, self.program, self.depth - 1)
         inner.own = self.own
         value = inner.inlined(copy.deepcopy(self.bindings[name]))
         self.open = self.open or inner.open
@@ -178,7 +178,7 @@ class Inline(ast.NodeTransformer):
 
     def _is_known(self, name: str) -> bool:
         """Whether a name stands for something where the text is read; what must be imported for that is noted."""
-        if name in self.known or hasattr(builtins, name):
+        if name in self.scope or hasattr(builtins, name):
             return True
         if name in self.importable:
             self.program.imports[name] = self.importable[name]
@@ -190,10 +190,10 @@ def _arguments(call: ast.Call, parameters: list[Parameter], inline: Inline) -> d
     """Parameter → text of those arguments whose names can all be resolved."""
     plain = [parameter.name for parameter in parameters if parameter.kind in (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)]
     starred = next((at for at, arg in enumerate(call.args) if isinstance(arg, ast.Starred)), len(call.args))
-    given = dict(zip(plain, call.args[:starred], strict=False))
-    given |= {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg in {p.name for p in parameters}}
+    arguments = dict(zip(plain, call.args[:starred], strict=False))
+    arguments |= {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg in {p.name for p in parameters}}
     texts = {}
-    for name, node in given.items():
+    for name, node in arguments.items():
         inline.open = False
         value = inline.inlined(copy.deepcopy(node))
         if not inline.open and name:

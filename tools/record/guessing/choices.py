@@ -54,9 +54,9 @@ def _annotated_values(annotation: Any) -> Iterator[str]:
         yield from _layers(annotation)
 
 
-def _layers(asked: Any) -> Iterator[str]:
+def _layers(layer_types: Any) -> Iterator[str]:
     """A layer of torch for each of the classes that a parameter must be an instance of."""
-    for cls in asked if isinstance(asked, tuple) else (asked,):
+    for cls in layer_types if isinstance(layer_types, tuple) else (layer_types,):
         if getattr(cls, "__module__", "").startswith("torch.nn.modules") and cls.__name__ in LAYERS:
             yield f"torch.nn.{cls.__name__}({LAYERS[cls.__name__]})"
 

@@ -35,18 +35,18 @@ def called_parameters(function: Callable[..., Any]) -> tuple[str, ...]:
 def usual_starts(needed: Sequence[inspect.Parameter]) -> Iterator[Mapping[str, Value]]:
     """Scores of classes with their labels, and a table with places in it, for a function whose parameters are called like these."""
     labels = [item.name for item in needed if TARGETS.fullmatch(item.name.lower())]
-    places = [item.name for item in needed[1:] if re.fullmatch(r"ts?|timesteps?|idx|index|indices", item.name.lower())]
-    if places:
-        yield {needed[0].name: TABLE} | dict.fromkeys(places, PLACES)
+    index_names = [item.name for item in needed[1:] if re.fullmatch(r"ts?|timesteps?|idx|index|indices", item.name.lower())]
+    if index_names:
+        yield {needed[0].name: TABLE} | dict.fromkeys(index_names, PLACES)
     if labels and len(needed) > 1:
         yield dict.fromkeys(labels, LABELS) | ({needed[0].name: SCORES} if needed[0].name not in labels else {needed[1].name: SCORES})
 
 
 def shown_values(
-    files: Collection[Path], function: Callable[..., Any], parameters: Sequence[inspect.Parameter], known: Collection[str]
+    files: Collection[Path], function: Callable[..., Any], parameters: Sequence[inspect.Parameter], scope: Collection[str]
 ) -> list[Mapping[str, str]]:
     """Literal arguments of the repository's own calls of a function, by parameter."""
-    sites = call_sites(files, function.__name__, list(parameters), known)
+    sites = call_sites(files, function.__name__, list(parameters), scope)
     return [literal for site in sites if (literal := {name: text for name, text in site.items() if _is_literal(text)})]
 
 

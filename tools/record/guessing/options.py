@@ -160,8 +160,8 @@ class Options:
             return texts
         fields = accessed(self.trial.cls, parameter.name, self._settings) if annotation != "Tensor" else None
         if isinstance(fields, Fields) and fields.form == "dict":
-            held: tuple[tuple[str, Value], ...] = tuple((name, call_values(name, "", main)[0]) for name, _ in fields.items)
-            return (Fields(held, "dict"),)
+            items: tuple[tuple[str, Value], ...] = tuple((name, call_values(name, "", main)[0]) for name, _ in fields.items)
+            return (Fields(items, "dict"),)
         if (
             annotation in self._classes
             and not annotation.endswith("Tensor")
@@ -190,8 +190,8 @@ class Options:
         main = first or (self._mains[0] if self._mains else Tensor((2, 16, 64)))
         index = list(self.call).index(name)
         mains = self._mains if index == 0 else (main,)
-        held = widths(self.trial.instance) if index else ()
-        beside = [Tensor((*leading, width)) for leading in dict.fromkeys((main.shape[:1], main.shape[:2])) for width in held]
+        sizes = widths(self.trial.instance) if index else ()
+        beside = [Tensor((*leading, width)) for leading in dict.fromkeys((main.shape[:1], main.shape[:2])) for width in sizes]
         return tuple(dict.fromkeys([*self._call_domain(self.call[name], main, index), *beside, *mains, Items((main, main), "[]"), "None"]))
 
     def texts_of(self, name: str) -> tuple[str, ...]:

@@ -31,9 +31,9 @@ class Reads:
 
     def add(self, steps: Steps) -> None:
         """Note a chain of reads."""
-        held = self
+        node = self
         for name, is_key in steps:
-            held = (held.keys if is_key else held.attributes).setdefault(name, Reads())
+            node = (node.keys if is_key else node.attributes).setdefault(name, Reads())
 
 
 class Holder(NamedTuple):
@@ -46,13 +46,13 @@ class Holder(NamedTuple):
 
 def reads_of(holders: Collection[Holder]) -> Reads:
     """All that these read of their parameters."""
-    found = Reads()
+    reads = Reads()
     for holder in holders:
         names = aliases(holder)
         for node in nodes_of(holder.code):
             if isinstance(node, ast.Attribute | ast.Subscript | ast.Call) and (steps := _steps(node, names)):
-                found.add(steps)
-    return found
+                reads.add(steps)
+    return reads
 
 
 def aliases(holder: Holder) -> dict[str, Steps]:

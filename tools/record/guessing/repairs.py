@@ -110,8 +110,8 @@ def _named_words(attempt: Attempt, outcome: Outcome, options: Options) -> Iterat
 def _missing_fields(attempt: Attempt, outcome: Outcome, options: Options) -> Iterator[Attempt]:
     """A configuration that lacks a name: the name with a value that fits it. Where a number or a word has no such name, a configuration."""
     if re.search("SimpleNamespace' (object )?is not (iterable|a container)", outcome.error):
-        held = tuple((name, replace(value, form="arguments") if isinstance(value, Fields) else value) for name, value in attempt.init)
-        yield replace(attempt, init=held)
+        parsed = tuple((name, replace(value, form="arguments") if isinstance(value, Fields) else value) for name, value in attempt.init)
+        yield replace(attempt, init=parsed)
     match = re.search(r"has no attribute '(\w+)'|KeyError: '(\w+)'", outcome.error)
     if not match:
         return
@@ -129,9 +129,9 @@ def _with_field(value: Fields, name: str, text: str) -> Iterator[Fields]:
     """The object with one more name; then each object in it with that."""
     if name not in dict(value.items):
         yield replace(value, items=(*value.items, (name, text)))
-    for at, (held, inner) in enumerate(value.items):
+    for at, (field_name, inner) in enumerate(value.items):
         for wider in _with_field(inner, name, text) if isinstance(inner, Fields) else ():
-            yield replace(value, items=(*value.items[:at], (held, wider), *value.items[at + 1 :]))
+            yield replace(value, items=(*value.items[:at], (field_name, wider), *value.items[at + 1 :]))
 
 
 def set_init(attempt: Attempt, name: str, value: Value) -> Attempt:
@@ -146,7 +146,7 @@ def set_call(attempt: Attempt, name: str, value: Value) -> Attempt:
 
 def _set(arguments: Arguments, name: str, value: Value) -> Arguments:
     if any(other == name for other, _ in arguments):
-        return tuple((other, value if other == name else held) for other, held in arguments)
+        return tuple((other, value if other == name else argument) for other, argument in arguments)
     return (*arguments, (name, value))
 
 
@@ -194,10 +194,10 @@ def _left_out(attempt: Attempt, outcome: Outcome, options: Options) -> Iterator[
 
 def _equal_arguments(attempt: Attempt) -> Iterator[Attempt]:
     """All tensors of the call with one shape: of losses, of cells with their state, of queries and keys."""
-    held = [tensor for _, value in attempt.call or () for tensor in tensors(value)]
-    if len(held) > 1 or (held and len(held[0].shape) != 2):
+    inputs = [tensor for _, value in attempt.call or () for tensor in tensors(value)]
+    if len(inputs) > 1 or (inputs and len(inputs[0].shape) != 2):
         for shape in dict.fromkeys(
-            [held[0].shape, (2, held[0].shape[-1] if held[0].shape else 64), *(tensor.shape for tensor in GENERIC[:5])]
+            [inputs[0].shape, (2, inputs[0].shape[-1] if inputs[0].shape else 64), *(tensor.shape for tensor in GENERIC[:5])]
         ):
             yield replace(attempt, call=tuple((name, _reshaped(value, shape)) for name, value in attempt.call or ()))
 
@@ -312,8 +312,8 @@ def _scaled(shape: tuple[int, ...], ratio: float) -> Iterator[tuple[int, ...]]:
 def _same_sizes(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
     """All arguments with one size replaced at once: inputs that must agree with each other, and both with a layer."""
     numbers = outcome.place.numbers
-    held = {size for _, value in attempt.call or () for tensor in tensors(value) for size in tensor.shape[1:]}
-    for actual in held & set(numbers):
+    sizes = {size for _, value in attempt.call or () for tensor in tensors(value) for size in tensor.shape[1:]}
+    for actual in sizes & set(numbers):
         for expected in numbers:
             if expected != actual:
                 yield replace(attempt, call=tuple((name, _resize(value, actual, expected)) for name, value in attempt.call or ()))
@@ -321,8 +321,8 @@ def _same_sizes(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
 
 def _given_sizes(attempt: Attempt, options: Options) -> list[int]:
     """Sizes that the constructor was given, or has by default."""
-    given = dict(attempt.init)
-    values = [given.get(name, repr(parameter.default)) for name, parameter in options.init.items()]
+    arguments = dict(attempt.init)
+    values = [arguments.get(name, repr(parameter.default)) for name, parameter in options.init.items()]
     return [int(value) for value in values if isinstance(value, str) and value.isdigit() and 1 < int(value) <= 512]
 
 
@@ -330,10 +330,10 @@ def _named_sizes(attempt: Attempt, outcome: Outcome, options: Options) -> Iterat
     """Arguments with sizes that the constructor was given: two that are joined have one each; sequences their lengths, images their sides."""
     sizes = list(dict.fromkeys(_given_sizes(attempt, options)))
     call = attempt.call or ()
-    held = [name for name, value in call if isinstance(value, Tensor) and len(value.shape) > 1]
+    several = [name for name, value in call if isinstance(value, Tensor) and len(value.shape) > 1]
     axis = 1 if "channels" in outcome.error else -1
-    for one, other in product(sizes[:4], repeat=2) if len(held) > 1 else ():
-        pair = {held[0]: one, held[1]: other}
+    for one, other in product(sizes[:4], repeat=2) if len(several) > 1 else ():
+        pair = {several[0]: one, several[1]: other}
         yield replace(attempt, call=tuple((name, _sized(value, axis, pair[name]) if name in pair else value) for name, value in call))
     for size in dict.fromkeys([*sizes, 32, 64]):
         for rank, axes in ((3, (1,)), (3, (2,)), (4, (2, 3))):
@@ -349,7 +349,7 @@ def _of_rank(value: Value, rank: int, axes: Sequence[int], size: int) -> Value:
     """The value with these axes of its tensors of one rank as long as `size`."""
 
     def change(tensor: Tensor) -> Tensor:
-        shape = tuple(size if axis in axes else held for axis, held in enumerate(tensor.shape))
+        shape = tuple(size if axis in axes else size_before for axis, size_before in enumerate(tensor.shape))
         return replace(tensor, shape=shape) if len(tensor.shape) == rank else tensor
 
     return change_tensors(value, change)

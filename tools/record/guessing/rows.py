@@ -134,11 +134,11 @@ def _sequence_texts(form: str, inner: str, texts: Several[str]) -> tuple[str, ..
     item = {"int": "64", "float": "0.1", "str": "'relu'"}.get(parts[0]) or parameter_texts("value", parts[0])[0]
     if form == "tuple" and "..." not in parts:
         count = len(parts)
-        given = [text for text in texts if text.startswith("(") and text.count(",") == count - 1]
-        return *given, f"({', '.join([item] * count)},)", f"({', '.join(['32'] * count)},)"
+        fitting = [text for text in texts if text.startswith("(") and text.count(",") == count - 1]
+        return *fitting, f"({', '.join([item] * count)},)", f"({', '.join(['32'] * count)},)"
     brackets = "()" if form == "tuple" else "[]"
-    given = [text for text in texts if text[0] == brackets[0]]
-    return *given, f"{brackets[0]}{item}, {item}{brackets[1]}", f"{brackets[0]}{', '.join([item] * 4)}{brackets[1]}"
+    fitting = [text for text in texts if text[0] == brackets[0]]
+    return *fitting, f"{brackets[0]}{item}, {item}{brackets[1]}", f"{brackets[0]}{', '.join([item] * 4)}{brackets[1]}"
 
 
 def annotation_text(annotation: Any) -> str:
@@ -256,10 +256,10 @@ GENERIC = (
 
 def widths(module: Any) -> tuple[int, ...]:
     """Sizes of what embeddings give and linear layers take, each once: of styles, conditions and features beside a main input."""
-    found: dict[int, None] = {}
+    sizes: dict[int, None] = {}
     for layer in module.modules() if module is not None else ():
-        found |= dict.fromkeys(vars(layer)[name] for name in ("embedding_dim", "in_features") if name in vars(layer))
-    return tuple(islice(found, MOST_WIDTHS))
+        sizes |= dict.fromkeys(vars(layer)[name] for name in ("embedding_dim", "in_features") if name in vars(layer))
+    return tuple(islice(sizes, MOST_WIDTHS))
 
 
 def layer_inputs(layer: Any) -> tuple[Tensor, ...]:

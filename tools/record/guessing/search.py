@@ -48,8 +48,8 @@ class State:
 
 def smaller(attempt: Attempt) -> Iterator[Attempt]:
     """The attempt with the largest size of its inputs smaller, wherever they have it behind the first two dimensions; the smallest first."""
-    held = [size for _, value in attempt.call or () for tensor in tensors(value) for size in tensor.shape[2:]]
-    largest = max(held, default=0)
+    sizes = [size for _, value in attempt.call or () for tensor in tensors(value) for size in tensor.shape[2:]]
+    largest = max(sizes, default=0)
     for size in (32, LARGE, 128) if largest > LARGE else ():
         if size < largest:
             yield replace(attempt, call=tuple((name, _resized(value, largest, size)) for name, value in attempt.call or ()))
@@ -91,13 +91,13 @@ class Search:
             self._shrink(self.best)
         return self.best
 
-    def _shrink(self, found: Found) -> None:
+    def _shrink(self, success: Found) -> None:
         """Take smaller inputs where these run too: every check of the verifier repeats the example many times."""
-        for attempt in islice(smaller(found.attempt), MOST_SMALLER):
+        for attempt in islice(smaller(success.attempt), MOST_SMALLER):
             if self._time.spent:
                 return
             outcome = self.trial.run(attempt)
-            if outcome.stage is Stage.DONE and outcome.progress >= found.outcome.progress:
+            if outcome.stage is Stage.DONE and outcome.progress >= success.outcome.progress:
                 self.best = Found(attempt, outcome, len(self._seen))
                 return
 

@@ -117,8 +117,8 @@ def _tables(value: Any) -> Iterator[Settings]:
 def covering(settings: Collection[Settings], names: Collection[str], share: float = 1) -> Iterator[Settings]:
     """Those that have all of these names, or that `share` of them: the most first, then the smallest; each once as it is and once with its
     sizes at an eighth, the smaller one first."""
-    held = [(sum(name in table for name in names), table) for table in settings]
-    fitting = [(count, table) for count, table in held if names and count >= max(share * len(names), 1)]
+    counted = [(sum(name in table for name in names), table) for table in settings]
+    fitting = [(count, table) for count, table in counted if names and count >= max(share * len(names), 1)]
     for _, table in sorted(fitting, key=lambda row: (-row[0], _size({name: row[1][name] for name in names if name in row[1]}))):
         smaller = _smaller(table)
         yield smaller

@@ -113,10 +113,10 @@ class Trial:
 
     def __init__(self, cls: type, module: Any, own: Sequence[str]) -> None:
         self.function: Any = getattr(cls, "function", None)
-        held = called_parameters(self.function) if self.function else ()
-        self.cls, self.module = function_module(self.function, held) if self.function else cls, module
+        callables = called_parameters(self.function) if self.function else ()
+        self.cls, self.module = function_module(self.function, callables) if self.function else cls, module
         self._own = tuple(os.path.realpath(folder) + os.sep for folder in own)
-        named = [item.replace(kind=item.KEYWORD_ONLY) for item in parameters(self.function) if item.name in held]
+        named = [item.replace(kind=item.KEYWORD_ONLY) for item in parameters(self.function) if item.name in callables]
         self.init_parameters = named if self.function else constructor_parameters(cls)
         forward = methods.unbound(self.cls, "") if hasattr(self.cls, "forward") else None
         self.call_parameters = parameters(forward)[1:] if forward else []
@@ -221,11 +221,11 @@ def leaves(result: Any) -> list[Any]:
 
     import torch
 
-    found: list[Any] = []
+    tensors: list[Any] = []
     for leaf in torch.utils._pytree.tree_leaves(result):
         fields = dataclasses.fields(leaf) if dataclasses.is_dataclass(leaf) and not isinstance(leaf, type) else ()
-        found += [part for field in fields for part in leaves(getattr(leaf, field.name))] if fields else [leaf]
-    return found
+        tensors += [part for field in fields for part in leaves(getattr(leaf, field.name))] if fields else [leaf]
+    return tensors
 
 
 def parameters(function: Any) -> list[inspect.Parameter]:
