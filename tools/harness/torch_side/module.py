@@ -116,13 +116,38 @@ def copied(module: torch.nn.Module) -> torch.nn.Module:
         for value in vars(part).values()
         if isinstance(value, torch.Tensor) and not value.is_leaf
     }
-    clone = copy.deepcopy(module, memo)
+    clone = _deep_copy(module, memo)
     for part in clone.modules():
         for attributes in (vars(part), *(value for value in vars(part).values() if isinstance(value, dict))):
             for key, value in attributes.items():
                 if isinstance(value, FunctionType):
                     attributes[key] = _rebound(value, memo)
     return clone
+
+
+def _deep_copy(module: torch.nn.Module, memo: dict[int, Any]) -> torch.nn.Module:
+    """A deep copy; `memo` has the copies of what must not be copied as usual, and gets all others."""
+    given = dict(memo)
+    try:
+        return copy.deepcopy(module, memo)
+    except TypeError:
+        # The standard library copies no lock, generator or `staticmethod`: both modules hold it.
+        held = (value for part in module.modules() for value in vars(part).values())
+        values = (item for value in held for item in (value.values() if isinstance(value, dict) else (value,)))
+        shared = {id(value): value for value in values if not _copies(value)}
+        memo.clear()
+        memo.update(given | shared)
+        return copy.deepcopy(module, memo)
+
+
+def _copies(value: Any) -> bool:
+    if isinstance(value, (torch.Tensor, torch.nn.Module)):
+        return True  # a tensor that cannot be copied is in the memo, and what a module holds is looked at by itself
+    try:
+        copy.deepcopy(value)
+    except TypeError:
+        return False
+    return True
 
 
 def _rebound(function: FunctionType, memo: Mapping[int, Any]) -> FunctionType:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import threading
 import warnings
 from typing import Any
 
@@ -36,3 +37,13 @@ def test_a_module_whose_weight_a_hook_computes_is_copied() -> None:
     with torch.no_grad():
         twin.weight_g.mul_(2)
     torch.testing.assert_close(twin(torch.ones(1, 3)) - twin.bias, 2 * (module(torch.ones(1, 3)) - module.bias))
+
+
+def test_what_cannot_be_copied_is_held_by_both() -> None:
+    module: Any = torch.nn.Sequential(torch.nn.Linear(2, 2))
+    module.twice, module.table, module[0].lock = staticmethod(torch.ones_like), {"lock": threading.Lock()}, threading.Lock()
+    with pytest.raises(TypeError, match="pickle"):
+        copy.deepcopy(module)
+    twin: Any = copied(module)
+    assert (twin.twice, twin.table, twin[0].lock) == (module.twice, module.table, module[0].lock)
+    assert twin.table is not module.table and twin[0].weight is not module[0].weight
