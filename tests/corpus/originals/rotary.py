@@ -1,6 +1,7 @@
 """Rotary embedding of queries and keys with a cached table, ALiBi slopes, sinusoidal positions.
 
 call: torch.randn(2, 4, 6, 8), torch.randn(2, 4, 6, 8)
+method: rotate_half(torch.randn(2, 4, 6, 8))
 """
 
 import torch

@@ -1,4 +1,4 @@
-"""The gate is applied inside the ReLU's derivative.
+"""The ReLU is a choice, inside of which the gate is applied.
 
 original: rezero
 family: reassociated
@@ -19,5 +19,6 @@ class M(nnx.Module):
         self.head.bias[...] = jnp.zeros(2)
 
     def __call__(self, x):
-        h = x + jnp.maximum(self.fc(x), 0) * self.gate[...]
+        branch = self.fc(x)
+        h = x + jnp.where(branch <= 0, 0, branch * self.gate[...])
         return h, self.head(h), jax.nn.sigmoid(30 * h)

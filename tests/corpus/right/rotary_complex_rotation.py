@@ -10,9 +10,10 @@ from flax import nnx
 
 
 def turn(x, angles):
-    a, b = jnp.split(x, 2, axis=-1)
-    z = jax.lax.complex(a, b) * jnp.exp(1j * angles)
-    return jnp.concatenate([z.real, z.imag], axis=-1)
+    wide = jnp.promote_types(x.dtype, jnp.float32)  # there are no complex numbers of less
+    a, b = jnp.split(x.astype(wide), 2, axis=-1)
+    z = jax.lax.complex(a, b) * jnp.exp(1j * angles.astype(wide))
+    return jnp.concatenate([z.real, z.imag], axis=-1).astype(jnp.result_type(x, angles))
 
 
 class M(nnx.Module):

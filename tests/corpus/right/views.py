@@ -18,7 +18,8 @@ class M(nnx.Module):
     def __call__(self, x, labels):
         count, views = x.shape[:2]
         y = self.fc(x)
-        z = y / jnp.maximum(jnp.linalg.norm(y, axis=-1, keepdims=True), 1e-12)
+        square = (y**2).sum(-1, keepdims=True)
+        z = y / jnp.maximum(jnp.sqrt(jnp.where(square > 0, square, 1.0)) * (square > 0), 1e-12)
         z = z.reshape(count * views, -1)
         labels = jnp.repeat(labels, views)
         itself = jnp.eye(len(z), dtype=bool)

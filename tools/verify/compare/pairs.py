@@ -87,6 +87,13 @@ def difference(scenario: Scenario, pair: Pair, floor: float, scale: float = 0.0)
     return leaf.at(scenario.name, pair.key)
 
 
+def where_finite(pair: Pair) -> Pair:
+    """The pair with torch's own values where these are not finite: nothing is asked of the candidate there."""
+    if pair.got is None or pair.got.shape != pair.expected.shape:
+        return pair
+    return pair._replace(got=np.where(np.isfinite(pair.expected), pair.got, pair.expected))
+
+
 def judged(scenario: Scenario, pair: Pair, floor: float, scale: float = 0.0) -> Difference:
     """The error of a pair in float64; `DROWNED` where it is beyond the limit, and torch's own array is noise by as much."""
     leaf = difference(scenario, pair, floor, scale)

@@ -22,6 +22,7 @@ from migrate_agent.tools.verify.compare.pairs import (
     paired,
     raised_error,
     vanishes,
+    where_finite,
 )
 from migrate_agent.tools.verify.contract.scenario import Answer, Role, Scenario
 from migrate_agent.tools.verify.evidence.candidate import Results
@@ -63,10 +64,11 @@ def _differences(results: Results, scenario: Scenario, answer: Answer) -> Iterat
             yield Difference(f"{scenario.name} output", float("inf"), 0.0, "another form", "tree", scenario.name)
         for pair in (*output_pairs(scenario, answer), *named_pairs(scenario, answer, "state", results.omitted)):
             yield difference(scenario, pair, tolerances.FLOOR_FP64)
-        # Where a rate drops everything, all is tied, and a gradient is a convention; but no NaN.
+        # Where a rate drops everything, all is tied, and a gradient is a convention; but no NaN where torch has none.
         finite_alone = at_an_end(results.expected.examples[scenario.example]["changes"])
         scale = tolerances.GLOBAL_SCALE * largest_gradient(scenario)
         for pair in gradient_pairs(scenario, answer):
+            pair = where_finite(pair) if finite_alone else pair
             leaf = difference(scenario, pair, tolerances.FLOOR_GRADIENT_FP64, scale)
             # Other arguments may leave no gradient, as `x / abs(x)` does.
             if not leaf.failed or leaf.problem or not (finite_alone or vanishes(scenario, pair)):

@@ -15,7 +15,7 @@ from migrate_agent.tools.harness.common.compare_arrays import Difference, rms, v
 from migrate_agent.tools.types import Verdict
 from migrate_agent.tools.verify.checks.base import Check
 from migrate_agent.tools.verify.checks.shared.outputs import usually
-from migrate_agent.tools.verify.compare.pairs import Pair, difference, gradient_pairs, paired, raised_error
+from migrate_agent.tools.verify.compare.pairs import Pair, difference, gradient_pairs, paired, raised_error, where_finite
 from migrate_agent.tools.verify.contract.scenario import Role, Scenario
 from migrate_agent.tools.verify.evidence.candidate import Results
 
@@ -46,7 +46,7 @@ def _difference(scenario: Scenario, pair: Pair, scale: float) -> Difference:
         return Difference(
             pair.label, float("inf"), 0.0, f"not finite, where torch's is ({lost} of {finite.size} elements)", "nonfinite"
         ).at(scenario.name, pair.key)
-    leaf = difference(scenario, pair._replace(got=np.where(finite, pair.got, pair.expected)), tolerances.FLOOR_GRADIENT_FP64, scale)
+    leaf = difference(scenario, where_finite(pair), tolerances.FLOOR_GRADIENT_FP64, scale)
     if leaf.failed and (scenario.undecided(pair.key) or _is_noise(scenario, pair, scale)):
         return Difference(pair.label, 0.0, tolerances.FLOOR_GRADIENT_FP64)
     return leaf
