@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from migrate_agent.tests.tools.verify.harness import Pair, Wrong
 from migrate_agent.tests.tools.verify.pairs_layers import LINEAR
+from migrate_agent.tools.rewrite.tables import helpers
 
 NORM = Pair(
     "norm",
@@ -512,4 +513,100 @@ class M(nnx.Module):
     ),
 )
 
-PAIRS = (REACH, NORM, STREAM, DAMPED, FORCED, ARGUMENTS, UNTRAINED, ALWAYS, LABELS, AVERAGE, TRAINED, MASKED, FUSED, UNREACHED, REFUSING)
+NO_ROWS = Pair(
+    "no rows",
+    """
+    class M(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.fc = nn.Linear(6, 2)
+
+        def forward(self, x):
+            return self.fc(x.flatten(1))
+    """,
+    """
+from nnx_layers_jax import Linear
+
+class M(nnx.Module):
+    def __init__(self, *, rngs):
+        self.fc = Linear(6, 2, rngs=rngs)
+
+    def __call__(self, x):
+        return self.fc(x.reshape(len(x), -1))  # raises where there are none, which a note says
+""",
+    call="torch.randn(4, 2, 3)",
+    extra={"nnx_layers_jax.py": helpers.render({"Linear"})},
+    wrongs=(Wrong("an offset", "forward_fp64", "-1))", "-1)) + 1"),),
+)
+
+DIVIDED = Pair(
+    "divided",
+    """
+    class M(nn.Module):
+        def __init__(self, d, heads):
+            super().__init__()
+            assert d % heads == 0
+            self.heads, self.width = heads, d // heads
+            self.scale = nn.Parameter(torch.randn(d))
+
+        def forward(self, x):
+            x = (x * self.scale).view(x.size(0), -1, self.heads, self.width)
+            return x.softmax(-1).mean(1)
+    """,
+    """
+class M(nnx.Module):
+    def __init__(self, d, heads, *, rngs):
+        if d % heads:
+            raise ValueError("another error")
+        self.heads, self.width = heads, d // heads
+        self.scale = nnx.Param(jax.random.normal(rngs.params(), (d,)))
+
+    def __call__(self, x):
+        x = (x * self.scale[...]).reshape(x.shape[0], -1, self.heads, self.width)
+        return jax.nn.softmax(x, -1).mean(1)
+""",
+    init="8, 2",
+    call="torch.randn(2, 5, 8)",
+    wrongs=(Wrong("an answer of heads that do not divide, at some lengths", "refusals", "if d % heads:", "if d < heads:", alone=True),),
+)
+
+TIED = Pair(
+    "tied",
+    """
+    class M(nn.Module):
+        def forward(self, x, weights):
+            return x.unflatten(1, weights.shape[1:]).mul(weights[..., None]).mean(2)
+    """,
+    """
+class M(nnx.Module):
+    def __init__(self, *, rngs):
+        pass
+
+    def __call__(self, x, weights):
+        rows, columns = weights.shape[1:]
+        return (x.reshape(len(x), rows, columns, x.shape[-1]) * weights[..., None]).mean(2)
+""",
+    call="torch.randn(2, 12, 5), torch.rand(2, 3, 4)",
+    wrongs=(Wrong("four columns", "shapes_fp64", "weights.shape[1:]", "weights.shape[1], 4", alone=True),),
+)
+
+PAIRS = (
+    DIVIDED,
+    TIED,
+    NO_ROWS,
+    REACH,
+    NORM,
+    STREAM,
+    DAMPED,
+    FORCED,
+    ARGUMENTS,
+    UNTRAINED,
+    ALWAYS,
+    LABELS,
+    AVERAGE,
+    TRAINED,
+    MASKED,
+    FUSED,
+    UNREACHED,
+    REFUSING,
+)

@@ -130,8 +130,11 @@ LONG_OPERATORS: Final = 600
 a longer axis must not run more operators than this (where the example does not): they are compiled one by one."""
 
 REFUSALS: Final = 6
-REFUSAL_TRIES: Final = 36
+REFUSAL_TRIES: Final = 48
 """So many places that raise are looked for, in so many trials, each a construction or a forward pass that usually ends early."""
+REFUSED_INPUTS: Final = 16
+REFUSED_SIZE: Final = 64
+"""What a constructor refuses is called with so many inputs of sizes up to this one, where a rewrite constructs; nothing is compiled."""
 
 SMALL: Final = 3
 SMALL_TRIES: Final = 12
@@ -161,6 +164,9 @@ SIZED_TRIES: Final = 6
 ZEROS: Final = 2
 ZERO_TRIES: Final = 12
 """So many numbers that are sizes of the inputs are changed together with these, each in so many tries; so many ints are zero, of so many."""
+TIED_NUMBERS: Final = 6
+TIED: Final = 1
+"""So many ints are looked at for sizes of the inputs that a relation ties to them, and so many configurations with both changed compared."""
 END_TRIES: Final = 6
 ENDS: Final = 3
 SIZE_TRIES: Final = 6
@@ -201,6 +207,11 @@ MAX_ONES: Final = 2
 MAX_ALONE: Final = 4
 ALONE_TRIES: Final = 12
 """Variants in which one input alone has another size, which the example has elsewhere too, or all others have; and in how many tries they are found."""
+
+TIED_SIZES: Final = 4
+TIED_TRIES: Final = 48
+MAX_TIED: Final = 3
+"""So many sizes that are refused alone are tried together, in so many calls, most of which end early; so many are compared, each one compilation."""
 
 RATE_DIGITS: Final = 5
 """Dropout rates are compared to this many digits (float32 has seven)."""

@@ -95,7 +95,8 @@ def _answer(session: Session, calls: Sequence[Request], result: dict[str, Any]) 
         except Exception as error:
             result["scenarios"][scenario.name] = session.fail(error)
             own = not session.method(scenario) and scenario.prior < 0
-            errors += scenario.role not in REFUSABLE and own  # these say so in a note, or in their own calls alone
+            # These say so in a note, or in their own calls alone.
+            errors += scenario.role not in REFUSABLE and not scenario.empty and own
         session.ran(scenario.name)
         # Leaving early is safe: a scenario without an answer counts as failed, and two errors
         # explain a rewrite that does not run.

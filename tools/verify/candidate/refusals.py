@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import jax
@@ -18,12 +19,12 @@ def refused(session: Session) -> dict[str, str]:
 
     A port with a constructor of its own is not asked for what the original's constructor refuses.
     """
-    answers = {}
+    answers, constructed = {}, Constructed(session)
     for row in session.arguments["refusals"]:
         if session.arguments["port"] is not None and any(not name.startswith(CALL) for name in row["changes"]):
             continue
         try:
-            _trace(session, row)
+            _trace(session, constructed.by(row["changes"]), row)
             answers[row["name"]] = ""
         except Exception as error:
             answers[row["name"]] = str(session.fail(error)["error"])
@@ -31,20 +32,39 @@ def refused(session: Session) -> dict[str, str]:
     return answers
 
 
-def _trace(session: Session, row: Mapping[str, Any]) -> None:
-    """Construct and call the candidate as a row says. Raises the errors of the candidate."""
-    candidate = session.candidate(0) if not row["changes"] else _changed(session, row["changes"])
+@dataclass
+class Constructed:
+    """The candidate with other arguments, or the error of its constructor: several calls ask for the same. All are kept, since programs are found by
+    the identity of their candidate."""
+
+    session: Session
+    _made: dict[str, Candidate | Exception] = field(default_factory=dict)
+
+    def by(self, changes: Mapping[str, Any]) -> Candidate:
+        """The candidate of the first example with these arguments. Raises the errors of its constructor."""
+        key = repr(sorted(changes.items()))
+        if key not in self._made:
+            try:
+                self._made[key] = self._construct(changes)
+            except Exception as error:
+                self._made[key] = error
+        made = self._made[key]
+        if isinstance(made, Exception):
+            raise made
+        return made
+
+    def _construct(self, changes: Mapping[str, Any]) -> Candidate:
+        if all(name.startswith(CALL) for name in changes):
+            return self.session.candidate(0)  # the row's tree has those of the call
+        texts = {**self.session.arguments["examples"][0], "changes": changes}
+        module, name, kind = (self.session.arguments[key] for key in ("module", "name", "kind"))
+        return Candidate(module, name, texts, self.session.inputs.get("tensors0"), exact=self.session.exact, kind=kind)
+
+
+def _trace(session: Session, candidate: Candidate, row: Mapping[str, Any]) -> None:
+    """Call the candidate as a row says. Raises its errors."""
     stored = tensor_files.load(session.given / f"inputs/{row['name']}.safetensors")
     leaves = [jax.device_put(stored[f"in/{index}"]) for index in range(len(row["leaf_dtypes"]))]
     program = session.programs.get(candidate, "eval", row["tree"], gradient=False)
     _, trainable, rest = candidate.parts("eval")
     program.jitted.trace(trainable, rest, leaves, {}, None)
-
-
-def _changed(session: Session, changes: Mapping[str, Any]) -> Candidate:
-    """The candidate of the first example with changed arguments."""
-    if all(name.startswith(CALL) for name in changes):
-        return session.candidate(0)  # the row's tree has them
-    texts = {**session.arguments["examples"][0], "changes": changes}
-    module, name, kind = (session.arguments[key] for key in ("module", "name", "kind"))
-    return Candidate(module, name, texts, session.inputs.get("tensors0"), exact=session.exact, kind=kind)

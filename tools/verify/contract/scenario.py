@@ -132,7 +132,7 @@ class Request:
     """What the candidate is told of a scenario: how to make the call, and nothing of what the original gave.
 
     `state` names a file of `given/states`, `name` one of `given/inputs`. `native`: the call is made in the user's dtypes as well. `before`: another
-    call comes first; then that of the example `prior`, unless it is -1.
+    call comes first; then that of the example `prior`, unless it is -1. `empty`: there is no row, which a rewrite may refuse.
     """
 
     name: str
@@ -148,6 +148,7 @@ class Request:
     draws: bool = False
     before: bool = False
     prior: int = -1
+    empty: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """As plain data."""
@@ -296,6 +297,7 @@ class Scenario:
             draws=bool(self.draws),
             before=self.before,
             prior=self.prior,
+            empty=self.extreme == Extreme.EMPTY,
         )
 
     def changes_by_noise(self, key: str) -> tuple[float, float]:

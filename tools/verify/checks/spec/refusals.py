@@ -18,12 +18,21 @@ def judge(results: Results) -> Verdict | None:
     asked = [row for row in rows if results.port is None or row["name"] in answers]
     if missing := [row for row in asked if row["name"] not in answers]:
         return Verdict("spec", "refusals", "unverified", detail=f"the job ended before it was tried: {missing[0]['words']}")
-    answered = [row for row in asked if not answers[row["name"]]]
+    answered = {row["place"]: row for row in reversed(asked) if not answers[row["name"]]}
     if answered:
-        words = "; ".join(f"{row['words']} gives an answer, where the original raises {row['error']}" for row in answered[:MOST_WORDS])
+        words = "; ".join(
+            f"{row['words']} gives an answer, where the original raises {row['error']}" for row in [*answered.values()][:MOST_WORDS]
+        )
         return Verdict("spec", "refusals", "fail", float(len(answered)), 0.0, words)
     return (
-        Verdict("spec", "refusals", "pass", 0.0, 0.0, f"refused as the original does: {', '.join(row['words'] for row in asked)}")
+        Verdict(
+            "spec",
+            "refusals",
+            "pass",
+            0.0,
+            0.0,
+            f"refused as the original does: {', '.join(row['words'] for row in asked if row['name'] == row['place'])}",
+        )
         if asked
         else None
     )

@@ -21,7 +21,7 @@ from migrate_agent.tools.verify.original.scenarios.degenerate import at_ends, co
 from migrate_agent.tools.verify.original.scenarios.long_inputs import decided
 from migrate_agent.tools.verify.original.scenarios.menu import describe, sample_initial_values
 from migrate_agent.tools.verify.original.scenarios.random import drawn_otherwise
-from migrate_agent.tools.verify.original.scenarios.special_sizes import with_inputs, with_zeros
+from migrate_agent.tools.verify.original.scenarios.special_sizes import with_inputs, with_tied, with_zeros
 from migrate_agent.tools.verify.original.scenarios.strings import written
 from migrate_agent.tools.verify.original.scenarios.writer import ScenarioWriter
 
@@ -107,8 +107,8 @@ def others(plain: Original, make: Callable[[Changes], Original], lines: Lines) -
     """The unit in other configurations that it takes, on the example's inputs.
 
     As many numbers as possible are changed together, as many bools, and one string each. Changes that run
-    other code than the examples (`lines`) are made alone. Lists of the call are also empty, sizes that the inputs have change with
-    them, and ints are zero, each alone. Rates are at the ends of their range, and ints so that the state has few rows. `make`
+    other code than the examples (`lines`) are made alone. Lists of the call are also empty, sizes that the inputs have, or that are
+    tied to a number, change with it, and ints are zero, each alone. Rates are at the ends of their range, and ints so that the state has few rows. `make`
     constructs the unit with the given changes. Raises `Undetermined` where the unit is too large.
     """
     values, words = plain.proposals(), written(plain.strings(), plain.native)
@@ -142,6 +142,7 @@ def others(plain: Original, make: Callable[[Changes], Original], lines: Lines) -
         *(make(changes) for changes in (*together, *alone, *empty, *far)),
         *islice(_with_strings(plain, words[:tries], trials), budgets.STRINGS),
         *islice(with_inputs(plain, make, numbers, trials.usual), budgets.SIZED),
+        *islice(with_tied(plain, make, numbers, trials.usual), budgets.TIED),
         *islice(with_zeros(plain, make, numbers, trials.usual), budgets.ZEROS),
         *islice(at_ends(plain, make, trials.usual), budgets.ENDS),
         *islice(of_few_rows(plain, make, numbers, trials.usual), budgets.FEW_ROWS),

@@ -89,7 +89,7 @@ def _few(plain: Original, make: Make, changes: Changes, usual: float) -> Origina
     ((name, size),) = changes.items()
     number = plain.ints()[name]
     shared = any(number in leaf.value.shape for leaf in plain.leaves)
-    makers = (partial(make, changes), *([partial(resized, plain, make, number, changes)] if shared and size == 1 else []))
+    makers = (partial(make, changes), *([partial(resized, plain, make, changes, {number: size})] if shared and size == 1 else []))
     for maker in makers:
         unit = attempt(maker)
         if unit is None or not _narrower(unit, plain):

@@ -18,6 +18,7 @@ from migrate_agent.tools.verify.original.outputs import attempt, finite_share, m
 from migrate_agent.tools.verify.original.scenarios.long_inputs import longer
 from migrate_agent.tools.verify.original.scenarios.menu import add_edges, describe, sample_redrawn_values
 from migrate_agent.tools.verify.original.scenarios.random import drawn_otherwise
+from migrate_agent.tools.verify.original.scenarios.sizes import together
 from migrate_agent.tools.verify.original.scenarios.strings import written
 from migrate_agent.tools.verify.original.scenarios.widths import narrow_inputs
 from migrate_agent.tools.verify.original.scenarios.writer import ScenarioWriter
@@ -72,14 +73,16 @@ def redraws(unit: Original, result: Result) -> bool:
 
 
 def _other_size(writer: ScenarioWriter) -> None:
-    """Add the first other size that the original accepts; each costs one compilation."""
+    """Add the first other size that the original accepts, alone or together with others; each costs one compilation."""
     for label, _, values, _ in input_sampling.shape_variants(writer.original.leaves, writer.base):
         if writer.add(f"shape-{label}", Role.SHAPE, "eval", 0, values, runs=1):
             return
+    together(writer, 1)
 
 
 def called_otherwise(plain: Original, make: Callable[[Changes], Original]) -> Iterator[Original]:
-    """The unit with other plain arguments of the method that it takes, and that give something else: all numbers at once, others alone."""
+    """The unit with other plain arguments of the method that it takes, and that give something else: all numbers at once, others alone. A string is each
+    that gives something else, since code compares with one after the other."""
     first = attempt(partial(_result, plain))
     if first is None:
         return
@@ -87,7 +90,7 @@ def called_otherwise(plain: Original, make: Callable[[Changes], Original]) -> It
     results, varied = [first], set[str]()
     for changes in islice(_proposals(plain), budgets.CONFIGURATION_TRIES):
         # One other value of each argument shows whether it is looked at; each further one is a compilation.
-        if varied.issuperset(changes):
+        if varied.issuperset(changes) and not any(isinstance(value, str) for value in changes.values()):
             continue
         unit = attempt(partial(make, changes))
         result = attempt(partial(_result, unit)) if unit is not None else None

@@ -9,8 +9,9 @@ from __future__ import annotations
 import ast
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -21,6 +22,7 @@ from migrate_agent.tools.harness.common.input_sampling import Array
 from migrate_agent.tools.harness.torch_side.module import Original
 from migrate_agent.tools.harness.torch_side.precision import OperatorMode
 from migrate_agent.tools.verify.original.outputs import one_line
+from migrate_agent.tools.verify.original.scenarios import source_literals
 from migrate_agent.tools.verify.original.scenarios.long_inputs import proposals
 from migrate_agent.tools.verify.original.scenarios.writer import ScenarioWriter
 
@@ -53,39 +55,77 @@ class Reads(OperatorMode):  # type: ignore[no-untyped-call]
         return func(*args, **(kwargs or {}))
 
 
-def refusals(writer: ScenarioWriter, make: Make) -> list[dict[str, Any]]:
-    """What the original refuses, one trial for each place that raises: `name`, `words`, `error`, `changes` and the call's `tree`.
+@dataclass
+class Refusals:
+    """What the original refuses, by the place that raises, as JSON; the inputs of each call are written as those of scenarios are."""
 
-    The inputs are written as those of scenarios are. `make` constructs the unit with changed arguments.
+    writer: ScenarioWriter
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    places: set[tuple[str, int]] = field(default_factory=set)
+
+    def add(self, trial: Trial, statement: tuple[str, int], error: Exception, tree: Any, constructed: bool) -> None:
+        """Add what this trial raised; where the constructor did, other inputs too: a rewrite that constructs may raise on some of them only by chance."""
+        leaves, name = self.writer.original.leaves, f"refused-{len(self.places)}"
+        self.places.add(statement)
+        line = f"{Path(statement[0]).relative_to(self.writer.lines.root)}:{statement[1]}"
+        facts = {
+            "error": f"{one_line(error)} at {line}",
+            "changes": dict(trial.changes),
+            "tree": tree,
+            "leaf_dtypes": [leaf.dtype for leaf in leaves],
+        }
+        calls = [("", trial.values or input_sampling.recorded_inputs(leaves))]
+        calls += [] if constructed else list(islice(_by_chance(self.writer.original, trial.changes), budgets.REFUSED_INPUTS))
+        for number, (label, values) in enumerate(calls):
+            row = f"{name}-{number}" if number else name
+            arrays = {f"in/{index}": value for index, value in enumerate(values)}
+            tensor_files.save(self.writer.folder / f"given/inputs/{row}.safetensors", arrays)
+            self.rows.append({"name": row, "words": trial.words + label, "place": name, **facts})
+
+
+def refusals(writer: ScenarioWriter, make: Make) -> list[dict[str, Any]]:
+    """What the original refuses, one trial for each place that raises: `name`, `words`, `place`, `error`, `changes` and the call's `tree`. Of what the
+    constructor refuses, a row for each of several inputs, with the same `place`.
+
+    `make` constructs the unit with changed arguments.
     """
-    rows: dict[tuple[str, int], dict[str, Any]] = {}
+    refused = Refusals(writer)
     for trial in islice(_trials(writer), budgets.REFUSAL_TRIES):
-        tree, values = writer.original.tree, trial.values
-        watch = Reads()
+        unit, tree, watch = None, writer.original.tree, Reads()
         try:
             unit = make(trial.changes) if trial.changes else writer.original
             tree = unit.tree
-            unit.run(unit.state(), values or input_sampling.recorded_inputs(unit.leaves), "eval", watch=watch)
+            unit.run(unit.state(), trial.values or input_sampling.recorded_inputs(unit.leaves), "eval", watch=watch)
         except Exception as error:
             statement = _on_purpose(error, writer.lines.root)
-            if statement is None or statement in rows or watch.any:
-                continue
-            name = f"refused-{len(rows)}"
-            inputs = values or input_sampling.recorded_inputs(writer.original.leaves)
-            tensor_files.save(
-                writer.folder / f"given/inputs/{name}.safetensors", {f"in/{index}": value for index, value in enumerate(inputs)}
-            )
-            rows[statement] = {
-                "name": name,
-                "words": trial.words,
-                "error": f"{one_line(error)} at {Path(statement[0]).relative_to(writer.lines.root)}:{statement[1]}",
-                "changes": dict(trial.changes),
-                "tree": tree,
-                "leaf_dtypes": [leaf.dtype for leaf in writer.original.leaves],
-            }
-        if len(rows) == budgets.REFUSALS:
+            if statement is not None and statement not in refused.places and not watch.any:
+                refused.add(trial, statement, error, tree, unit is not None)
+        if len(refused.places) == budgets.REFUSALS:
             break
-    return list(rows.values())
+    return refused.rows
+
+
+def _by_chance(unit: Original, changes: Changes) -> Iterator[tuple[str, list[Array]]]:
+    """What to add to the words, and inputs on which a constructor's refused numbers may do by chance: sizes that they are become the other number,
+    and all lengths what such numbers divide without a rest."""
+    before, shapes = unit.ints(), [leaf.value.shape for leaf in unit.leaves]
+    numbers = {**before, **{name: value for name, value in changes.items() if type(value) is int}}
+    renamed = {before[name]: value for name, value in numbers.items() if value != before.get(name) and value > 0 and name in before}
+    batch = next((shape[:1] for shape in shapes if shape), ())
+    lengths = [size for size in dict.fromkeys(chain(*shapes)) if size not in {*before.values(), *batch}]
+    whole = sorted(size for size in {*_divided([*numbers.values()])} if 1 < size <= budgets.REFUSED_SIZE)
+    tables = [dict.fromkeys(sizes, size) for sizes in (lengths, batch) for size in whole]
+    for table in ({}, *tables):
+        for base in (renamed, {}):
+            values = input_sampling.resized(unit.leaves, {**base, **table}, None, (0,))
+            if values is not None and sum(value.size for value in values) <= budgets.CONFIGURATION_ELEMENTS:
+                yield f", inputs of shapes {', '.join(str(value.shape) for value in values)}", values
+
+
+def _divided(numbers: Sequence[int]) -> Iterator[int]:
+    """Products of a number and what it goes into another without its rest, as heads and the width of each."""
+    least = {number for number in numbers if number > 0}
+    return (divisor * (number // divisor) for divisor in least for number in least)
 
 
 def _trials(writer: ScenarioWriter) -> Iterator[Trial]:
@@ -97,12 +137,21 @@ def _trials(writer: ScenarioWriter) -> Iterator[Trial]:
     floats = [name for name, values in options.items() if type(values[0]) is float]
     changes += [{name: values[0]} for name, values in ints.items()]
     sizes = (Trial(f"inputs of {label}", values=values) for label, values in proposals(writer))
-    yield from (Trial(words(change), change) for change in changes[: budgets.REFUSAL_TRIES // 3])
-    yield from islice(sizes, budgets.REFUSAL_TRIES // 3)
+    yield from (Trial(words(change), change) for change in changes[: budgets.REFUSAL_TRIES // 4])
+    yield from islice(sizes, budgets.REFUSAL_TRIES // 4)
+    if source_literals.takes_remainders(unit.native):
+        yield from (Trial(words(change), change) for change in islice(_with_rests(ints, unit.ints()), budgets.REFUSAL_TRIES // 4))
     for name in (*ints, *floats):
         yield Trial(words({name: -1}), {name: -1})
     for label, _, values, _ in input_sampling.shape_variants(unit.leaves, writer.base):
         yield Trial(f"inputs of {label}", values=values)
+
+
+def _with_rests(options: Mapping[str, Sequence[int]], numbers: Mapping[str, int]) -> Iterator[Changes]:
+    """Other ints, each alone, and pairs of them where one is 1, which divides all: a rest is refused where one stands alone."""
+    yield from ({name: value} for name, values in options.items() for value in values[1:])
+    ones = [name for name, values in options.items() if numbers.get(name) == 1]
+    yield from ({one: 2, name: 2 * numbers[name] + 1} for one in ones for name in options if name not in ones and name in numbers)
 
 
 def _on_purpose(error: Exception, root: str) -> tuple[str, int] | None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import zip_longest
 
 import numpy as np
 
 from migrate_agent.tools.harness.common import budgets, input_sampling, trees
 from migrate_agent.tools.harness.common.compare_arrays import rms
 from migrate_agent.tools.harness.common.input_sampling import Extreme, ShapeKind
+from migrate_agent.tools.harness.common.tied_sizes import tied
 from migrate_agent.tools.harness.torch_side.module import Result
 from migrate_agent.tools.verify.contract.scenario import Role
 from migrate_agent.tools.verify.original.outputs import attempt
@@ -46,6 +49,7 @@ def other_sizes(writer: ScenarioWriter) -> None:
                     mode = writer.modes[0]
                     writer.add(f"gradient-{mode}-{label}", Role.GRADIENT_SHAPE, mode, 0, values, gradient=True, runs=1)
     _alone(writer)
+    together(writer, budgets.MAX_TIED)
     _multiples(writer)
     longer(writer)
     beyond(writer)
@@ -79,6 +83,39 @@ def _alone(writer: ScenarioWriter) -> None:
         accepted += writer.add(f"shape-{label}", Role.SHAPE, "eval", 0, values, runs=1)
         if accepted == budgets.MAX_ALONE:
             return
+
+
+def together(writer: ScenarioWriter, most: int) -> None:
+    """Add up to so many tables of sizes that the original refuses alone and takes together with others, or one smaller: a relation ties them."""
+    leaves, accepted = writer.original.leaves, 0
+    fixed = {*writer.original.ints().values()}
+    sizes = sorted(dict.fromkeys(size for leaf in leaves for size in leaf.value.shape if size > 1), key=fixed.__contains__)
+    refused = [size for size in sizes if not any(_takes(writer, {size: other}) for other in (size + 1, size // 2) if other > 1)]
+    for table in _tables(refused[: budgets.TIED_SIZES])[: budgets.TIED_TRIES]:
+        if _takes(writer, table):
+            label = "-".join(f"size{size}-{new}" for size, new in table.items())
+            values = input_sampling.resized(leaves, table, None, (writer.base,))
+            accepted += writer.attempt(f"shape-tied-{label}", Role.SHAPE, 0, values or (), runs=1)
+        if accepted == most:
+            return
+
+
+def _tables(sizes: Sequence[int]) -> list[Mapping[int, int]]:
+    """Each size one smaller, each twice as large, then each larger with others along, in turn for each size; each table once."""
+    return [*{tuple(sorted(table.items())): table for table in _proposed(sizes)}.values()]
+
+
+def _proposed(sizes: Sequence[int]) -> Iterator[Mapping[int, int]]:
+    yield from ({size: size - 1} for size in sizes if size > 2)  # an axis of 1 may be broadcast by chance
+    yield from ({size: 2 * size} for size in sizes)
+    turns = [tied(size, new, [other for other in sizes if other != size]) for size in sizes for new in (size + 1, 2 * size)]
+    yield from (table for row in zip_longest(*turns) for table in row if table is not None)
+
+
+def _takes(writer: ScenarioWriter, table: Mapping[int, int]) -> bool:
+    """Whether the original takes its inputs with other sizes."""
+    values = input_sampling.resized(writer.original.leaves, table, None, (writer.base,))
+    return values is not None and attempt(lambda: writer.once(writer.states[0], values, "eval")) is not None
 
 
 def another_rank(writer: ScenarioWriter) -> None:

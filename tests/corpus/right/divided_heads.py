@@ -1,0 +1,26 @@
+"""The plain port.
+
+original: divided_heads
+family: plain port
+"""
+
+import jax
+from flax import nnx
+from nnx_layers_jax import Linear
+
+
+class M(nnx.Module):
+    def __init__(self, d, heads, *, rngs):
+        assert d % heads == 0, f"{heads} heads do not divide {d}"
+        self.d, self.heads, self.width = d, heads, d // heads
+        self.query, self.key, self.value = (Linear(d, d, rngs=rngs) for _ in range(3))
+        self.out = Linear(d, d, rngs=rngs)
+
+    def split(self, x):
+        return x.reshape(x.shape[0], -1, self.heads, self.width).swapaxes(1, 2)
+
+    def __call__(self, x):
+        q, k, v = self.split(self.query(x)), self.split(self.key(x)), self.split(self.value(x))
+        shares = jax.nn.softmax(q @ k.swapaxes(-1, -2) / self.width**0.5, axis=-1)
+        y = (shares @ v).swapaxes(1, 2).reshape(x.shape[0], -1, self.d)
+        return self.out(y)
