@@ -115,7 +115,7 @@ def test_a_scenario_survives_json() -> None:
 def test_a_candidate_is_told_how_to_call_and_nothing_of_the_answer() -> None:
     row = json.loads(json.dumps(SCENARIO.request().to_json()))
     called = {"name", "example", "role", "mode", "gradient", "state", "drawing", "conditions", "leaf_dtypes"}
-    assert set(row) == called | {"native", "draws", "before", "prior"}
+    assert set(row) == called | {"native", "draws", "before", "prior", "empty"}
     assert row["draws"] is True and row["native"] is True
     assert Request.from_json(row) == SCENARIO.request()
 
