@@ -11,6 +11,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,7 +28,7 @@ HERE = Path(__file__).parent
 @dataclass(frozen=True)
 class Confirmed:
     """What the comparison found: why it does not confirm the rewrite (empty: it does), and seconds of torch and of JAX (NaN: unknown) from one step to
-    the next, and of a step alone: its forward and backward passes and its update.
+    the next, and of a step alone: its forward and backward passes and its update. `whole_run` are those of the original from its start to its end.
 
     A pair is not `comparable` where the original has no optimizer, so that there is no point at which to hand over weights.
     """
@@ -38,6 +39,7 @@ class Confirmed:
     jax_seconds: float = math.nan
     torch_step: float = math.nan
     jax_step: float = math.nan
+    whole_run: float = math.nan
 
     @property
     def ratio(self) -> float:
@@ -70,24 +72,30 @@ def _compared(
     original: Path, rewrite: Path, scripts: tuple[str, str], arguments: Sequence[str], folder: Path, start_folder: str, steps: int
 ) -> Confirmed:
     script, target = (os.path.relpath(path, start_folder or ".") for path in scripts)
-    lines, seconds = {}, {}
+    lines, seconds, whole_run = {}, {}, math.nan
     for mode in ("exact", "native"):
         start, out = folder / mode / "torch", folder / mode / "jax"
         for output in (start, out):
             output.mkdir(parents=True)
+        began = time.monotonic()
         lines["torch", mode] = _run(
             original, ["torch_run.py", mode, steps, start, script, *arguments], folder / mode / "torch-work", start_folder
         )
+        whole_run = time.monotonic() - began
         lines["jax", mode] = _run(
             rewrite, ["jax_run.py", mode, steps, start, out, target, *arguments], folder / mode / "jax-work", start_folder
         )
         seconds[mode] = [tuple(map(float, (output / "seconds.txt").read_text().split())) for output in (start, out)]
     if not [*(folder / "exact" / "torch").glob("start-*.npz")]:
-        return Confirmed("the original has no optimizer whose parameters belong to one module: no weights could be handed over", False)
+        return Confirmed(
+            "the original has no optimizer whose parameters belong to one module: no weights could be handed over",
+            False,
+            whole_run=whole_run,
+        )
     problem = next(iter([*different_lines(lines["torch", "exact"], lines["jax", "exact"])]), "")
     problem = problem or next(iter([*different_weights(folder / "exact" / "torch", folder / "exact" / "jax")]), "")
     (torch_seconds, torch_step), (jax_seconds, jax_step) = seconds["native"]
-    return Confirmed(problem, True, torch_seconds, jax_seconds, torch_step, jax_step)
+    return Confirmed(problem, True, torch_seconds, jax_seconds, torch_step, jax_step, whole_run)
 
 
 def _run(repository: Path, words: Sequence[object], work: Path, start_folder: str) -> list[str]:

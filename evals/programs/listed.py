@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 
 from migrate_agent.evals.programs.stand_ins import stand_in
 from migrate_agent.evals.suites.repositories import Repository, lay_out_commit
-from migrate_agent.evals.zoo_packages.packages import Package
+from migrate_agent.evals.zoo_packages.packages import Package, PackageError
 from migrate_agent.evals.zoo_packages.zoo_run import commit_all
 
 LISTS = Path(__file__).parent
@@ -24,7 +24,8 @@ class Listed:
 
     `refused` is what the tool must name as the reason where it cannot migrate the program by design; such a program is out of scope. Of a public one
     `paths` are laid out (all, where there are none), and `data` names files that stand in for those that it downloads: kind and folder,
-    `"digits:data"` (`stand_ins.py`).
+    `"digits:data"` (`stand_ins.py`). `edits` are changes of its text, each file, old and new text: to run with the packages of today, or for a shorter
+    run where constants say how long it is.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Listed:
     commit: str = ""
     paths: tuple[str, ...] = ()
     data: str = ""
+    edits: tuple[tuple[str, str, str], ...] = ()
     place: str = ""
     """Where ours lies in `examples`; `programs/NAME` unless it is said."""
     steps: int = 0
@@ -70,7 +72,17 @@ class Listed:
 def load_programs(folder: Path = LISTS) -> dict[str, Listed]:
     """Name → program, of each `[[program]]` of the TOML files."""
     rows = [row for file in sorted(folder.glob("*.toml")) for row in tomllib.loads(file.read_text(encoding="utf-8"))["program"]]
-    return {row["name"]: Listed(**{**row, "covers": tuple(row["covers"]), "paths": tuple(row.get("paths", ()))}) for row in rows}
+    return {
+        row["name"]: Listed(
+            **{
+                **row,
+                "covers": tuple(row["covers"]),
+                "paths": tuple(row.get("paths", ())),
+                "edits": tuple(tuple(edit) for edit in row.get("edits", ())),
+            }
+        )
+        for row in rows
+    }
 
 
 def lay_out_program(program: Listed, sources: str, folder: Path, seconds: float) -> None:
@@ -79,6 +91,7 @@ def lay_out_program(program: Listed, sources: str, folder: Path, seconds: float)
         package = Package(program.name, "repository", (), ())
         lay_out_commit(Repository(package, program.address, program.commit, ()), Path(sources), folder)
         _keep(folder, program.paths)
+        _edit(folder, program.edits)
         if program.data:
             stand_in(folder, program.data)
     else:
@@ -87,6 +100,15 @@ def lay_out_program(program: Listed, sources: str, folder: Path, seconds: float)
     text = f"[[program]]\nrun = {json.dumps(program.run)}\n{steps}\n[limits]\nseconds = {seconds}\n"
     (folder / "migrate.toml").write_text(text, encoding="utf-8")
     commit_all(folder)
+
+
+def _edit(folder: Path, edits: Sequence[tuple[str, str, str]]) -> None:
+    """Put texts in place of others. Raises `PackageError` where one is not there."""
+    for path, old, new in edits:
+        text = (folder / path).read_text(encoding="utf-8")
+        if text.count(old) != 1:
+            raise PackageError(f"{path}: {old!r} stands there {text.count(old)} times")
+        (folder / path).write_text(text.replace(old, new), encoding="utf-8")
 
 
 def _keep(folder: Path, paths: Sequence[str]) -> None:

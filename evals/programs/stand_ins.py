@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import pickle
 import struct
 from collections.abc import Callable
 from pathlib import Path
@@ -85,6 +86,32 @@ def reviews(folder: Path, draws: np.random.Generator) -> None:
         (folder / f"rt-polarity.{kind}").write_text("".join(f"{' '.join(f'w{n}' for n in row)} .\n" for row in rows))
 
 
+def tiny_images(folder: Path, draws: np.random.Generator) -> None:
+    """CIFAR-10's batches: five of 16 images to train with, and 16 to test with."""
+    target = folder / "cifar-10-batches-py"
+    target.mkdir(parents=True)
+    for name in [*(f"data_batch_{number}" for number in range(1, 6)), "test_batch"]:
+        images, labels = draws.integers(0, 256, (16, 3_072), dtype=np.uint8), draws.permutation(np.arange(16) % 10)
+        (target / name).write_bytes(pickle.dumps({"data": images, "labels": labels.tolist()}))
+    (target / "batches.meta").write_bytes(pickle.dumps({"label_names": [str(number) for number in range(10)]}))
+
+
+def citations(folder: Path, draws: np.random.Generator) -> None:
+    """The files of a Planetoid graph called `cora`: 60 papers with 24 words each, of which 15 are to test with, and about 160 citations."""
+    sparse: Any = importlib.import_module("scipy.sparse")
+    folder.mkdir(parents=True, exist_ok=True)
+    papers, known = 60, 45
+    words = sparse.csr_matrix((draws.random((papers, 24)) > 0.8).astype(np.float32))
+    cited: dict[int, list[int]] = {paper: [] for paper in range(papers)}
+    for one, other in draws.integers(0, papers, (160, 2)).tolist():
+        if one != other and other not in cited[one]:
+            cited[one].append(other)
+    for name, content in (("x", words[:20]), ("allx", words[:known]), ("tx", words[known:]), ("graph", cited)):
+        (folder / f"ind.cora.{name}").write_bytes(pickle.dumps(content))
+    rows = draws.permutation(np.arange(known, papers))
+    (folder / "ind.cora.test.index").write_text("".join(f"{row}\n" for row in rows))
+
+
 def empty(folder: Path, draws: np.random.Generator) -> None:
     """A folder for what the program writes."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -97,6 +124,26 @@ def digits_and_results(folder: Path, draws: np.random.Generator) -> None:
     empty(folder / "vae" / "results", draws)
 
 
+def digits_and_samples(folder: Path, draws: np.random.Generator) -> None:
+    """MNIST's files, and the folder `diffusion_outputs10`."""
+    digits(folder, draws)
+    empty(folder / "diffusion_outputs10", draws)
+
+
 KINDS: dict[str, Callable[[Path, np.random.Generator], None]] = {
-    one.__name__: one for one in (digits, words, letters, tokens, photographs, patches, reviews, empty, digits_and_results)
+    one.__name__: one
+    for one in (
+        digits,
+        words,
+        letters,
+        tokens,
+        photographs,
+        patches,
+        reviews,
+        tiny_images,
+        citations,
+        empty,
+        digits_and_results,
+        digits_and_samples,
+    )
 }

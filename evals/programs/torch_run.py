@@ -19,6 +19,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from migrate_agent.evals.programs.both_run import CONSTANT, Parts, begin, clock, median_interval, median_step, note_step, run
 
 SINGLE = torch.float32
+WRAPPERS = ("DataParallel", "DistributedDataParallel", "OptimizedModule")
+"""Classes of modules that only wrap another one."""
 
 
 inside = [0]
@@ -201,7 +203,7 @@ def watch_without_optimizer(watched_pairs: list[tuple[Any, Any]], stamps: list[f
 
 def owner(parameters: set[int]) -> Any:
     """The module that is part of no other and holds these parameters; of several, the one with the fewest."""
-    modules = [thing for thing in gc.get_objects() if issubclass(type(thing), torch.nn.Module)]
+    modules = [thing for thing in gc.get_objects() if issubclass(type(thing), torch.nn.Module) and type(thing).__name__ not in WRAPPERS]
     inner = {id(child) for module in modules for child in module.children()}
     outer = [m for m in modules if id(m) not in inner and parameters <= {id(p) for p in m.parameters()}]
     return min(outer, key=lambda module: len(list(module.parameters())), default=None)

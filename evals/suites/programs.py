@@ -18,6 +18,8 @@ from migrate_agent.evals.zoo_packages.zoo_run import LIMIT_SECONDS, STATUS, migr
 STAGES = (("spec",), ("numeric",), ("behavioural", "compile"))
 """The stages of the judge, in its order; what it says of compilation counts as behaviour."""
 TITLES = ("Spec", "Numeric | Spec", "Behavioural | Numeric")
+FACTOR, BASE = 10.0, 60.0
+"""A program that takes T seconds is verified in `FACTOR` T + `BASE` seconds at most."""
 
 
 def groups(options: Options) -> Sequence[Group]:
@@ -59,6 +61,7 @@ def judged(program: Listed, folder: Path, options: Options) -> Outcome:
         "comparable": found.comparable,
         "step_ratio": None if math.isnan(found.ratio) else round(found.ratio, 3),
         "step_alone": None if math.isnan(found.step_alone) else round(found.step_alone, 3),
+        "original_seconds": None if math.isnan(found.whole_run) else round(found.whole_run, 1),
     }
     reason = f"verified, and the suite's own comparison does not confirm it: {found.problem}" if found.problem else ""
     status: Status = "right" if not found.problem else "wrong" if found.comparable else "refused"
@@ -95,7 +98,15 @@ def summary(outcomes: Sequence[Outcome]) -> dict[str, Any]:
         "not_comparable": sum(outcome.details.get("comparable") is False for outcome in outcomes),
         "step_ratio": _mean(outcomes, "step_ratio"),
         "step_alone": _mean(outcomes, "step_alone"),
+        "timed": sum(_in_time(outcome) is not None for outcome in outcomes),
+        "in_time": sum(_in_time(outcome) is True for outcome in outcomes),
     }
+
+
+def _in_time(outcome: Outcome) -> bool | None:
+    """Whether a program was migrated and verified in the time that its own run allows; `None` where that is not known."""
+    seconds, original = outcome.details.get("seconds"), outcome.details.get("original_seconds")
+    return None if not seconds or not original else seconds <= FACTOR * original + BASE
 
 
 def _mean(outcomes: Sequence[Outcome], name: str) -> float | None:
@@ -109,7 +120,9 @@ def report(outcomes: Sequence[Outcome]) -> Iterator[str]:
     for outcome in sorted(outcomes, key=lambda outcome: outcome.case):
         stages = TITLES[: outcome.details.get("passed", 0)]
         ratio, alone = outcome.details.get("step_ratio"), outcome.details.get("step_alone")
-        times = (f", step to step {ratio} of torch" if ratio else "") + (f", a step alone {alone}" if alone else "")
+        original = outcome.details.get("original_seconds")
+        whole = f", {outcome.details['seconds']:.0f} s for a run of {original:.0f} s" if original else ""
+        times = whole + (f", step to step {ratio} of torch" if ratio else "") + (f", a step alone {alone}" if alone else "")
         yield f"{outcome.case:24} {outcome.status:9} {len(stages)} of {len(STAGES)} stages{times}"
     counts = summary(outcomes)
     before = counts["in_scope"]
@@ -119,6 +132,8 @@ def report(outcomes: Sequence[Outcome]) -> Iterator[str]:
     yield f"overall: {counts['overall']} of {counts['in_scope']} in scope, {counts['overall']} of {counts['programs']} in all"
     yield f"refused by name: {counts['refused_by_name']} of {counts['programs'] - counts['in_scope']} out of scope"
     yield f"claims that the suite's own comparison does not confirm: {counts['unconfirmed']} of {counts['claims']}, {counts['not_comparable']} of these since it cannot"
+    if counts["timed"]:
+        yield f"in at most {FACTOR:.0f} T + {BASE:.0f} s, for a run of T seconds: {counts['in_time']} of {counts['timed']}"
     if counts["step_ratio"]:
         yield f"from step to step, as a multiple of torch eager's: {counts['step_ratio']} (geometric mean)"
     if counts["step_alone"]:

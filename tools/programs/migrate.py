@@ -62,7 +62,9 @@ def migrate_program(
     except ObservationError as error:
         return Migrated(target, Draft({}), reason=str(error))
     tell("rewriting")
-    draft = rewrite_program(inventory, seen.recording.observations, program, folder, units, seen.optimizers, known, seen.constructions)
+    draft = rewrite_program(
+        inventory, seen.recording.observations, program, folder, units, seen.optimizers, known, seen.constructions, seen.contained
+    )
     if draft.holes or not draft.files:
         return Migrated(target, draft, reason=_first_holes(draft))
     try:
@@ -98,7 +100,7 @@ def _with_further(
             more = merged(observed(further), every)
         except ObservationError:  # the judge ran it; watched, it may still not run, and then it is one run less
             continue
-        wider = rewrite(observations=more, constructions=seen.constructions)
+        wider = rewrite(observations=more, constructions=seen.constructions, contained=seen.contained)
         if not wider.holes:
             every, draft = more, wider
             chosen.append(further)

@@ -8,11 +8,12 @@ import os
 import sys
 import types
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from migrate_agent.sandbox.base import Sandbox
+from migrate_agent.tools.programs.contained import Contained, watch_contained
 from migrate_agent.tools.programs.problem import problem
 from migrate_agent.tools.programs.program import Program
 from migrate_agent.tools.programs.rewrite.configured import Construction
@@ -22,7 +23,7 @@ from migrate_agent.tools.record.store import NAME, read_json, save_recording, wr
 from migrate_agent.tools.types import Inventory, Job, Limits, Recording
 
 MAX_BYTES = 64 * 2**20
-OPTIMIZERS, CONSTRUCTIONS = "optimizers.json", "constructions.json"
+OPTIMIZERS, CONSTRUCTIONS, CONTAINED = "optimizers.json", "constructions.json", "contained.json"
 
 
 class ObservationError(Exception):
@@ -31,12 +32,13 @@ class ObservationError(Exception):
 
 @dataclass(frozen=True)
 class Watched:
-    """What a run of a program showed: its expressions, its optimizers in the order of their construction, and the calls that made them and their
-    schedulers."""
+    """What a run of a program showed: its expressions, its optimizers in the order of their construction, the calls that made them and their
+    schedulers, and modules that are parts of others."""
 
     recording: Recording
     optimizers: tuple[RecordedOptimizer, ...]
     constructions: tuple[Construction, ...] = ()
+    contained: tuple[Contained, ...] = ()
 
 
 def observe(program: Program, inventory: Inventory, sandbox: Sandbox, folder: Path, limits: Limits) -> Watched:
@@ -51,7 +53,11 @@ def observe(program: Program, inventory: Inventory, sandbox: Sandbox, folder: Pa
         calls = tuple(
             Construction(line, name, tuple(keywords)) for line, name, keywords in json.loads((run.output / CONSTRUCTIONS).read_text())
         )
-        return Watched(save_recording(read_json(run.output / NAME), folder), optimizers, calls)
+        parts = tuple(
+            Contained(row["whole"], row["part"], tuple(row["path"]), row["alone"])
+            for row in json.loads((run.output / CONTAINED).read_text())
+        )
+        return Watched(save_recording(read_json(run.output / NAME), folder), optimizers, calls, parts)
     finally:
         sandbox.release(run)
 
@@ -73,6 +79,7 @@ def observe_program(arguments: Mapping[str, Any], inputs: Mapping[str, Path], ou
         session = Session(root, arguments["files"], arguments["units"], arguments["max_bytes"], launching=arguments["launching"])
         session.install()
         everything_on_cpu()
+        parts = watch_contained(root)
         end_after(arguments["steps"])
         optimizers, constructions = watch_groups(), _watch_constructions(script)
         try:
@@ -86,6 +93,7 @@ def observe_program(arguments: Mapping[str, Any], inputs: Mapping[str, Path], ou
     write_json(Recording((), session.recorder.table()), output / NAME)
     (output / OPTIMIZERS).write_text(json.dumps(optimizers))
     (output / CONSTRUCTIONS).write_text(json.dumps(constructions))
+    (output / CONTAINED).write_text(json.dumps([asdict(row) for row in parts]))
     return {}
 
 

@@ -80,9 +80,10 @@ def test_stages_count_from_the_first_on() -> None:
 
 
 def test_both_denominators_and_claims_are_told() -> None:
+    done = {"passed": 3, "comparable": True}
     outcomes = [
-        Outcome("a", "right", "", {"passed": 3, "confirmed": True, "comparable": True, "step_ratio": 0.5}),
-        Outcome("b", "wrong", "differs", {"passed": 3, "confirmed": False, "comparable": True, "step_ratio": 2.0}),
+        Outcome("a", "right", "", {**done, "confirmed": True, "step_ratio": 0.5, "seconds": 90.0, "original_seconds": 3.0}),
+        Outcome("b", "wrong", "differs", {**done, "confirmed": False, "step_ratio": 2.0, "seconds": 91.0, "original_seconds": 3.0}),
         Outcome("c", "refused", "a hole", {"passed": 0}),
         Outcome("d", "excluded", "SparseAdam", {"passed": 0, "by_name": True}),
     ]
@@ -92,6 +93,7 @@ def test_both_denominators_and_claims_are_told() -> None:
     lines = list(report(outcomes))
     assert "overall: 1 of 3 in scope, 1 of 4 in all" in lines
     assert "refused by name: 1 of 1 out of scope" in lines
+    assert "in at most 10 T + 60 s, for a run of T seconds: 1 of 2" in lines
 
 
 def test_the_first_steps_are_no_part_of_the_time_of_a_step() -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import builtins
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
+from migrate_agent.tools.programs.contained import Contained
 from migrate_agent.tools.programs.program import Program
 from migrate_agent.tools.programs.rewrite.assemble import rewrite_program
 from migrate_agent.tools.record.instrument import OBSERVE, OBSERVE_ATTRIBUTE, OBSERVE_CALL, compile_instrumented
@@ -56,8 +58,10 @@ for step in range(6):
 )
 
 
-def rewritten(text: str, folder: Path, path: str = "train.py") -> Draft:
-    """The draft of a script, which runs in this process to be observed. A folder that `path` names is a package."""
+def rewritten(text: str, folder: Path, path: str = "train.py", contained: Sequence[Contained] = ()) -> Draft:
+    """The draft of a script, which runs in this process to be observed. A folder that `path` names is a package. `contained` are modules that are
+    parts of others.
+    """
     root = folder / "repository"
     (root / path).parent.mkdir(parents=True)
     if "/" in path:
@@ -76,7 +80,7 @@ def rewritten(text: str, folder: Path, path: str = "train.py") -> Draft:
         exec(compiled, {"__name__": "__main__"})
     finally:
         sys.argv = arguments
-    return rewrite_program(scan(root), recorder.table(), Program((path,)), folder)
+    return rewrite_program(scan(root), recorder.table(), Program((path,)), folder, contained=contained)
 
 
 def body_of(draft: Draft) -> str:

@@ -20,13 +20,32 @@ CASES = {
         STEP.format("    a = torch.tensor(t.tolist())\n    n = t.numpy()\n"),
         STEP.format("    t_values = r + m.v(x)\n    a = torch.tensor(t.tolist())\n    n = t_values.numpy()\n"),
     ),
+    "a loop that lists numbers": (
+        STEP.format(
+            "    q = t[-1]\n    a = []\n    for i in y:\n        q = r[i] + t[i] * q\n        a.append(q.item())\n    a.reverse()\n    q = torch.tensor(a)\n"
+        ).replace("(a *", "(q *"),
+        STEP.format("")
+        .replace(
+            "    loss",
+            "    t_values = r + m.v(x)\n    q = t_values[-1]\n    a = []\n    for i in y:\n        q = r[i] + t_values[i] * q\n        a.append(q.item())\n"
+            "    a.reverse()\n    q = torch.tensor(a)\n    loss",
+            1,
+        )
+        .replace("(a *", "(q *"),
+    ),
 }
 KEPT = {
     "data": STEP.format("    a = x + 1\n    a = a.numpy()\n"),
     "what Python alone needs": STEP.format("    d = m.v(x)\n    a = d.numpy()\n"),
     "after the step": STEP.format("    a = 1\n") + "    n = t.numpy()\n",
+    "a loop whose values are read": STEP.format("    a = []\n    for i in y:\n        q = t[i]\n        a.append(q.item())\n").replace(
+        "(a *", "(q *"
+    ),
+    "a memory that draws": "class M(object):\n    def sample(self, n):\n        return random.sample(self.rows, n)\n"
+    + STEP.format("    a = 1\n"),
     "layers of another file": "from net import Net\n" + CASES["what both need"][0],
-    "layers that draw by themselves": "class N:\n    def v(self, x):\n        return x + torch.randn(2)\n" + CASES["what both need"][0],
+    "layers that draw by themselves": "class N(nn.Module):\n    def v(self, x):\n        return x + torch.randn(2)\n"
+    + CASES["what both need"][0],
     "layers that draw": "net = nn.Dropout(0.1)\n" + CASES["what both need"][0],
 }
 

@@ -46,6 +46,18 @@ CASES = {
         f"{MADE}for g in opt.param_groups:\n    g['lr'] = 2\nprint(opt.param_groups[0]['lr'])\n",
         f"{OWN}for g in a_opt.param_groups:\n    g['lr'] = 2\nfor g in b_opt.param_groups:\n    g['lr'] = 2\nprint(a_opt.param_groups[0]['lr'])\n",
     ),
+    "an iterator with a name": ("ps = itertools.chain(a.parameters(), b.parameters())\nopt = torch.optim.Adam(ps, lr=r)\n", OWN),
+    "a list of one module's": (
+        "ps = [p for p in a.parameters() if p.requires_grad]\nopt = torch.optim.Adam(ps)\ntorch.nn.utils.clip_grad_norm_(ps, 1)\n",
+        "opt = torch.optim.Adam([p for p in a.parameters() if p.requires_grad])\n"
+        "torch.nn.utils.clip_grad_norm_([p for p in a.parameters() if p.requires_grad], 1)\n",
+    ),
+    "an iterator of one module's": ("ps = a.parameters()\nopt = torch.optim.Adam(ps)\n", "opt = torch.optim.Adam(a.parameters())\n"),
+    "its state": (
+        f'{MADE}torch.save({{"opt": opt.state_dict()}}, f)\nopt.load_state_dict(kept["opt"])\n',
+        f'{OWN}torch.save({{"opt": {{"a_opt": a_opt.state_dict(), "b_opt": b_opt.state_dict()}}}}, f)\n'
+        'a_opt.load_state_dict(kept["opt"]["a_opt"])\nb_opt.load_state_dict(kept["opt"]["b_opt"])\n',
+    ),
     "its schedule": (
         f"{MADE}s = torch.optim.lr_scheduler.StepLR(opt, 3)\ns.step()\n",
         f"{OWN}a_s = torch.optim.lr_scheduler.StepLR(a_opt, 3)\nb_s = torch.optim.lr_scheduler.StepLR(b_opt, 3)\na_s.step()\nb_s.step()\n",
@@ -60,7 +72,8 @@ CASES = {
 }
 KEPT = {
     "of one module": MADE.replace(", b.parameters()", ""),
-    "its state is saved": f"{MADE}torch.save(opt.state_dict(), f)\n",
+    "a state that is not kept": f"{MADE}opt.load_state_dict(torch.load(f))\n",
+    "a list that is used for more": "ps = list(a.parameters())\nopt = torch.optim.Adam(ps)\nprint(len(ps))\n",
     "handed on": f"{MADE}train(opt)\n",
     "another group's rate": f"{MADE}print(opt.param_groups[1]['lr'])\n",
     "a step with a closure": f"{MADE}opt.step(closure)\n",
@@ -92,8 +105,13 @@ def test_others_stay(label: str) -> None:
 
 
 def test_an_iterator_with_a_name_is_empty_after_its_first_use() -> None:
-    text = "ps = itertools.chain(a.parameters(), b.parameters())\nopt = torch.optim.Adam(ps)\n"
-    assert split(text) == text
+    for parameters in (
+        "itertools.chain(a.parameters(), b.parameters())",
+        "a.parameters()",
+        "(p for p in a.parameters() if p.requires_grad)",
+    ):
+        text = f"ps = {parameters}\nopt = torch.optim.Adam(ps)\ntorch.nn.utils.clip_grad_norm_(ps, 1)\n"
+        assert split(text) == text
 
 
 def test_new_nodes_stand_for_old_ones() -> None:

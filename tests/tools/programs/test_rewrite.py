@@ -82,7 +82,7 @@ def test_a_device_is_shown_where_it_becomes_text(tmp_path: Path) -> None:
     ("change", "reason"),
     [
         (("    optimizer.step()\n", "    print(model.fc1.weight.grad.norm())\n    optimizer.step()\n"), "gradients or the optimizer"),
-        (("Adam(model.parameters()", "Adam(list(model.parameters())"), "other parameters"),
+        (("Adam(model.parameters()", "Adam([model.fc1.weight]"), "other parameters"),
     ],
 )
 def test_what_is_not_understood_is_a_hole(tmp_path: Path, change: tuple[str, str], reason: str) -> None:

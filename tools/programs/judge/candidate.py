@@ -19,6 +19,7 @@ from migrate_agent.tools.programs.judge.beside import unrun_of
 from migrate_agent.tools.programs.judge.clock import steady_clock
 from migrate_agent.tools.programs.judge.contract import Trace
 from migrate_agent.tools.programs.judge.deciding import conditions
+from migrate_agent.tools.programs.judge.held_modules import held_modules
 from migrate_agent.tools.programs.judge.jax_files import jax_files
 from migrate_agent.tools.programs.judge.jax_schedules import keep_schedulers, later_rates, watch_schedules
 from migrate_agent.tools.programs.judge.loads import reading
@@ -305,8 +306,10 @@ class _Watch:
             if not number:
                 # The program's modules are there by now, and its schedulers are not.
                 keep_schedulers(self.schedulers, self.work)
-            self.models.append(model)
-            self._begin(number, model)
+            updated = self._updated(number, model)
+            self.models += updated
+            for place, one in enumerate(updated):
+                self._begin(number + place, one)
             construct(optimizer, model, *args, **kwargs)
             if (own := type(optimizer)) not in own_classes and "update" in vars(own):
                 own_classes.add(own)
@@ -315,6 +318,11 @@ class _Watch:
             object.__setattr__(optimizer, "_number", number)
 
         cls.__init__, cls.update = __init__, self._watched_update(cls.update)
+
+    def _updated(self, number: int, model: Any) -> list[Any]:
+        """The modules that an optimizer over `model` updates, of which the original's first one has this number."""
+        states = _by_number(self.start, "start")
+        return held_modules(model, [{name: value.shape for name, value in states[i].items()} for i in sorted(states) if i >= number])
 
     def _watched_update(self, own: Callable[..., Any]) -> Callable[..., Any]:
         """An update that notes a step: of gradients, or of a closure that the optimizer calls as often as it needs."""
@@ -327,7 +335,9 @@ class _Watch:
                 result = own(optimizer, model, *args, **kwargs)
             finally:
                 self._updating = False
-            self._note_step(getattr(optimizer, "_number", 0), model)
+            number = getattr(optimizer, "_number", 0)
+            for place, one in enumerate(self._updated(number, model)):
+                self._note_step(number + place, one)
             return result
 
         return update

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from migrate_agent.tools.programs.contained import WRAPPERS
 from migrate_agent.tools.programs.judge.beside import unrun_of
 from migrate_agent.tools.programs.judge.by_hand import updates_by_hand
 from migrate_agent.tools.programs.judge.clock import steady_clock
@@ -323,8 +324,8 @@ def root_of(owned: set[int]) -> Any:
     """The outermost module that holds parameters of an optimizer: the smallest one that holds them all, where one does."""
     import torch
 
-    # Asked by `isinstance`, what stands for another object answers for that.
-    modules = [item for item in gc.get_objects() if issubclass(type(item), torch.nn.Module)]
+    # Asked by `isinstance`, what stands for another object answers for that. What only wraps a module for several devices is none.
+    modules = [item for item in gc.get_objects() if issubclass(type(item), torch.nn.Module) and type(item).__name__ not in WRAPPERS]
     holders = [(module, {id(p) for p in module.parameters()}) for module in modules]
     parts = {id(child) for module in modules for child in module.children()}
     whole = [(module, ids) for module, ids in holders if owned <= ids]

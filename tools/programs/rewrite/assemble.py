@@ -10,6 +10,7 @@ from pathlib import Path
 
 import libcst as cst
 
+from migrate_agent.tools.programs.contained import Contained
 from migrate_agent.tools.programs.program import Program
 from migrate_agent.tools.programs.rewrite.configured import Construction
 from migrate_agent.tools.programs.rewrite.core import NotUnderstoodError
@@ -41,10 +42,11 @@ def rewrite_program(
     recorded: Sequence[RecordedOptimizer] = (),
     known: Observations | None = None,
     constructions: Sequence[Construction] = (),
+    contained: Sequence[Contained] = (),
 ) -> Draft:
     """The draft of a program, with these verified units beside it; `folder` is for intermediate files, `recorded` are the optimizers that
-    were seen, `constructions` the calls that made them and their schedulers, `observations` what the program's run showed, and `known` what
-    the units' examples did.
+    were seen, `constructions` the calls that made them and their schedulers, `contained` the modules that are parts of others, `observations` what
+    the program's run showed, and `known` what the units' examples did.
 
     Other files of the repository that run as the program's own code, such as a trainer's or a data set's, are rewritten as the script is.
     Classes that neither are verified nor ran in the program are stubs. What is not understood is a hole, and then there are no files.
@@ -54,7 +56,7 @@ def rewrite_program(
     paths = (program.source, *files.own(files.traced()))
     plain = {path: _plain(inventory, path, every, recorded, constructions if path == program.source else ()) for path in paths}
     stacked = inventory.scan_layers and bool(Workspace(inventory, every).repo.stacks.lists)
-    parts = _taken_out(files, plain, stacked)
+    parts = _taken_out(files, plain, stacked, contained)
     if isinstance(parts, Hole):
         return Draft({}, (parts,))
     targets = {file.path: file.target for file in inventory.files}
@@ -110,10 +112,12 @@ def _plain(
     return plain_form((inventory.root / path).read_text(), observations.get(path, {}), construction, constructions)
 
 
-def _taken_out(files: ProgramFiles, plain: Mapping[str, PlainForm], stacked: bool) -> dict[str, TakenOut] | Hole:
+def _taken_out(
+    files: ProgramFiles, plain: Mapping[str, PlainForm], stacked: bool, contained: Sequence[Contained]
+) -> dict[str, TakenOut] | Hole:
     """The files of a program without its training steps, or the first place that no rule covers."""
     rates = {path for path, form in plain.items() if "param_groups" in form.text}
-    parts = {path: ProgramFile(form, shared=bool(rates - {path}), stacked=stacked) for path, form in plain.items()}
+    parts = {path: ProgramFile(form, shared=bool(rates - {path}), stacked=stacked, contained=contained) for path, form in plain.items()}
     path = files.source
     try:
         if not any(part.trains for part in parts.values()):

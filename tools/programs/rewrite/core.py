@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 
 import libcst as cst
 
+from migrate_agent.tools.programs.contained import Contained
+from migrate_agent.tools.programs.rewrite.gradient_loops import gradient_loop
 from migrate_agent.tools.programs.rewrite.names import Imports, bound, code, gives, name_of, parse, read
 
 STATE, RECORDS = "random_state", "stack_records"
@@ -37,7 +39,13 @@ class Core:
     steps: list[cst.CSTNode]
     optimizers: list[str]
     owners: list[str]
-    """The modules that the optimizers update, in their order."""
+    """The modules that the loss calls for those that the optimizers update, in their order."""
+    held: list[str] = field(default_factory=list)
+    """The modules that the optimizers update, by the names that they are constructed with."""
+    paths: list[tuple[str, ...]] = field(default_factory=list)
+    """The attributes that lead from each owner to what its optimizer updates; none where that is the owner itself."""
+    alone: list[bool] = field(default_factory=list)
+    """Whether each owner has no other parameters."""
     slice: list[cst.CSTNode] = field(default_factory=list)
     losses: list[cst.BaseExpression] = field(default_factory=list)
     clips: list[cst.CSTNode] = field(default_factory=list)
@@ -132,11 +140,12 @@ Loops = tuple[cst.CSTNode, tuple[cst.CSTNode, ...], cst.CSTNode]
 
 
 def find_cores(
-    module: cst.Module, imports: Imports, modules: frozenset[str], owners: Mapping[str, str]
+    module: cst.Module, imports: Imports, modules: frozenset[str], owners: Mapping[str, str], contained: Sequence[Contained] = ()
 ) -> tuple[list[Core], tuple[cst.CSTNode, ...]]:
     """The training steps of one function in their order, and the statements that they stand in.
 
-    `modules` are the names that hold modules with parameters, `owners` says of each optimizer which module's parameters it has, or "".
+    `modules` are the names that hold modules with parameters, `owners` says of each optimizer which module's parameters it has, or "", and `contained`
+    which modules are parts of others.
     Raises `NotUnderstoodError` for a form that no rule covers.
     """
     backwards = [(b, i, s) for b, i in blocks(module) for s in body(b) if method_of(s)[1] == "backward"]
@@ -147,7 +156,7 @@ def find_cores(
         raise NotUnderstoodError("backward() is called in several functions, one in the other", other[0])
     steps = [(b, i, s) for b, i in blocks(module) for s in body(b) if method_of(s)[1] == "step" and name_of(method_of(s)[0]) in owners]
     if len(backwards) == 1 and len(steps) == 1 and (name := _closure_name(steps[0][2], backwards[0][1])):
-        return [_closed(name, backwards[0], steps[0][2], imports, modules, owners)], inside
+        return [_closed(name, backwards[0], steps[0][2], imports, modules, owners, contained)], inside
     if not steps or any(function_of(i) is not function_of(inside) for _, i, _ in steps):
         raise NotUnderstoodError("the optimizer's step does not stand in the function of backward()", backwards[0][2])
     for optimizer in {name_of(method_of(s)[0]) for _, _, s in steps}:
@@ -161,13 +170,13 @@ def find_cores(
         zeros = [s for s in zeros if is_zero(s, optimizer, modules)]
         if step_block is not block or not any(statement in zeros for statement in body(block)):
             handed = _parameters(inside) & {optimizer}
-            return [_accumulated(block, backward, step_block, step, zeros, imports, modules, owners, handed)], inside
+            return [_accumulated(block, backward, step_block, step, zeros, imports, modules, owners, handed, contained)], inside
     cores = _pair(module, backwards, steps, owners)
     for core in cores:
         core.handed = _parameters(inside) & set(core.optimizers)
-    _slices(cores, modules)
+    _slices(cores, modules, contained)
     for number, core in enumerate(cores):
-        core.zeros = [s for s in zeros if name_of(method_of(s)[0]) in (*core.optimizers, *core.owners)]
+        core.zeros = [s for s in zeros if name_of(method_of(s)[0]) in (*core.optimizers, *core.owners, *core.held)]
         _refuse_without_zeros(core)
         _sort(core, imports, _region(cores, number))
         _refuse_conflicts(core)
@@ -182,7 +191,7 @@ def _refuse_without_zeros(core: Core) -> None:
         # What sets those of one to zero was looked for before, by whatever module.
         return
     zeroed = {name_of(method_of(zero)[0]) for zero in core.zeros}
-    for pair in zip(core.optimizers, core.owners, strict=True):
+    for pair in zip(core.optimizers, core.owners, core.held, strict=True):
         if not zeroed & set(pair):
             raise NotUnderstoodError(f"gradients of {pair[0]} are set to zero nowhere in the function of its step", core.backwards[0])
 
@@ -216,11 +225,18 @@ def _pair(module: cst.Module, backwards: list[Loops], steps: list[Loops], owners
 
 
 def is_clip(statement: cst.CSTNode, imports: Imports) -> bool:
-    """Whether a statement clips gradients, or is a condition under which all that is done is that."""
+    """Whether a statement clips or scales gradients, or is a condition under which all that is done is that."""
+    if gradient_loop(statement) is not None:
+        return True
     if isinstance(statement, cst.If):
         return statement.orelse is None and all(is_clip(one, imports) for one in body(statement.body))
     call = call_of(statement)
     return call is not None and imports.of(call.func) in CLIPS
+
+
+def given_by_clip(statement: cst.CSTNode) -> list[str]:
+    """Names that a statement which clips gives values: that of the norm, and not that of a loop's parameter."""
+    return [] if isinstance(statement, cst.For) else bound(statement)
 
 
 def function_of(inside: Sequence[cst.CSTNode]) -> cst.CSTNode | None:
@@ -244,10 +260,11 @@ def _accumulated(
     modules: frozenset[str],
     owners: Mapping[str, str],
     handed: frozenset[str],
+    contained: Sequence[Contained],
 ) -> Core:
     optimizer = name_of(method_of(step)[0])
     core = Core(block, [backward], [step], [optimizer], [owners[optimizer]], zeros=zeros, accumulates=True, handed=handed)
-    _slices([core], modules)
+    _slices([core], modules, contained)
     _sort(core, imports, (0, list(body(block)).index(backward)))
     core.clips += [statement for statement in body(step_block) if is_clip(statement, imports)]
     _refuse_conflicts(core)
@@ -261,7 +278,15 @@ def _closure_name(step: cst.CSTNode, inside: Sequence[cst.CSTNode]) -> str:
     return functions[-1] if call is not None and functions and [code(argument) for argument in call.args] == functions[-1:] else ""
 
 
-def _closed(name: str, backward: Loops, step: cst.CSTNode, imports: Imports, modules: frozenset[str], owners: Mapping[str, str]) -> Core:
+def _closed(
+    name: str,
+    backward: Loops,
+    step: cst.CSTNode,
+    imports: Imports,
+    modules: frozenset[str],
+    owners: Mapping[str, str],
+    contained: Sequence[Contained],
+) -> Core:
     """The core of `optimizer.step(closure)`: the closure computes the loss, its gradients, and gives the loss back."""
     block, inside, statement = backward
     last = body(block)[-1]
@@ -273,7 +298,7 @@ def _closed(name: str, backward: Loops, step: cst.CSTNode, imports: Imports, mod
     if not zeros:
         raise NotUnderstoodError(f"{name} does not set gradients to zero", statement)
     core = Core(block, [statement], [last], [optimizer], [owners[optimizer]], zeros=zeros, closure=call_of(step))
-    _slices([core], modules)
+    _slices([core], modules, contained)
     _sort(core, imports, _region([core], 0))
     _refuse_conflicts(core)
     return core
@@ -294,7 +319,7 @@ def _parameters(inside: Sequence[cst.CSTNode]) -> frozenset[str]:
     return frozenset(one.name.value for one in function.params.params) if isinstance(function, cst.FunctionDef) else frozenset()
 
 
-def _slices(cores: Sequence[Core], modules: frozenset[str]) -> None:
+def _slices(cores: Sequence[Core], modules: frozenset[str], contained: Sequence[Contained]) -> None:
     """Give each core the statements that compute its losses, and its modules."""
     for core in cores:
         core.losses = [_loss(backward) for backward in core.backwards]
@@ -304,7 +329,7 @@ def _slices(cores: Sequence[Core], modules: frozenset[str]) -> None:
         # An optimizer that a function is handed has no construction in sight, and its module another name: the only module of the loss is meant.
         known = [owner in (every if name in core.handed else modules) for name, owner in zip(core.optimizers, core.owners, strict=True)]
         core.owners = [owner if seen or len(every) != 1 else every[0] for owner, seen in zip(core.owners, known, strict=True)]
-        core.slice = _slice(before, core, frozenset(core.owners))
+        _find_owners(core, before, every, contained)
     for number, core in enumerate(cores):
         _add_foreign(cores, number, modules)
         _add_changes(core)
@@ -315,6 +340,21 @@ def _slices(cores: Sequence[Core], modules: frozenset[str]) -> None:
         if unowned := [owner for owner in core.owners if owner not in core.models]:
             raise NotUnderstoodError(f"no module of this loss is the one that the optimizer has ({', '.join(unowned)})", core.backwards[0])
         _refuse_changed_inputs(core, lines[:first])
+
+
+def _find_owners(core: Core, before: Sequence[cst.CSTNode], every: Sequence[str], contained: Sequence[Contained]) -> None:
+    """Give a core its slice; a module that its loss does not call is the part of one that it does."""
+
+    def called_by_loss(owner: str) -> bool:
+        core.slice = _slice(before, core, frozenset({owner}))
+        return any(owner in read(node) for node in (*core.slice, *core.losses))
+
+    core.held, core.paths, core.alone = list(core.owners), [()] * len(core.owners), [True] * len(core.owners)
+    for number, owner in enumerate(core.held):
+        wholes = [row for row in contained if row.part == owner and row.whole in every] if not called_by_loss(owner) else []
+        if len(called := [row for row in wholes if called_by_loss(row.whole)]) == 1:
+            core.owners[number], core.paths[number], core.alone[number] = called[0].whole, called[0].path, called[0].alone
+    core.slice = _slice(before, core, frozenset(core.owners))
 
 
 def _loss(backward: cst.CSTNode) -> cst.BaseExpression:
@@ -335,8 +375,8 @@ def tainted(statements: Sequence[cst.CSTNode], modules: frozenset[str]) -> list[
     """The statements whose values come from calls of these modules."""
     names: set[str] = set()
     result = []
-    for statement in statements:
-        if notes_calls(statement) or hands_over(statement):
+    for place, statement in enumerate(statements):
+        if notes_calls(statement) or hands_over(statement) or lists_numbers(statement, statements[place + 1 :]):
             names -= set(gives(statement))
         elif (modules & set(called(statement))) or names & set(read(statement)):
             result.append(statement)
@@ -349,6 +389,34 @@ def tainted(statements: Sequence[cst.CSTNode], modules: frozenset[str]) -> list[
 def hands_over(statement: cst.CSTNode) -> bool:
     """Whether a statement is `x = value.numpy()`: Python goes on with numbers, which no gradient reaches."""
     return method_of(statement)[1] in ("numpy", "tolist") and binds_alone(statement) and len(bound(statement)) == 1
+
+
+def lists_numbers(statement: cst.CSTNode, later: Sequence[cst.CSTNode]) -> bool:
+    """Whether a statement is a loop of which the `later` ones read nothing but lists of Python's numbers: `returns.append(value.item())`."""
+    if not isinstance(statement, cst.For):
+        return False
+    calls = [node for node in ast.walk(parse(statement)) if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)]
+    added = [call for call in calls if call.func.attr in ("append", "insert") and isinstance(call.func.value, ast.Name) and call.args]  # type: ignore[attr-defined]
+    names = {call.func.value.id for call in added}  # type: ignore[attr-defined]
+    numbers = bool(added) and all(_is_number(call.args[-1]) for call in added)
+    return numbers and not _read_of(later, set(gives(statement)) - names)
+
+
+def _is_number(node: ast.expr) -> bool:
+    """Whether an expression is `value.item()`, or a list of such."""
+    if isinstance(node, (ast.List, ast.Tuple)):
+        return bool(node.elts) and all(map(_is_number, node.elts))
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("item", "tolist") and not node.args
+
+
+def _read_of(statements: Sequence[cst.CSTNode], names: set[str]) -> set[str]:
+    """Those names that statements read before they are bound anew."""
+    found: set[str] = set()
+    left = set(names)
+    for statement in statements:
+        found |= left & set(read(statement))
+        left -= set(bound(statement)) if binds_alone(statement) else set()
+    return found
 
 
 def notes_calls(statement: cst.CSTNode) -> bool:
@@ -480,7 +548,7 @@ def _sort(core: Core, imports: Imports, region: tuple[int, int]) -> None:
             continue
         if is_clip(statement, imports):
             core.clips.append(statement)
-            computed |= set(bound(statement))
+            computed |= set(given_by_clip(statement))
         elif computed & set(read(statement)) or _read_before(core, statements, position) & {*changed(statement), *bound(statement)}:
             _sort_late(core, statements, position)
             computed |= set(bound(statement))
@@ -549,7 +617,7 @@ def _refuse_foreign_gradients(cores: Sequence[Core], order: Mapping[cst.CSTNode,
         first = order[core.backwards[0]]
         earlier = [other for other in cores[:number] if set(core.owners) & set(other.models)]
         after = max((order[b] for other in earlier for b in other.backwards), default=-1)
-        for pair in zip(core.optimizers, core.owners, strict=True):
+        for pair in zip(core.optimizers, core.owners, core.held, strict=True):
             if not any(after < order[zero] < first and name_of(method_of(zero)[0]) in pair for zero in core.zeros):
                 raise NotUnderstoodError(
                     "gradients are not set to zero between another loss's backward() and that of this one", core.backwards[0]

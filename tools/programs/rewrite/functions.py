@@ -18,18 +18,41 @@ from migrate_agent.tools.programs.rewrite.core import (
     call_of,
     called,
     changed,
+    given_by_clip,
     method_of,
 )
+from migrate_agent.tools.programs.rewrite.gradient_loops import gradient_loop
 from migrate_agent.tools.programs.rewrite.names import SELF, FreeNames, Rename, bound, chains, code, exposed, gives, name_of, parse, read
 from migrate_agent.tools.programs.rewrite.passes.listed_parameters import listed_modules
 
 
 @dataclass(frozen=True)
-class Step:
-    """The names of a training step: the modules whose gradients it takes, their optimizers, what it takes beside them, and what it gives.
+class Share:
+    """What an optimizer updates: a module of the loss, or the part of it that the attributes `path` lead to; `name` is what it is called where the
+    optimizer is constructed. `whole`: the module has no other parameters.
+    """
 
-    `loss` is the name of the loss ("" where the loop has none for it), `outputs` further results that the loop uses, `norms` those of gradients.
-    `loss_name` and `name` are those of its functions.
+    module: str
+    path: tuple[str, ...]
+    name: str
+    whole: bool
+
+    def updated(self, names: Mapping[str, str]) -> str:
+        """The text of what is updated, with other names for some modules."""
+        return ".".join((names.get(self.module, self.module), *self.path))
+
+    @property
+    def place(self) -> str:
+        """Where its gradients are among those of the module."""
+        return "".join(f'["{name}"]' for name in self.path)
+
+
+@dataclass(frozen=True)
+class Step:
+    """The names of a training step: the modules whose gradients it takes, the optimizers, what it takes beside them, and what it gives.
+
+    `shares` say of each optimizer what it updates. `loss` is the name of the loss ("" where the loop has none for it), `outputs` further results that
+    the loop uses, `norms` those of gradients. `loss_name` and `name` are those of its functions.
     """
 
     models: tuple[str, ...]
@@ -54,6 +77,7 @@ class Step:
     apply: str = "apply_gradients"
     trainable: tuple[str, ...] = ()
     """The filter of the parameters of each module that are updated; "" for all."""
+    shares: tuple[Share, ...] = ()
 
     @property
     def results(self) -> tuple[str, ...]:
@@ -77,9 +101,31 @@ class Step:
 
     @property
     def updates(self) -> list[str]:
-        """The lines that update the modules."""
-        rows = zip(self.inner(self.optimizers), self.inner(self.models), self.gradients, strict=True)
-        return [f"{optimizer}.update({model}, {grads})" for optimizer, model, grads in rows]
+        """The lines that update the modules, or parts of them."""
+        grads = dict(zip(self.models, self.gradients, strict=True))
+        rows = zip(self.inner(self.optimizers), self.shares, strict=True)
+        return [f"{name}.update({share.updated(self.names)}, {grads[share.module]}{self._place(share)})" for name, share in rows]
+
+    def _place(self, share: Share) -> str:
+        """Where the gradients of a part are among those of its module; "" where there are no others any more."""
+        return "" if self._is_alone(share) else share.place
+
+    def _is_alone(self, share: Share) -> bool:
+        return sum(other.module == share.module for other in self.shares) == 1
+
+    @property
+    def chosen(self) -> list[str]:
+        """The lines that leave the gradients of a part alone which is all that is updated of its module."""
+        grads = dict(zip(self.models, self.gradients, strict=True))
+        rows = [(grads[share.module], share) for share in self.shares if share.path and self._is_alone(share)]
+        return [f"{name} = {name}{share.place}" for name, share in rows]
+
+    @property
+    def clipped(self) -> dict[str, str]:
+        """A module whose parameters are listed → their gradients."""
+        grads = dict(zip(self.models, self.gradients, strict=True))
+        own = {share.name: grads[share.module] for share in self.shares if self._is_alone(share)}
+        return own | {share.module: grads[share.module] for share in self.shares if share.whole}
 
     @property
     def decorator(self) -> str:
@@ -199,13 +245,13 @@ def plan_step(
     conditions = [clip.test for clip in core.clips if isinstance(clip, cst.If)]
     if changing := [name for test in conditions for name in read(test) if name in scope.varying and not _all(kinds.get(name), STATIC)]:
         raise NotUnderstoodError(f"gradients are clipped where {min(changing)} says so, which differs from step to step", core.clips[0])
-    varying = [name for clip in core.clips for name in read(clip) if name in scope.varying]
+    varying = [name for clip in core.clips for name in exposed(clip) if name in scope.varying]
     if core.accumulates and varying:
         raise NotUnderstoodError(
             f"gradients that add up are clipped by what differs from step to step ({', '.join(varying)})", core.steps[0]
         )
-    needed = _inputs(core)
-    norms = [name for clip in core.clips for name in bound(clip)]
+    needed = [name for name in _inputs(core) if name in core.models or name not in core.held]
+    norms = [name for clip in core.clips for name in given_by_clip(clip)]
     loss = name_of(core.losses[0]) if len(core.losses) == 1 else ""
     others = [name for name in needed if name in core.models and name not in core.owners]
     inputs = (*others, *(name for name in needed if name in scope.varying and name not in core.models))
@@ -219,9 +265,9 @@ def plan_step(
     _refuse_conditions(core, [name for name in inputs if name not in static], kinds)
     every = (*core.owners, *core.optimizers, *inputs, *made)
     names = _inner_names(every, {name for statement in core.slice for name in read(statement)})
-    suffix = "_and_".join(names.get(owner, owner) for owner in core.owners)
+    suffix = "_and_".join(names.get(owner, owner) for owner in dict.fromkeys(core.owners))
     return Step(
-        tuple(core.owners),
+        tuple(dict.fromkeys(core.owners)),
         tuple(core.optimizers),
         inputs,
         loss if loss in used or loss.startswith(f"{SELF}.") else "",
@@ -237,6 +283,7 @@ def plan_step(
         frozenset(name for name in inputs if not any(chains(node, name) for node in (*core.slice, *core.losses))),
         names,
         *_function_names("" if alone else suffix, free or FreeNames("")),
+        shares=tuple(Share(*row) for row in zip(core.owners, core.paths, core.held, core.alone, strict=True)),
     )
 
 
@@ -343,7 +390,7 @@ def _inputs(core: Core) -> list[str]:
         needed |= dict.fromkeys(name for name in names if name not in known)
         known |= set(gives(statement)) if statement not in losses else set()
     for clip in core.clips:
-        needed |= dict.fromkeys(name for name in read(clip) if name not in known)
+        needed |= dict.fromkeys(name for name in exposed(clip) if name not in known)
     return list(needed)
 
 
@@ -395,6 +442,7 @@ def step_function(core: Core, step: Step) -> cst.BaseStatement:
     """`def train_step(model, optimizer, x, y): …`, compiled, with the memory of model and optimizer given over to the new ones."""
     gradients = step.gradients[0] if len(step.gradients) == 1 else f"({', '.join(step.gradients)})"
     lines = [f"{step.value()}, {gradients} = {step.value_and_grad()}"]
+    lines += step.chosen
     lines += _clips(core.clips, step)
     lines += step.updates
     lines += [f"return {', '.join(step.inner(step.results))}"] if step.results else []
@@ -408,7 +456,7 @@ def _taken(step: Step) -> tuple[str, ...]:
 
 def closure_function(core: Core, step: Step) -> cst.BaseStatement:
     """`def loss_and_grads(model, x, y): …`, compiled: what an optimizer's closure asks for."""
-    if step.outputs or step.norms or len(step.models) != 1:
+    if step.outputs or step.norms or len(step.shares) != 1 or step.shares[0].path:
         raise NotUnderstoodError("a closure whose values are used for more than its loss has no rule", core.backwards[0])
     static = f"(static_argnames={step.inner(step.static)!r})" if step.static else ""
     parameters = ", ".join(step.inner((*step.models, *step.inputs)))
@@ -435,11 +483,12 @@ def accumulate_function(step: Step) -> cst.BaseStatement:
     results = step.results[: len(step.results) - len(step.norms)]
     static = f", static_argnames={step.inner(step.static)!r}" if step.static else ""
     (model,) = step.inner(step.models)
+    new = f"new{step.shares[0].place}"
     return cst.parse_statement(
         f'@nnx.jit(donate_argnames=("grads",){static})\n'
         f"def {step.accumulate}({', '.join((model, 'grads', *step.inner(step.inputs)))}):\n"
         f"    {step.value()}, new = {step.value_and_grad()}\n"
-        f"    return {', '.join(('jax.tree.map(jnp.add, grads, new)', *step.inner(results)))}\n"
+        f"    return {', '.join((f'jax.tree.map(jnp.add, grads, {new})', *step.inner(results)))}\n"
     )
 
 
@@ -458,14 +507,19 @@ def accumulated_calls(step: Step) -> tuple[str, str, str]:
     results = step.results[: len(step.results) - len(step.norms)]
     add = f"{', '.join(('grads', *results))} = {step.accumulate}({', '.join((model, 'grads', *step.inputs))})"
     update = f"{', '.join(step.norms)} = " if step.norms else ""
-    return add, f"{update}{step.apply}({model}, {optimizer}, grads)", f"grads = zero_gradients({model})"
+    return add, f"{update}{step.apply}({model}, {optimizer}, grads)", f"grads = zero_gradients({step.shares[0].updated({})})"
 
 
 def _clips(statements: Sequence[cst.CSTNode], step: Step) -> list[str]:
     """The lines that clip gradients, under their conditions."""
     lines: list[str] = []
     for statement in statements:
-        if isinstance(statement, cst.If):
+        if (loop := gradient_loop(step.renamed(statement))) is not None:
+            grads = _clipped(gradient_loop(statement).parameters, step)  # type: ignore[union-attr]
+            if grads is None:
+                raise NotUnderstoodError("gradients are changed in a way that no rule covers", statement)
+            lines.append(loop.line(grads))
+        elif isinstance(statement, cst.If):
             inner = _clips(body(statement.body), step)
             lines += [f"if {code(step.renamed(statement.test))}:", *(f"    {line}" for line in inner)]
         else:
@@ -482,7 +536,7 @@ def _clip(statement: cst.CSTNode, step: Step) -> str:
         for argument in call.args[1:]
         if argument.keyword is None or argument.keyword.value in ("max_norm", "clip_value")
     ]
-    kinds = [a for a in call.args[1:] if a.keyword is not None and a.keyword.value not in ("max_norm", "clip_value", "foreach")]
+    kinds = [a for a in call.args[1:] if a.keyword is not None and not _is_usual(a)]
     grads = _clipped(call.args[0].value, step)
     if len(options) != 1 or kinds or grads is None:
         raise NotUnderstoodError("gradients are clipped in a way that no rule covers", statement)
@@ -492,13 +546,24 @@ def _clip(statement: cst.CSTNode, step: Step) -> str:
     return f"{grads}, {names[0] if names else '_'} = clip_grad_norm({grads}, {options[0]})"
 
 
+def _is_usual(argument: cst.Arg) -> bool:
+    """Whether an argument by name is a bound, or says what holds anyway."""
+    name, value = argument.keyword.value if argument.keyword is not None else "", code(argument.value)
+    return name in ("max_norm", "clip_value", "foreach") or (name, value) in (
+        ("norm_type", "2"),
+        ("norm_type", "2.0"),
+        ("error_if_nonfinite", "False"),
+    )
+
+
 def _clipped(parameters: cst.BaseExpression, step: Step) -> str | None:
     """The gradients of the parameters that an expression lists: those of one module, or a tuple of those of several."""
-    over = dict(zip(step.models, step.gradients, strict=True))
+    over = step.clipped
     models = listed_modules(parameters)
-    if models is None or len(set(models)) != len(models) or not set(models) <= over.keys():
+    grads = [over.get(model, "") for model in models or ()]
+    if not grads or "" in grads or len(set(grads)) != len(grads):
         return None
-    return over[models[0]] if len(models) == 1 else f"({', '.join(over[model] for model in models)})"
+    return grads[0] if len(grads) == 1 else f"({', '.join(grads)})"
 
 
 def clip_helpers(core: Core) -> set[str]:

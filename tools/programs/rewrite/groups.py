@@ -227,12 +227,14 @@ def _of_parts(groups: Sequence[PartGroup]) -> str:
 
 
 def chosen_parameters(node: cst.BaseExpression) -> tuple[str, str] | None:
-    """Module and part of `model.parameters()`, `model.head.parameters()` (part `head`), or the first in a filter of what takes gradients."""
+    """Module and part of `model.parameters()`, `model.head.parameters()` (part `head`), of a list of these, or of a filter of what takes gradients."""
+    if (inner := _listed(node)) is not None:
+        return chosen_parameters(inner)
     if isinstance(node, cst.Call) and code(node.func) == "filter" and len(node.args) == 2:
         function = node.args[0].value
         takes = isinstance(function, cst.Lambda) and code(function.body).endswith(".requires_grad")
         return chosen_parameters(node.args[1].value) if takes else None
-    if isinstance(node, cst.ListComp) and len(node.for_in.ifs) == 1:
+    if isinstance(node, (cst.ListComp, cst.GeneratorExp)) and len(node.for_in.ifs) == 1:
         name = code(node.for_in.target)
         takes = code(node.elt) == name and code(node.for_in.ifs[0].test) == f"{name}.requires_grad"
         return chosen_parameters(node.for_in.iter) if takes else None
@@ -243,6 +245,17 @@ def chosen_parameters(node: cst.BaseExpression) -> tuple[str, str] | None:
     part = node.func.value
     whole = name_of(part.value) if isinstance(part, cst.Attribute) else ""
     return (whole, part.attr.value) if whole and isinstance(part, cst.Attribute) else None
+
+
+def _listed(node: cst.BaseExpression) -> cst.BaseExpression | None:
+    """What `list(parameters)`, `[*parameters]` or `[p for p in parameters]` lists as it is."""
+    if isinstance(node, cst.Call) and code(node.func) in ("list", "tuple", "iter") and len(node.args) == 1 and not node.args[0].star:
+        return node.args[0].value
+    if isinstance(node, (cst.List, cst.Tuple)) and len(node.elements) == 1 and isinstance(node.elements[0], cst.StarredElement):
+        return node.elements[0].value
+    if isinstance(node, (cst.ListComp, cst.GeneratorExp)) and not node.for_in.ifs and node.for_in.inner_for_in is None:
+        return node.for_in.iter if code(node.elt) == code(node.for_in.target) else None
+    return None
 
 
 def frozen_parts(module: cst.Module) -> dict[str, tuple[str, ...]]:

@@ -220,6 +220,7 @@ class RewriteHost(cst.CSTTransformer):
         # Rules take a name that nothing imports for a tensor, and its `clone` or `trace` for that of one.
         needed = ["from flax import nnx"] if any(core.copied for core in self.cores) else []
         needed += ["import optax"] if "optax." in new.code and "import optax" not in new.code else []
+        needed += ["import jax.numpy as jnp"] if "jnp.clip(" in new.code and "jax.numpy" not in new.code else []
         new = _with_double(new) if DOUBLE in self.helpers else new
         first = next((i for i, line in enumerate(new.body) if _is_import(line) and "__future__" not in code(line)), 0)
         return new.with_changes(body=[*new.body[:first], *map(cst.parse_statement, needed), *new.body[first:]]) if needed else new
@@ -426,7 +427,9 @@ class RewriteHost(cst.CSTTransformer):
         return cst.parse_expression(f"get_hyperparameter({name})")
 
     def visit_AssignTarget(self, node: cst.AssignTarget) -> None:
-        """Note what is written to."""
+        """Note what is written to. Raises `NotUnderstoodError` for a gradient."""
+        if isinstance(node.target, cst.Attribute) and node.target.attr.value == "grad" and not self._kept:
+            raise NotUnderstoodError("a gradient that is set by hand has no rule", node)
         self._rate_targets.add(node.target)
 
     def visit_AugAssign(self, node: cst.AugAssign) -> None:
@@ -473,8 +476,8 @@ class RewriteHost(cst.CSTTransformer):
     def _optimizer(self, name: str, call: cst.Call, updated: cst.SimpleStatementLine) -> Any:
         optimizer = self.optimizers.calls.get(name)
         cores = [core for core in self.cores if name not in core.handed]
-        owners = [o for core in cores for n, o in zip(core.optimizers, core.owners, strict=True) if n == name]
-        if optimizer is None or optimizer.model not in (owners or [optimizer.model]):
+        held = [o for core in cores for n, o in zip(core.optimizers, core.held, strict=True) if n == name]
+        if optimizer is None or optimizer.model not in (held or [optimizer.model]):
             raise NotUnderstoodError("an optimizer over other parameters than those of one module has no rule", call)
         own = [one for one in self.optimizers.schedulers.values() if one.optimizer == name]
         if len(own) > 1:
@@ -773,8 +776,9 @@ def _statements(result: Any) -> list[cst.BaseStatement]:
 
 
 def traced_functions(module: cst.Module, cores: Sequence[Core]) -> frozenset[str]:
-    """The functions of the script that the loss is computed by, one calling the other."""
-    functions: Mapping[str, cst.FunctionDef] = {s.name.value: s for s in module.body if isinstance(s, cst.FunctionDef)}
+    """The functions of the script that the loss is computed by, one calling the other, those in other functions too."""
+    lines = [s for block, inside in blocks(module) if not any(isinstance(one, cst.ClassDef) for one in inside) for s in body(block)]
+    functions = {line.name.value: line for line in lines if isinstance(line, cst.FunctionDef)}
     todo = [name for core in cores for statement in [*core.slice, *core.losses] for name in read(statement)]
     names: set[str] = set()
     while todo:

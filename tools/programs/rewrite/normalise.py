@@ -1,5 +1,5 @@
-"""Brings what has no meaning on one device in one precision into its plain form: autocast, loss scaling, `torch.compile`, several statements on
-a line.
+"""Brings what has no meaning on one device in one precision into its plain form: autocast, loss scaling, `torch.compile`, `DataParallel`, several
+statements on a line.
 
 with autocast():                      output = model(x)
     output = model(x)          →      loss.backward()
@@ -19,6 +19,7 @@ from libcst import matchers as m
 
 from migrate_agent.tools.programs.rewrite.configured import Construction, configured
 from migrate_agent.tools.programs.rewrite.core import blocks, body, call_of, is_optimizer, method_of
+from migrate_agent.tools.programs.rewrite.gradient_loops import zeroed
 from migrate_agent.tools.programs.rewrite.method_optimizers import Inlined
 from migrate_agent.tools.programs.rewrite.names import Imports, bound, code, read
 from migrate_agent.tools.programs.rewrite.opened_checkpoints import CALLS, opened_path, without_open
@@ -26,6 +27,7 @@ from migrate_agent.tools.programs.rewrite.passes.begun_schedules import begun
 
 CONTEXTS = ("autocast", "nullcontext")
 SCALERS = "GradScaler"
+PARALLEL = ("torch.nn.DataParallel", "torch.nn.parallel.DataParallel")
 FLOATS = ("torch.FloatTensor", "torch.cuda.FloatTensor")
 NOTE = "autocast is left out: the rewrite computes in the dtype of its parameters"
 
@@ -97,6 +99,16 @@ class Normalise(cst.CSTTransformer):
             self.origin.setdefault(lines[0], original_node.body.body[0])
         return cst.FlattenSentinel(lines)
 
+    def leave_For(self, original_node: cst.For, updated_node: cst.For) -> Any:
+        """`for p in model.parameters(): p.grad = None` → `model.zero_grad()`."""
+        owner = zeroed(updated_node)
+        if not owner:
+            return updated_node
+        line = cst.ensure_type(cst.parse_statement(f"{owner}.zero_grad()"), cst.SimpleStatementLine)
+        new = line.with_changes(leading_lines=updated_node.leading_lines)
+        self.origin[new] = original_node
+        return new
+
     def leave_If(self, original_node: cst.If, updated_node: cst.If) -> Any:
         """`if loss.requires_grad: loss.backward()` and `if torch.is_grad_enabled(): optimizer.zero_grad()` of a closure → their statements."""
         lines = body(updated_node.body)
@@ -129,6 +141,9 @@ class Normalise(cst.CSTTransformer):
         if self.imports.of(original_node.func) == "torch.compile" and updated_node.args and updated_node.args[0].keyword is None:
             # The step is compiled.
             return updated_node.args[0].value
+        if self.imports.of(original_node.func) in PARALLEL and updated_node.args and updated_node.args[0].keyword is None:
+            # Batches are not parted on one device.
+            return updated_node.args[0].value
         by_function = is_optimizer(self.imports.of(original_node.func)) and self._is_own_call(original_node)
         if (
             kinds
@@ -158,6 +173,12 @@ class Normalise(cst.CSTTransformer):
             return function.value
         float_tensor = self.imports.of(original_node.func) in FLOATS or code(original_node.func) in self.floats
         return self._float_tensor(original_node, updated_node) if float_tensor else updated_node
+
+    def leave_Attribute(self, original_node: cst.Attribute, updated_node: cst.Attribute) -> cst.BaseExpression:
+        """`model.module` of what is wrapped for several devices → `model`."""
+        kinds = self._kinds(original_node.value) if original_node.attr.value == "module" else ()
+        wrapped = bool(kinds) and all(kind.startswith("module:torch.") and kind.endswith(".DataParallel") for kind in kinds)
+        return updated_node.value if wrapped else updated_node
 
     def leave_Expr(self, original_node: cst.Expr, updated_node: cst.Expr) -> cst.Expr:
         """`loss.backward(weight)` → `(loss * weight).sum().backward()`, which has the same gradients."""

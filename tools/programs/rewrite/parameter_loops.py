@@ -17,7 +17,12 @@ import libcst as cst
 from migrate_agent.tools.programs.rewrite.core import body
 from migrate_agent.tools.programs.rewrite.names import code, read
 
-KINDS = {"parameters": "nnx.Param", "buffers": "nnx.Not(nnx.Any(nnx.Param, nnx.RngState))"}
+KINDS = {
+    "parameters": "nnx.Param",
+    "buffers": "nnx.Not(nnx.Any(nnx.Param, nnx.RngState))",
+    # Parameters and buffers: what `passes.state_loops` says of state dictionaries.
+    "state_tensors": "nnx.Not(nnx.RngState)",
+}
 """Method of a module → the filter of the same variables."""
 
 

@@ -19,11 +19,14 @@ from migrate_agent.tools.programs.rewrite.named_optimizers import NamedOptimizer
 from migrate_agent.tools.programs.rewrite.names import Imports, name_of
 from migrate_agent.tools.programs.rewrite.normalise import Normalise
 from migrate_agent.tools.programs.rewrite.parted_steps import PartedSteps
+from migrate_agent.tools.programs.rewrite.passes.built_optimizers import BuiltOptimizers
 from migrate_agent.tools.programs.rewrite.passes.host_methods import HostMethods
 from migrate_agent.tools.programs.rewrite.passes.host_values import HostValues
 from migrate_agent.tools.programs.rewrite.passes.joint_optimizers import JointOptimizers
 from migrate_agent.tools.programs.rewrite.passes.lifted_draws import LiftedDraws
+from migrate_agent.tools.programs.rewrite.passes.lifted_masks import LiftedMasks
 from migrate_agent.tools.programs.rewrite.passes.lifted_tests import LiftedTests
+from migrate_agent.tools.programs.rewrite.passes.state_loops import StateLoops
 from migrate_agent.tools.programs.rewrite.passes.zeroing_functions import ZeroingFunctions
 from migrate_agent.tools.programs.rewrite.phases import Phases
 from migrate_agent.tools.programs.rewrite.spans import Positions, moved, positions_of, span_of
@@ -60,6 +63,8 @@ def plain_form(
     module, observed = _after(module, accelerators, positions, observed)
     hosts = HostMethods(module, Imports(module.code))
     module, observed = _after(module, hosts, positions_of(module), observed)
+    module, observed = _with_built_optimizers(module, observed)
+    module, observed = _after(module, StateLoops(module), positions_of(module), observed)
     module, observed = _after(module, ZeroingFunctions(module), positions_of(module), observed)
     parted = PartedSteps(module)
     module, observed = _after(module, parted, positions_of(module), observed)
@@ -89,6 +94,7 @@ def plain_form(
     last, seen = _after(plain, drawn, spans, facts)
     spans = positions_of(last)
     last, seen = _after(last, LiftedDraws(last, Imports(last.code), module_names(spans, seen)), spans, seen)
+    last, seen = _with_lifted_masks(last, seen)
     last, seen = _with_lifted_tests(last, seen)
     spans = positions_of(last)
     last, seen = _after(last, HostValues(last, module_names(spans, seen)), spans, seen)
@@ -99,6 +105,8 @@ def plain_form(
 Pass = (
     AcceleratorBranches
     | HostMethods
+    | BuiltOptimizers
+    | StateLoops
     | ZeroingFunctions
     | PartedSteps
     | TakenBranches
@@ -108,6 +116,7 @@ Pass = (
     | DrawnArguments
     | HostValues
     | LiftedDraws
+    | LiftedMasks
     | LiftedTests
     | KeptLists
     | CollectedValues
@@ -115,6 +124,17 @@ Pass = (
 """A change of a script that tells of each new node which old one it stands for."""
 Script = tuple[cst.Module, Mapping[Span, Observed]]
 """A script, and what was observed by where it stands there."""
+
+
+def _with_built_optimizers(module: cst.Module, observed: Mapping[Span, Observed]) -> Script:
+    """The script with what its functions construct where they are called."""
+    positions = positions_of(module)
+
+    def kinds(node: cst.CSTNode) -> Sequence[str]:
+        fact = observed.get(span_of(positions[node])) if node in positions else None
+        return fact.kinds if fact is not None else ()
+
+    return _after(module, BuiltOptimizers(module, Imports(module.code), kinds), positions, observed)
 
 
 def _with_taken_branches(module: cst.Module, observed: Mapping[Span, Observed]) -> Script:
@@ -132,6 +152,17 @@ def _with_phases(module: cst.Module, observed: Mapping[Span, Observed]) -> Scrip
         return fact is not None and bool(fact.kinds) and all(kind.startswith("module:") for kind in fact.kinds)
 
     return _after(module, Phases(Imports(module.code), is_module), positions, observed)
+
+
+def _with_lifted_masks(module: cst.Module, observed: Mapping[Span, Observed]) -> Script:
+    """The script whose steps are told the places that masks select."""
+    positions = positions_of(module)
+
+    def is_mask(node: cst.CSTNode) -> bool:
+        fact = observed.get(span_of(positions[node])) if node in positions else None
+        return fact is not None and tuple(fact.kinds) == ("tensor",) and tuple(fact.dtypes) == ("bool",)
+
+    return _after(module, LiftedMasks(module, Imports(module.code), module_names(positions, observed), is_mask), positions, observed)
 
 
 def _with_lifted_tests(module: cst.Module, observed: Mapping[Span, Observed]) -> Script:

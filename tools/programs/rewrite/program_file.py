@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 import libcst as cst
 from libcst import matchers as m
 
+from migrate_agent.tools.programs.contained import Contained
 from migrate_agent.tools.programs.rewrite.core import (
     RECORDS,
     STATE,
@@ -49,18 +50,23 @@ class TakenOut:
 
 class ProgramFile:
     """A file of a program in its plain form. `others` are the optimizers that other files construct, by name, and `shared` says whether other files
-    set the rates of optimizers. `stacked`: modules of the program hold layers as stacks.
+    set the rates of optimizers. `stacked`: modules of the program hold layers as stacks. `contained` are modules that are parts of others.
     """
 
     def __init__(
-        self, plain: PlainForm, others: Mapping[str, OptimizerCall] | None = None, shared: bool = False, stacked: bool = False
+        self,
+        plain: PlainForm,
+        others: Mapping[str, OptimizerCall] | None = None,
+        shared: bool = False,
+        stacked: bool = False,
+        contained: Sequence[Contained] = (),
     ) -> None:
         self.plain, self.module, self.observed = plain, plain.module, plain.observed
         self.imports = Imports(plain.text)
         self.positions = positions_of(plain.module)
         self.kinds = _kinds(self.positions, plain.observed)
         self.seen = _optimizers(self.kinds)
-        self.others, self.shared, self.stacked = others or {}, shared, stacked
+        self.others, self.shared, self.stacked, self.contained = others or {}, shared, stacked, contained
         self._free = FreeNames(plain.text)
 
     @property
@@ -75,7 +81,7 @@ class ProgramFile:
         modules, parts = module_names(self.positions, self.observed), []
         for view in views(self.module):
             owners = {**dict.fromkeys(self.seen, ""), **parameter_owners(view.module, self.imports)}
-            cores, inside = find_cores(view.module, self.imports, modules, owners)
+            cores, inside = find_cores(view.module, self.imports, modules, owners, self.contained)
             parts.append((view, cores, tuple(view.origins.get(statement, statement) for statement in inside)))
         _refuse_shared_optimizers(self.imports, parts)
         alone = sum(len(cores) for _, cores, _ in parts) == 1
@@ -190,9 +196,17 @@ def _with_filters(core: Core, step: Step, optimizers: Optimizers) -> Step:
         # The function has another name for the only one.
         calls = [next(iter(optimizers.calls.values()), None)]
     filters = tuple(call.trainable if call is not None else "" for call in calls)
+    if any(text and path for text, path in zip(filters, core.paths, strict=True)):
+        raise NotUnderstoodError("an optimizer of some parameters of a part of the loss's module has no rule", core.backwards[0])
     if any(filters) and core.accumulates:
         raise NotUnderstoodError("gradients of some parameters that add up over batches have no rule", core.backwards[0])
-    return replace(step, trainable=filters) if any(filters) else step
+    return replace(step, trainable=tuple(_filter_of(core, filters, model) for model in step.models)) if any(filters) else step
+
+
+def _filter_of(core: Core, filters: Sequence[str], model: str) -> str:
+    """The filter of the parameters of a module that any of its optimizers has; "" for all."""
+    texts = list(dict.fromkeys(text for text, owner in zip(filters, core.owners, strict=True) if owner == model))
+    return "" if "" in texts else texts[0] if len(texts) == 1 else f"nnx.Any({', '.join(texts)})"
 
 
 def _optimizers(kinds: Mapping[str, frozenset[str]]) -> list[str]:
@@ -248,10 +262,15 @@ def _called_modules(positions: Mapping[cst.CSTNode, object], observed: Mapping[S
         facts = [observed.get(span_of(positions[part])) for part in (node.func, *(argument.value for argument in node.args))]
         kinds = [fact.kinds if fact is not None else () for fact in facts]
         # A loss of torch has no parameters, and is compiled with whatever calls it.
-        own = bool(kinds[0]) and all(kind.startswith("module:") and not kind.startswith("module:torch.") for kind in kinds[0])
+        own = bool(kinds[0]) and all(_is_own_module(kind) for kind in kinds[0])
         if own and all(kind == ("tensor",) for kind in kinds[1:]) and not any(argument.star for argument in node.args):
             calls.add(node)
     return frozenset(calls)
+
+
+def _is_own_module(kind: str) -> bool:
+    """Whether a kind is a module of the repository, or what wraps one for several devices."""
+    return kind.startswith("module:") and (not kind.startswith("module:torch.") or kind.endswith(".DataParallel"))
 
 
 def _outside(module: cst.Module, core: Core, inside: Sequence[cst.CSTNode]) -> Iterator[cst.CSTNode]:

@@ -18,8 +18,8 @@ from typing import Any
 
 import libcst as cst
 
-from migrate_agent.tools.programs.rewrite.core import binds_alone, called, hands_over, method_of
-from migrate_agent.tools.programs.rewrite.names import FreeNames, Imports, Rename, again, bound, code, read
+from migrate_agent.tools.programs.rewrite.core import binds_alone, called, hands_over, lists_numbers, method_of
+from migrate_agent.tools.programs.rewrite.names import FreeNames, Imports, Rename, again, bound, code, gives, read
 
 TWICE = ("ropout", "BatchNorm", "InstanceNorm", "RReLU", "rrelu", "Transformer", "spectral_norm")
 """Parts of names of layers that give something else, or are something else, when they are called twice."""
@@ -49,7 +49,8 @@ class HostValues(cst.CSTTransformer):
         """Compute once more what the loss and Python both need."""
         lines: list[Any] = list(updated_node.body)
         backward = next((i for i, line in enumerate(lines) if method_of(line)[1] == "backward"), 0)
-        for line in [one for one in lines[:backward] if hands_over(one)]:
+        handing = [line for i, line in enumerate(lines[:backward]) if hands_over(line) or lists_numbers(line, lines[i + 1 : backward + 1])]
+        for line in handing:
             lines = self._before(lines, lines.index(line))
         return updated_node.with_changes(body=lines) if lines != list(updated_node.body) else updated_node
 
@@ -59,12 +60,15 @@ class HostValues(cst.CSTTransformer):
             return lines
         names: dict[str, str] = {}
         result: list[Any] = []
+        # What it changes is its own from there on.
+        given = set(gives(lines[place]))
         for number, line in enumerate(lines):
             if number not in chosen and number != place:
                 result.append(line)
                 continue
             new = self._renamed(line, names)
-            again = [name for name in bound(line) if number in chosen and _is_read_later(lines, name, number, {*chosen, place})]
+            needed = [name for name in bound(line) if number in chosen and name not in given]
+            again = [name for name in needed if _is_read_later(lines, name, number, {*chosen, place})]
             if not again:
                 result.append(new)
                 continue
@@ -123,7 +127,8 @@ class _Reads(Rename):
 def _may_call_twice(module: cst.Module) -> bool:
     """Whether a script says of all its layers what they are, and a second call of each gives the same."""
     roots = {dotted.partition(".")[0] for dotted in Imports(module.code).dotted.values()}
-    classes = [code(node) for node in module.body if isinstance(node, cst.ClassDef)]
+    # A class without a base, such as a replay memory, is no layer.
+    classes = [code(node) for node in module.body if isinstance(node, cst.ClassDef) and {code(base) for base in node.bases} - {"object"}]
     relative = any(isinstance(node, ast.ImportFrom) and node.level for node in ast.walk(ast.parse(module.code)))
     seen = not relative and roots <= PLAIN | sys.stdlib_module_names and "torch.hub" not in module.code
     return seen and not any(word in module.code for word in TWICE) and not any(word in text for word in DRAWS for text in classes)

@@ -1,4 +1,5 @@
-"""One optimizer over several modules becomes one for each of them: what it does to a parameter depends on nothing of the others.
+"""One optimizer over several modules becomes one for each of them: what it does to a parameter depends on nothing of the others. Lists of parameters
+lose their names.
 
 opt = Adam([*enc.parameters(), *dec.parameters()], lr=lr)      enc_opt = Adam(enc.parameters(), lr=lr)
 …                                                              dec_opt = Adam(dec.parameters(), lr=lr)
@@ -12,7 +13,7 @@ opt.step()                                                     dec_opt.zero_grad
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,8 +21,8 @@ import libcst as cst
 
 from migrate_agent.tools.programs.rewrite.core import CLIPS, blocks, body, call_of, is_optimizer
 from migrate_agent.tools.programs.rewrite.groups import chosen_parameters, first_rate, rate_of_group
-from migrate_agent.tools.programs.rewrite.names import SELF, FreeNames, Imports, again, bound, code, name_of, read
-from migrate_agent.tools.programs.rewrite.passes.listed_parameters import CHAINS, parameter_parts
+from migrate_agent.tools.programs.rewrite.names import SELF, FreeNames, Imports, again, bound, chain_of, code, name_of, read
+from migrate_agent.tools.programs.rewrite.passes.listed_parameters import parameter_parts
 
 TOGETHER = frozenset({"torch.optim.LBFGS"})
 """Optimizers whose update of a parameter depends on others."""
@@ -65,7 +66,7 @@ class JointOptimizers(cst.CSTTransformer):
         self._schedulers = {name: of for name, of in self._schedulers.items() if of not in refused}
         free = FreeNames(module.code)
         self._named = {name: _own_names(name, self._joint[of], free) for name, of in self._schedulers.items()}
-        self._lists = {name: one for name, one in lists.items() if self._goes(module, name)}
+        self._lists = {name: one for name, one in lists.items() if self._goes(module, name, one[1])}
         self._gone = {statement for statement, _ in self._lists.values()}
 
     def _understands(self, use: cst.CSTNode) -> bool:
@@ -73,23 +74,38 @@ class JointOptimizers(cst.CSTTransformer):
         call = call_of(use)
         function = call.func if call is not None else None
         if isinstance(function, cst.Attribute) and name_of(function.value) in self._joint and not bound(use):
-            return function.attr.value == "zero_grad" or (function.attr.value == "step" and call is not None and not call.args)
+            plain = function.attr.value == "zero_grad" or (function.attr.value == "step" and call is not None and not call.args)
+            return plain or self._loads(use)
         if rate_of_group(use, self._joint) or any(use in one.shares for one in self._joint.values()):
             return True
         names = set(bound(use)) if isinstance(use, cst.SimpleStatementLine) else set()
         return bool(names & self._schedulers.keys()) or self._only_rates(use)
 
+    def _loads(self, use: cst.CSTNode) -> bool:
+        """Whether a statement is `optimizer.load_state_dict(state)` of a state that is found again by its name."""
+        call = call_of(use)
+        function = call.func if call is not None and not bound(use) else None
+        if not isinstance(function, cst.Attribute) or name_of(function.value) not in self._joint or call is None or len(call.args) != 1:
+            return False
+        return function.attr.value == "load_state_dict" and bool(chain_of(call.args[0].value))
+
     def _only_rates(self, use: cst.CSTNode) -> bool:
-        """Whether a statement only asks for the rate of the first group of parameters."""
+        """Whether a statement only asks for the rate of the first group of parameters, or for the state."""
         reads = _Reads(self._joint)
         use.visit(reads)
         return isinstance(use, cst.SimpleStatementLine) and reads.others == 0
 
-    def _goes(self, module: cst.Module, name: str) -> bool:
-        """Whether a list of parameters is used for these optimizers, and for clipping, alone."""
-        ours = [statement for one in self._joint.values() for statement in one.shares]
-        uses = list(_uses(module, name))
-        return any(use in ours for use in uses) and all(use in ours or _binds(use, name) or self._clips(use) for use in uses)
+    def _goes(self, module: cst.Module, name: str, value: cst.BaseExpression) -> bool:
+        """Whether a list of parameters is used for optimizers, and for clipping, alone."""
+        single = len(_shares(value, {}) or ()) == 1
+        uses = [use for use in _uses(module, name) if not _binds(use, name)]
+        ours = [use for use in uses if any(use in one.shares for one in self._joint.values()) or (single and self._constructs(use, name))]
+        return bool(ours) and all(use in ours or self._clips(use) for use in uses)
+
+    def _constructs(self, statement: cst.CSTNode, name: str) -> bool:
+        """Whether a statement constructs an optimizer of a list."""
+        call = call_of(statement)
+        return call is not None and is_optimizer(self._imports.of(call.func)) and bool(call.args) and name_of(call.args[0].value) == name
 
     def _clips(self, statement: cst.CSTNode) -> bool:
         call = call_of(statement)
@@ -122,7 +138,11 @@ class JointOptimizers(cst.CSTTransformer):
         name = name_of(function.value) if isinstance(function, cst.Attribute) else ""
         if name not in self._joint:
             return updated_node
-        return self._several([self._with(updated_node, {name: one}) for one in self._joint[name].names], updated_node)
+        lines = [self._with(updated_node, {name: one}) for one in self._joint[name].names]
+        if self._loads(original_node):
+            lines = [_of_state(line, _key(one)) for line, one in zip(lines, self._joint[name].names, strict=True)]
+            self.origin |= dict.fromkeys(lines, original_node)
+        return self._several(lines, updated_node)
 
     def leave_For(self, original_node: cst.For, updated_node: cst.For) -> Any:
         """`for group in optimizer.param_groups: group["lr"] = rate` for each."""
@@ -137,6 +157,14 @@ class JointOptimizers(cst.CSTTransformer):
         name = first_rate(original_node)
         self.origin[updated_node] = original_node
         return self._with(updated_node, {name: self._joint[name].names[0]}) if name in self._joint else updated_node
+
+    def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.BaseExpression:
+        """`optimizer.state_dict()` → the states of all of them, by their names."""
+        joint = self._joint.get(_state_of(original_node, self._joint))
+        if joint is None:
+            return updated_node
+        states = [(name, self._with(updated_node, {name_of(updated_node.func.value): name})) for name in joint.names]  # type: ignore[attr-defined]
+        return cst.Dict([cst.DictElement(cst.SimpleString(f'"{_key(name)}"'), state) for name, state in states])
 
     def leave_Arg(self, original_node: cst.Arg, updated_node: cst.Arg) -> cst.Arg:
         """A list of parameters that has lost its name."""
@@ -186,7 +214,9 @@ class _Renamed(cst.CSTTransformer):
     def on_leave(self, original_node: Any, updated_node: Any) -> Any:
         """A name in place of another."""
         if isinstance(original_node, (cst.Name, cst.Attribute)) and name_of(original_node) in self._names:
-            return cst.parse_expression(self._names[name_of(original_node)])
+            new = cst.parse_expression(self._names[name_of(original_node)])
+            self._origin |= {new: self._origin[original_node]} if original_node in self._origin else {}
+            return new
         result = super().on_leave(original_node, updated_node)
         if isinstance(result, cst.CSTNode) and original_node in self._origin:
             self._origin.setdefault(result, self._origin[original_node])
@@ -203,6 +233,10 @@ class _Reads(cst.CSTVisitor):
         """`optimizer.param_groups[0]["lr"]` is a number."""
         return first_rate(node) not in self._names
 
+    def visit_Call(self, node: cst.Call) -> bool:
+        """`optimizer.state_dict()` is that of each."""
+        return not _state_of(node, self._names)
+
     def visit_Attribute(self, node: cst.Attribute) -> bool:
         """`self.optimizer`."""
         self.others += name_of(node) in self._names
@@ -211,6 +245,26 @@ class _Reads(cst.CSTVisitor):
     def visit_Name(self, node: cst.Name) -> None:
         """`optimizer`."""
         self.others += node.value in self._names
+
+
+def _state_of(node: cst.Call, names: Collection[str]) -> str:
+    """The optimizer of those names in `optimizer.state_dict()`, or ""."""
+    function = node.func
+    if not isinstance(function, cst.Attribute) or function.attr.value != "state_dict" or node.args or name_of(function.value) not in names:
+        return ""
+    return name_of(function.value)
+
+
+def _of_state(line: Any, key: str) -> Any:
+    """`optimizer.load_state_dict(state)` → `optimizer.load_state_dict(state["key"])`."""
+    call = line.body[0].value
+    index = cst.SubscriptElement(cst.Index(cst.SimpleString(f'"{key}"')))
+    argument = call.args[0].with_changes(value=cst.Subscript(call.args[0].value, [index]))
+    return line.with_changes(body=[cst.Expr(call.with_changes(args=[argument]))])
+
+
+def _key(name: str) -> str:
+    return name.removeprefix(f"{SELF}.")
 
 
 def _joint(module: cst.Module, imports: Imports, lists: Lists) -> Iterator[tuple[str, Joint]]:
@@ -259,16 +313,21 @@ def _shares(node: cst.BaseExpression, lists: Lists) -> tuple[Share, ...] | None:
 
 
 def _lists(module: cst.Module) -> dict[str, tuple[cst.CSTNode, cst.BaseExpression]]:
-    """Name → the statement that gives it parameters of several modules, and these, of names that get a value once."""
+    """Name → the statement that gives it parameters of modules, and these, of names that get a value once. An iterator is empty after its first use."""
     rows = list(_assignments(module))
     once = {name: (statement, value) for statement, name, value in rows if sum(other == name for _, other, _ in rows) == 1}
     result: dict[str, tuple[cst.CSTNode, cst.BaseExpression]] = {}
     for name, (statement, value) in once.items():
-        # An iterator that has a name is empty after its first use.
-        again = not (isinstance(value, cst.Call) and code(value.func) in CHAINS)
-        if isinstance(value, (cst.BinaryOperation, cst.List, cst.Call)) and again and len(_shares(value, {}) or ()) > 1:
+        if _is_iterator(value) and sum(not _binds(use, name) for use in _uses(module, name)) != 1:
+            continue
+        if isinstance(value, (cst.BinaryOperation, cst.List, cst.Call, cst.ListComp, cst.GeneratorExp)) and _shares(value, {}):
             result[name] = statement, value
     return result
+
+
+def _is_iterator(value: cst.BaseExpression) -> bool:
+    """Whether an expression of parameters can be gone through once."""
+    return isinstance(value, cst.GeneratorExp) or (isinstance(value, cst.Call) and code(value.func) not in ("list", "tuple"))
 
 
 def _schedulers(module: cst.Module, imports: Imports, optimizer: str) -> Iterator[tuple[str, str]]:

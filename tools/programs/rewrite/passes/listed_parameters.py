@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 import libcst as cst
 
-from migrate_agent.tools.programs.rewrite.groups import parameters_of
+from migrate_agent.tools.programs.rewrite.groups import chosen_parameters
 from migrate_agent.tools.programs.rewrite.names import code, name_of
 
 CHAINS = ("itertools.chain", "chain")
@@ -47,6 +47,6 @@ def _element(element: cst.BaseElement, lists: Mapping[str, cst.BaseExpression]) 
 
 
 def listed_modules(node: cst.BaseExpression) -> list[str] | None:
-    """The modules all of whose parameters an expression lists, in order; `None` for an expression of another form."""
-    names = [parameters_of(part) if part is not None and not options else None for part, options in parameter_parts(node, {})]
-    return None if None in names else [name for name in names if name is not None]
+    """The modules all of whose parameters that take gradients an expression lists, in order; `None` for an expression of another form."""
+    parts = [chosen_parameters(part) if part is not None and not options else None for part, options in parameter_parts(node, {})]
+    return [part[0] for part in parts if part is not None] if all(part is not None and not part[1] for part in parts) else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import count
 from typing import Any, NamedTuple, TypeVar
 
 import libcst as cst
@@ -53,22 +54,39 @@ class DifferentiateInputs(Rule):
             "import torch\n\ndef f(d, x: torch.Tensor):\n    (g,) = torch.autograd.grad((x * d).sum(), x, create_graph=True)\n    return g\n",
             "def f(d, x: jax.Array):\n    (g,) = jax.grad(lambda x: jnp.sum(x * d), argnums=(0,))(x)\n    return g\n",
         ),
+        (
+            "import torch\n\ndef f(d, x: torch.Tensor, t: torch.Tensor):\n    u = d(x, t)\n"
+            "    u_x = torch.autograd.grad(u, x, torch.ones_like(u), create_graph=True)[0]\n"
+            "    u_t = torch.autograd.grad(u, t, torch.ones_like(u), create_graph=True)[0]\n"
+            "    u_xx = torch.autograd.grad(u_x.sum(), x, create_graph=True)[0]\n    return u_t - u_xx\n",
+            "def f(d, x: jax.Array, t: jax.Array):\n    u, pull_back = jax.vjp(lambda x: d(x, t), x)\n\n"
+            "    def u_x_of(x):\n        u, pull_back = jax.vjp(lambda x: d(x, t), x)\n        return pull_back(jnp.ones_like(u))[0]\n\n"
+            "    u_x, pull_back_3 = jax.vjp(u_x_of, x)\n    _, pull_back_2 = jax.vjp(lambda t: d(x, t), t)\n"
+            "    u_t = pull_back_2(jnp.ones_like(u))[0]\n    u_xx = pull_back_3(jnp.ones_like(u_x))[0]\n    return u_t - u_xx\n",
+        ),
     )
 
     def leave_IndentedBlock(self, original: cst.IndentedBlock, updated: cst.IndentedBlock) -> cst.IndentedBlock | None:
         asked = [call for call in _calls(original) if self.context.dotted(call.func) == "torch.autograd.grad"]
         spelled = {_code(call.func) for call in asked}
-        if not asked or "pull_back" in self.context.taken:
+        if not asked:
             return None
-        body = list(updated.body)
-        sites = [site for number, statement in enumerate(body) for site in _places(number, statement, spelled)]
-        if len(sites) != len(asked) or len(sites) != 1:
-            return None
-        new = _differentiated(body, sites[0])
-        if new is None:
-            return None
+        body: list[Statement] = list(updated.body)
+        known: dict[str, cst.BaseExpression] = {}
+        free = (name for name in _pull_backs() if name not in self.context.taken)
+        for _ in asked:
+            site = next((site for number, statement in enumerate(body) for site in _places(number, statement, spelled)), None)
+            new = _differentiated(body, site, known, next(free)) if site is not None else None
+            if new is None:
+                return None
+            body = new
         self.context.drop_holes(*asked)
-        return updated.with_changes(body=new)
+        return updated.with_changes(body=body)
+
+
+def _pull_backs() -> Iterator[str]:
+    yield "pull_back"
+    yield from (f"pull_back_{number}" for number in count(2))
 
 
 def _places(number: int, statement: cst.CSTNode, spelled: set[str]) -> Iterator[_Place]:
@@ -128,8 +146,13 @@ def _only(value: cst.BaseExpression | None) -> cst.BaseExpression | None:
 Statement = cst.BaseStatement | cst.BaseSmallStatement
 
 
-def _differentiated(body: Sequence[Statement], site: _Place) -> list[Statement] | None:
-    """The block with the gradient by a pull-back; `None` where the way from the inputs to the output is not followed."""
+def _differentiated(
+    body: Sequence[Statement], site: _Place, known: dict[str, cst.BaseExpression], pull_back: str
+) -> list[Statement] | None:
+    """The block with the gradient by a pull-back of that name; `None` where the way from the inputs to the output is not followed.
+
+    `known` are the values of names whose gradients were taken with regard to something else, and gets that of the output.
+    """
     before = body[: site.statement]
     if not site.output:
         return _of_expression(body, site)
@@ -138,11 +161,17 @@ def _differentiated(body: Sequence[Statement], site: _Place) -> list[Statement] 
         return None
     start = max((number + 1 for number, statement in enumerate(before[: made[0]]) if _bound(statement) & set(site.inputs)), default=0)
     chain = _chain(body, start, made[0], site)
-    value = _assigned(body[made[0]], site.output)
+    again = site.output in known
+    value = known[site.output] if again else _assigned(body[made[0]], site.output)
     if chain is None or value is None:
         return None
+    known[site.output] = value
+    # What gives other names too stays, and so does what was differentiated before.
+    again = again or _bound(body[made[0]]) != {site.output}
+    if again and _is_changed(body, [*chain, made[0]], value, site.statement):
+        return None
     later = {name for number, statement in enumerate(body) if number > made[0] for name in _names(statement)}
-    dropped = {number for number in chain if not _bound(body[number]) & (later - {site.output})}
+    dropped = {number for number in chain if not _bound(body[number]) & (later - {site.output})} if not again else set()
     arguments = ", ".join(site.inputs)
     function: list[Statement] = []
     name = _function(value, site.inputs)
@@ -151,18 +180,27 @@ def _differentiated(body: Sequence[Statement], site: _Place) -> list[Statement] 
         inner = [*(body[number] for number in chain), cst.SimpleStatementLine([cst.Return(value)])]
         header = cst.ensure_type(cst.parse_statement(f"def {name}({arguments}):\n    pass"), cst.FunctionDef)
         function = [header.with_changes(body=cst.IndentedBlock(inner))]  # type: ignore[arg-type]
-    made_line = cst.parse_statement(f"{site.output}, pull_back = jax.vjp({name}, {arguments})")
+    made_line = cst.parse_statement(f"{'_' if again else site.output}, {pull_back} = jax.vjp({name}, {arguments})")
     lines = [cst.EmptyLine(indent=False)] if function else list(getattr(body[made[0]], "leading_lines", ()))
     made_line = cst.ensure_type(made_line, cst.SimpleStatementLine).with_changes(leading_lines=lines)
     new: list[Statement] = []
     for number, statement in enumerate(body):
-        if number == made[0]:
+        if number == made[0] and not again:
             new += [*function, made_line]
         elif number == site.statement:
-            new.append(_with_pull_back(statement, site))
+            new += [*function, made_line] if again else []
+            new.append(_with_pull_back(statement, site, pull_back))
         elif number not in dropped:
             new.append(statement)
     return new
+
+
+def _is_changed(body: Sequence[Statement], chain: Sequence[int], value: cst.BaseExpression, end: int) -> bool:
+    """Whether what a value is computed from gets another value between its computation and the statement `end`."""
+    inner = [body[number] for number in chain[:-1]]
+    needed = set[str]().union(_names(value), *map(_names, inner)) - set[str]().union(*map(_bound, inner))
+    others = [body[number] for number in range(chain[0], end) if number not in chain[:-1]]
+    return any(_bound(statement) & needed for statement in others)
 
 
 def _of_expression(body: Sequence[Statement], site: _Place) -> list[Statement] | None:
@@ -193,26 +231,47 @@ def _chain(body: Sequence[Statement], start: int, end: int, site: _Place) -> lis
     """The statements between that lead from the inputs to the output; `None` where one of them does more than assign names."""
     reached, chain = set(site.inputs), []
     for number in range(start, end):
-        if not _names(body[number]) & reached:
+        if not _free(body[number]) & reached or _only_marks(body[number]):
             continue
-        if not _bound(body[number]) or not isinstance(body[number], cst.SimpleStatementLine):
+        if not _bound(body[number]) or not isinstance(body[number], (cst.SimpleStatementLine, cst.FunctionDef)):
             return None
         reached |= _bound(body[number])
         chain.append(number)
     return chain if _names(body[end]) & reached else None
 
 
-def _with_pull_back(statement: Statement, site: _Place) -> Statement:
+def _free(statement: Statement) -> set[str]:
+    """The names that a statement needs; of a function, those that are not its own."""
+    if not isinstance(statement, cst.FunctionDef):
+        return _names(statement)
+    own = {one.name.value for one in statement.params.params}.union(*map(_bound, statement.body.body))
+    return _names(statement.body) - own
+
+
+def _only_marks(statement: Statement) -> bool:
+    """Whether a statement only says that gradients will be asked for: `x.requires_grad_(True)`."""
+    match statement:
+        case cst.SimpleStatementLine(body=[cst.Expr(value=cst.Call(func=cst.Attribute(value=cst.Name(), attr=cst.Name(value=name))))]):
+            return name in ("requires_grad_", "retain_grad")
+    return False
+
+
+def _with_pull_back(statement: Statement, site: _Place, pull_back: str) -> Statement:
     cotangent = _code(site.cotangent) if site.cotangent is not None else f"jnp.ones_like({site.output})"
-    text = f"pull_back({cotangent})" if site.differentiable else f"lax.stop_gradient(pull_back({cotangent}))"
+    text = f"{pull_back}({cotangent})" if site.differentiable else f"lax.stop_gradient({pull_back}({cotangent}))"
     new = statement.deep_replace(site.call, cst.parse_expression(text))
     assert isinstance(new, (cst.BaseStatement, cst.BaseSmallStatement))
     return new
 
 
 def _assigned(statement: Statement, name: str) -> cst.BaseExpression | None:
-    """The value of `name = value`."""
+    """The value of `name = value`, also beside others: `name, other = value, more`."""
     match statement:
+        case cst.SimpleStatementLine(
+            body=[cst.Assign(targets=[cst.AssignTarget(target=cst.Tuple(elements=names))], value=cst.Tuple(elements=values))]
+        ):
+            pairs = zip(names, values, strict=False) if len(names) == len(values) else ()
+            return next((one.value for target, one in pairs if _code(target.value) == name), None)
         case cst.SimpleStatementLine(body=[cst.Assign(targets=[cst.AssignTarget(target=cst.Name(value=target))], value=value)]):
             return value if target == name else None
     return None
@@ -220,6 +279,8 @@ def _assigned(statement: Statement, name: str) -> cst.BaseExpression | None:
 
 def _bound(statement: Statement) -> set[str]:
     """The names that a statement assigns; those in the inside of a compound statement count too."""
+    if isinstance(statement, cst.FunctionDef):
+        return {statement.name.value}
     found: set[str] = set()
     for target in _nodes(statement, cst.AssignTarget):
         found |= _names(target) if isinstance(target.target, (cst.Name, cst.Tuple, cst.List)) else set()

@@ -59,9 +59,9 @@ class ComputeMasksAtOnce(Rule):
 
 
 def known_selections(context: Context) -> Selections:
-    """What known masks select in the function at hand."""
+    """What known masks select in the function at hand; nothing where all values are there."""
     function = context.function
-    if function is None:
+    if function is None or context.at_host:
         return NOTHING
     # Every subscript and statement asks, and the answer is the same throughout a function.
     cache: dict[int, Selections] = context.file.__dict__.setdefault("_selections", {})

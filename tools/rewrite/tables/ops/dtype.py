@@ -25,7 +25,7 @@ LEGACY_TYPES = {
 
 CASTS = {
     "float": "jnp.float32",
-    "double": "jnp.float64",
+    "double": "float",
     "half": "jnp.float16",
     "bfloat16": "jnp.bfloat16",
     # As above: `int` is int64 under x64 and int32 otherwise, without a warning.
