@@ -315,8 +315,15 @@ def _asked(test: ast.AST) -> Iterator[str]:
 def _carried(core: Core, made: Collection[str]) -> set[str]:
     """Names whose values one step makes for the next: the step reads them first, and nothing in its block gives them others before."""
     lines = list(body(core.block))
-    start = next((i for i, line in enumerate(lines) if line in core.slice), 0)
-    return {name for name in _inputs(core) if name in made} - {name for line in lines[:start] for name in bound(line)}
+    losses = dict(zip(core.backwards, core.losses, strict=True))
+
+    def is_given(name: str) -> bool:
+        first = next(
+            (i for i, line in enumerate(lines) if (line in core.slice or line in losses) and name in read(losses.get(line, line))), 0
+        )
+        return any(name in bound(line) for line in lines[:first] if line not in core.slice)
+
+    return {name for name in _inputs(core) if name in made and not is_given(name)}
 
 
 def _function_names(suffix: str, free: FreeNames) -> tuple[str, str, str, str]:

@@ -132,7 +132,7 @@ class StateLoops(cst.CSTTransformer):
             else f"for {', '.join(names.values())} in zip({', '.join(f'{one}.{TENSORS}()' for one in names)}):\n    {names[owner]}.data.copy_(x)\n"
         )
         made = cst.ensure_type(cst.parse_statement(text), cst.For)
-        call = made.body.body[0].body[0].value  # type: ignore[union-attr, attr-defined]
+        call = made.body.body[0].body[0].value  # type: ignore[union-attr]
         new = made.deep_replace(call.args[0].value, new_value)
         assert isinstance(new, cst.For)
         new = new.with_changes(leading_lines=loop.leading_lines)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import libcst as cst
+from libcst import matchers as m
 
 from migrate_agent.tools.rewrite.analysis.facts import is_tensor
 from migrate_agent.tools.rewrite.rules.mutation.writes import is_inplace
@@ -73,6 +74,10 @@ class ReplaceTensorAttributes(Rule):
             "class M(nnx.Module):\n    def __init__(self, d, *, rngs: nnx.Rngs):\n        self.a = Linear(d, d, rngs=rngs)\n"
             "        if isinstance(self.a.kernel, nnx.Param):\n            self.a.weight = jnp.full_like(self.a.weight, 0.5)\n",
         ),
+        (
+            "from torch import nn\n\ndef f(m: nn.Module):\n    return f'{sum(p.numel() for p in m.parameters() if p.requires_grad)}'\n",
+            "def f(m: nnx.Module):\n    return f'{sum(p.size for p in parameters(m) if isinstance(p, nnx.Param))}'\n",
+        ),
     )
 
     def leave_Attribute(self, original: cst.Attribute, updated: cst.Attribute) -> cst.BaseExpression | None:
@@ -88,6 +93,8 @@ class ReplaceTensorAttributes(Rule):
         if name in DTYPES and self._is_dtype_attribute(original):
             return context.parenthesise(context.build(DTYPES[name], x=updated.value))
         parent, fact = context.parent(), context.observed(original.value)
+        if name == "requires_grad" and fact is None and self._is_listed(original.value):
+            return context.parenthesise(context.build("isinstance({x}, nnx.Param)", x=updated.value))
         if name == "requires_grad" and fact is None and context.file.names_torch and not isinstance(parent, cst.AssignTarget):
             context.hole(original, "whether this is trained was neither observed nor inferred", "unknown-receiver")
         if not (name == "data" or name in TEMPLATES or name in REFUSED) or not is_tensor(fact):
@@ -108,6 +115,18 @@ class ReplaceTensorAttributes(Rule):
         if name == "requires_grad" and (holder := variable_behind(self, original.value)) is not None:
             return context.parenthesise(context.build("isinstance({x}, nnx.Param)", x=holder.deep_clone()))
         return context.parenthesise(context.build(TEMPLATES[name], x=updated.value))
+
+    def _is_listed(self, node: cst.BaseExpression) -> bool:
+        """Whether a name is what a comprehension over parameters gives, such as one in a text, where nothing is observed."""
+        kinds = (cst.GeneratorExp, cst.ListComp)
+        loops = [one.for_in for one in self.context.stack if isinstance(one, kinds)]
+        return any(
+            isinstance(node, cst.Name)
+            and isinstance(loop.target, cst.Name)
+            and loop.target.value == node.value
+            and m.matches(loop.iter, m.Call(func=m.Attribute(attr=m.Name("parameters")), args=[]))
+            for loop in loops
+        )
 
     def _is_sharing(self, node: cst.Attribute) -> bool:
         """Whether another layer is given the variable at hand: `a.weight = b.weight`."""
