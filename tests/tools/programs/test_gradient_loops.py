@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from migrate_agent.tools.programs.rewrite.gradient_loops import gradient_loop, zeroed
+from migrate_agent.tools.programs.rewrite.passes.gradient_loops import gradient_loop, zeroed
 from tests.tools.programs.scripts import TRAIN, rewritten
 
 STATEMENTS = {

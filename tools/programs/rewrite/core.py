@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 import libcst as cst
 
 from migrate_agent.tools.programs.contained import Contained
-from migrate_agent.tools.programs.rewrite.gradient_loops import gradient_loop
 from migrate_agent.tools.programs.rewrite.names import Imports, bound, code, gives, name_of, parse, read
+from migrate_agent.tools.programs.rewrite.passes.gradient_loops import gradient_loop
 
 STATE, RECORDS = "random_state", "stack_records"
 """Helpers by which a script notes what its calls of a module were made with, and makes one of such notes."""

@@ -21,8 +21,8 @@ from migrate_agent.tools.programs.rewrite.core import (
     given_by_clip,
     method_of,
 )
-from migrate_agent.tools.programs.rewrite.gradient_loops import gradient_loop
 from migrate_agent.tools.programs.rewrite.names import SELF, FreeNames, Rename, bound, chains, code, exposed, gives, name_of, parse, read
+from migrate_agent.tools.programs.rewrite.passes.gradient_loops import gradient_loop
 from migrate_agent.tools.programs.rewrite.passes.listed_parameters import listed_modules
 
 

@@ -19,11 +19,11 @@ from libcst import matchers as m
 
 from migrate_agent.tools.programs.rewrite.configured import Construction, configured
 from migrate_agent.tools.programs.rewrite.core import blocks, body, call_of, is_optimizer, method_of
-from migrate_agent.tools.programs.rewrite.gradient_loops import zeroed
 from migrate_agent.tools.programs.rewrite.method_optimizers import Inlined
 from migrate_agent.tools.programs.rewrite.names import Imports, bound, code, read
 from migrate_agent.tools.programs.rewrite.opened_checkpoints import CALLS, opened_path, without_open
 from migrate_agent.tools.programs.rewrite.passes.begun_schedules import begun
+from migrate_agent.tools.programs.rewrite.passes.gradient_loops import zeroed
 
 CONTEXTS = ("autocast", "nullcontext")
 SCALERS = "GradScaler"
