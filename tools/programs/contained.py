@@ -36,12 +36,12 @@ class Contained:
 def watch_contained(root: Path) -> list[Contained]:
     """A list that gets the modules which are parts of others where code below `root` makes the first step of an optimizer."""
     rows: list[Contained] = []
-    known: set[int] = set()
+    stepped: set[int] = set()
 
     def note(optimizer: Any, args: Any, kwargs: Any) -> None:
-        if id(optimizer) in known:
+        if id(optimizer) in stepped:
             return
-        known.add(id(optimizer))
+        stepped.add(id(optimizer))
         frame: FrameType | None = sys._getframe(1)
         while frame is not None:
             if frame.f_code.co_filename.startswith(str(root)):

@@ -19,15 +19,15 @@ def held_modules(model: Any, states: Sequence[Shapes]) -> list[Any]:
     own = shapes(model)
     if not states or own == states[0]:
         return [model]
-    left, chosen = [child for child in _children(model) if shapes(child)], list[Any]()
+    rest, chosen = [child for child in _children(model) if shapes(child)], list[Any]()
     for state in states:
-        match = next((child for child in left if shapes(child) == state), None)
+        match = next((child for child in rest if shapes(child) == state), None)
         if match is None:
             break
-        left = [child for child in left if child is not match]
+        rest = [child for child in rest if child is not match]
         chosen.append(match)
-    held = sum(len(shapes(one)) for one in chosen)
-    if chosen and not left and (len(own) == held or not isinstance(model, nnx.Module)):
+    count = sum(len(shapes(one)) for one in chosen)
+    if chosen and not rest and (len(own) == count or not isinstance(model, nnx.Module)):
         return chosen
     return [next(_around(model, states[0]), model)]
 

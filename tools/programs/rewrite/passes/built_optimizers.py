@@ -102,13 +102,13 @@ def _builds(function: cst.FunctionDef, imports: Imports) -> bool:
     parameters = function.params
     stars = isinstance(parameters.star_arg, cst.Param) or parameters.star_kwarg is not None or parameters.kwonly_params
     calls = [call for call in m.findall(function, m.Call()) if isinstance(call, cst.Call)]
-    made = [imports.of(call.func) for call in calls]
+    constructed = [imports.of(call.func) for call in calls]
     nested = m.findall(function.body, INSIDE)
     names = {one.name.value for one in parameters.params}
     rebound = any(names & set(bound(line)) for line in in_order(function.body))
     statements = [line for line in body(function.body) if not _is_docstring(line)]
     ends = _leaves_at_its_ends(statements)
-    constructs = any(is_optimizer(dotted) or dotted.startswith(SCHEDULERS) for dotted in made)
+    constructs = any(is_optimizer(dotted) or dotted.startswith(SCHEDULERS) for dotted in constructed)
     return constructs and ends and not (stars or nested or rebound or function.decorators or function.asynchronous)
 
 
@@ -118,8 +118,8 @@ def _returns(node: cst.CSTNode) -> bool:
 
 def _leaves_at_its_ends(lines: Sequence[cst.CSTNode]) -> bool:
     """Whether a block ends with a value, an error, or a choice whose branches do; a choice that leaves in the middle leaves in each of its branches."""
-    for place, line in enumerate(lines):
-        last = place == len(lines) - 1
+    for index, line in enumerate(lines):
+        last = index == len(lines) - 1
         if isinstance(line, cst.If) and (last or _returns(line)):
             branches, closed = _branches(line)
             if not all(map(_leaves_at_its_ends, branches)) or closed != last:
@@ -158,15 +158,15 @@ def _last_name(statements: Sequence[cst.CSTNode]) -> str:
 def _assigned(lines: list[Any], target: cst.BaseAssignTargetExpression, origin: dict[cst.CSTNode, cst.CSTNode]) -> list[Any]:
     """A block whose ends give the target their values."""
     result: list[Any] = []
-    for place, line in enumerate(lines):
+    for index, line in enumerate(lines):
         if isinstance(line, cst.If) and _returns(line):
-            rest = lines[place + 1 :]
+            rest = lines[index + 1 :]
             return [*result, _with_rest(line, rest, target, origin)]
         small = line.body[-1] if isinstance(line, cst.SimpleStatementLine) else None
         if isinstance(small, cst.Return) and small.value is not None:
-            made = line.with_changes(body=[*line.body[:-1], cst.Assign([cst.AssignTarget(target)], small.value)])
-            origin[made] = origin.get(line, line)
-            return [*result, made]
+            constructed = line.with_changes(body=[*line.body[:-1], cst.Assign([cst.AssignTarget(target)], small.value)])
+            origin[constructed] = origin.get(line, line)
+            return [*result, constructed]
         result.append(line)
     return result
 
@@ -190,8 +190,8 @@ def _arguments(function: cst.FunctionDef, call: cst.Call) -> dict[str, cst.BaseE
     """The values of a function's parameters in a call, where these may stand in several places."""
     names = [one.name.value for one in function.params.params]
     values: dict[str, cst.BaseExpression] = {one.name.value: one.default for one in function.params.params if one.default is not None}
-    for place, argument in enumerate(call.args):
-        name = argument.keyword.value if argument.keyword is not None else names[place] if place < len(names) else ""
+    for index, argument in enumerate(call.args):
+        name = argument.keyword.value if argument.keyword is not None else names[index] if index < len(names) else ""
         if argument.star or name not in names:
             return None
         values[name] = argument.value

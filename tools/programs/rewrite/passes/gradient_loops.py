@@ -59,9 +59,11 @@ def zeroed(statement: cst.CSTNode) -> str:
     name = code(statement.target)
     small = _only(statement.body, name)
     gradients = (f"{name}.grad", f"{name}.grad.data")
-    taken = isinstance(small, cst.Assign) and [code(one.target) for one in small.targets] == [gradients[0]] and code(small.value) == "None"
+    removed = (
+        isinstance(small, cst.Assign) and [code(one.target) for one in small.targets] == [gradients[0]] and code(small.value) == "None"
+    )
     zeros = isinstance(small, cst.Expr) and code(small.value) in [f"{one}.zero_()" for one in gradients]
-    return listing.removesuffix(suffix) if (taken or zeros) and listing.endswith(suffix) else ""
+    return listing.removesuffix(suffix) if (removed or zeros) and listing.endswith(suffix) else ""
 
 
 def _only(block: cst.BaseSuite, name: str) -> cst.BaseSmallStatement | None:
@@ -95,8 +97,8 @@ def _value(small: cst.BaseSmallStatement, gradients: set[str]) -> str:
 
 def _clamped(call: cst.Call) -> str:
     bounds = {
-        argument.keyword.value if argument.keyword is not None else ("min", "max")[place]: code(argument.value)
-        for place, argument in enumerate(call.args[:2])
+        argument.keyword.value if argument.keyword is not None else ("min", "max")[index]: code(argument.value)
+        for index, argument in enumerate(call.args[:2])
     }
     if not bounds or len(call.args) > 2 or bounds.keys() - {"min", "max"}:
         return ""

@@ -47,24 +47,24 @@ class LiftedMasks(cst.CSTTransformer):
         """The lines of a block with places in place of masks; `None` where nothing changes."""
         last = max((i for i, line in enumerate(lines) if method_of(line)[1] == "backward"), default=0)
         steps = tainted(lines[:last], self._modules) if self._torch else []
-        places: dict[str, str] = {}
+        names: dict[str, str] = {}
         result, computed = list[Any](), set[str]()
         for line in lines:
             masks = _Masks(self, computed) if line in steps else None
             if masks is not None:
                 line.visit(masks)
-                new = [one for text, one in masks.found.items() if text not in places]
-                places |= {chain_of(one): self._free.pick(f"{chain_of(one).rpartition('.')[2]}_places", "places") for one in new}
-                made = [self._made(one, places[chain_of(one)]) for one in new]
-                if made:
-                    made[0] = made[0].with_changes(leading_lines=line.leading_lines)
+                new = [one for text, one in masks.found.items() if text not in names]
+                names |= {chain_of(one): self._free.pick(f"{chain_of(one).rpartition('.')[2]}_places", "places") for one in new}
+                lookups = [self._made(one, names[chain_of(one)]) for one in new]
+                if lookups:
+                    lookups[0] = lookups[0].with_changes(leading_lines=line.leading_lines)
                     self.origin[changed := line.with_changes(leading_lines=())] = self.origin.get(line, line)
                     line = changed
-                result += made
-                line = line.visit(_Placed(self, places, computed)) if masks.found else line
+                result += lookups
+                line = line.visit(_Placed(self, names, computed)) if masks.found else line
                 computed |= set(gives(line))
             result.append(line)
-        return result if places else None
+        return result if names else None
 
     def _made(self, mask: cst.BaseExpression, name: str) -> cst.SimpleStatementLine:
         """`mask_places = torch.nonzero(mask, as_tuple=True)`."""
@@ -76,8 +76,8 @@ class LiftedMasks(cst.CSTTransformer):
         """The mask by which alone an expression selects, where the step does not compute it."""
         index = node.slice[0].slice if len(node.slice) == 1 else None
         mask = index.value if isinstance(index, cst.Index) and index.star is None else None
-        known = mask is not None and bool(chain_of(mask)) and not computed & set(read(mask))
-        return mask if mask is not None and known and self._is_mask(self.origin.get(mask, mask)) else None
+        plain = mask is not None and bool(chain_of(mask)) and not computed & set(read(mask))
+        return mask if mask is not None and plain and self._is_mask(self.origin.get(mask, mask)) else None
 
 
 class _Masks(cst.CSTVisitor):
@@ -100,9 +100,9 @@ class _Masks(cst.CSTVisitor):
 class _Placed(cst.CSTTransformer):
     """Puts places in place of masks."""
 
-    def __init__(self, lifted: LiftedMasks, places: dict[str, str], computed: set[str]) -> None:
+    def __init__(self, lifted: LiftedMasks, names: dict[str, str], computed: set[str]) -> None:
         super().__init__()
-        self._lifted, self._places, self._computed = lifted, places, computed
+        self._lifted, self._places, self._computed = lifted, names, computed
 
     def on_leave(self, original_node: Any, updated_node: Any) -> Any:
         """Note which new node stands for which old one."""

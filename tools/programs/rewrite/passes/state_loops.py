@@ -78,21 +78,21 @@ class StateLoops(cst.CSTTransformer):
         """The lines of a block with loops over tensors; `None` where nothing changes. `known` are the dictionaries of the block around it."""
         states = dict(known or {})
         result = list(lines)
-        for place, line in enumerate(lines):
+        for index, line in enumerate(lines):
             call = call_of(line)
             names = bound(line)
             states = {name: owner for name, owner in states.items() if name not in names}
             if call is not None and len(names) == 1 and (owner := _state_of(call)):
                 states[names[0]] = owner
             if isinstance(line, cst.With) and (inner := self._changed(list(line.body.body), states)) is not None:
-                result[place] = line.with_changes(body=line.body.with_changes(body=inner))
-                self.origin[result[place]] = self.origin.get(line, line)
-            loop = self._loop(line, states, lines[place + 1 :]) if isinstance(line, cst.For) else None
+                result[index] = line.with_changes(body=line.body.with_changes(body=inner))
+                self.origin[result[index]] = self.origin.get(line, line)
+            loop = self._loop(line, states, lines[index + 1 :]) if isinstance(line, cst.For) else None
             if loop is not None:
                 new, loaded = loop
-                result[place] = new
+                result[index] = new
                 if loaded is not None:
-                    result[place + 1] = None
+                    result[index + 1] = None
         if all(new is old for new, old in zip(result, lines, strict=True)):
             return None
         kept = [line for line in result if line is not None]
@@ -162,8 +162,8 @@ def _written(loop: cst.For, entries: Entries) -> tuple[cst.BaseExpression, cst.B
     """What a loop writes, its new value, and whether it does so in place; `None` for a loop of another form."""
     lines = list(loop.body.body)
     if len(lines) == 1 and isinstance(lines[0], cst.If) and lines[0].orelse is None:
-        asked = code(lines[0].test).strip()
-        if asked not in [form.format(entries.value) for form in FLOATING if entries.value]:
+        condition = code(lines[0].test).strip()
+        if condition not in [form.format(entries.value) for form in FLOATING if entries.value]:
             return None
         lines = list(lines[0].body.body)
     target: cst.BaseExpression | None = None
