@@ -75,8 +75,10 @@ class ReplaceTensorAttributes(Rule):
             "        if isinstance(self.a.kernel, nnx.Param):\n            self.a.weight = jnp.full_like(self.a.weight, 0.5)\n",
         ),
         (
-            "from torch import nn\n\ndef f(m: nn.Module):\n    return f'{sum(p.numel() for p in m.parameters() if p.requires_grad)}'\n",
-            "def f(m: nnx.Module):\n    return f'{sum(p.size for p in parameters(m) if isinstance(p, nnx.Param))}'\n",
+            "from torch import nn\n\nclass M(nn.Module):\n    def size(self):\n"
+            "        return f'{sum(p.numel() for p in self.parameters() if p.requires_grad)}'\n",
+            "class M(nnx.Module):\n    def __init__(self, *, rngs: nnx.Rngs):\n        pass\n\n    def size(self):\n"
+            "        return f'{sum(p.size for p in parameters(self) if isinstance(p, nnx.Param))}'\n",
         ),
     )
 
