@@ -56,6 +56,14 @@ class ReplaceTorchCalls(Rule):
         "def f(names: list):\n    return names.index(3)\n",
         "import numpy as np\n\ndef f(x):\n    return np.sum(np.abs(x))\n",
     )
+    PLAIN = (
+        (
+            "import torch\n\ndef f(x: torch.Tensor, n: int):\n    y = x.unsqueeze(1).unsqueeze(1).unsqueeze(0), x.unsqueeze(-1).unsqueeze(-1)\n"
+            "    return y, x.unsqueeze(0).unsqueeze(-1), x.unsqueeze(n).unsqueeze(0), x.unsqueeze(-2).unsqueeze(-2)\n",
+            "def f(x: jax.Array, n: int):\n    y = jnp.expand_dims(x, (0, 2, 3)), jnp.expand_dims(x, (-2, -1))\n"
+            "    return y, jnp.expand_dims(jnp.expand_dims(x, 0), -1), jnp.expand_dims(jnp.expand_dims(x, n), 0), jnp.expand_dims(jnp.expand_dims(x, -2), -2)\n",
+        ),
+    )
     CHANGE = (
         (
             "import torch\n\n\nclass A:\n    def exp(self, w):\n        return torch.sin(w)\n\n\nclass B(A):\n"

@@ -16,9 +16,11 @@ VALUES, PLACES = 0, 1
 PARTS: Mapping[str, Mapping[int, str]] = {
     "max_with_indices": {PLACES: "jnp.argmax({x}, axis={dim}, keepdims={keepdim})"},
     "min_with_indices": {PLACES: "jnp.argmin({x}, axis={dim}, keepdims={keepdim})"},
+    "topk": {VALUES: "jax.lax.top_k({x}, {k})[0]", PLACES: "jax.lax.top_k({x}, {k})[1].astype(int)"},
     "sort": {VALUES: "jnp.sort({x}, axis={dim})", PLACES: "jnp.argsort({x}, axis={dim})"},
 }
 """Helper → the part of its result → what gives that part alone. Of the largest element alone the gradient would be shared by equal ones."""
+PARAMETERS: Mapping[str, tuple[str, ...]] = {"sort": ("x", "dim"), "topk": ("x", "k", "dim")}
 FIELDS = {"values": VALUES, "indices": PLACES}
 
 
@@ -77,14 +79,11 @@ class TakePartsAlone(Rule):
             or not isinstance(old, cst.Call)
         ):
             return None
-        template = PARTS.get(call.func.value, {}).get(part)
-        arguments = _named(call)
-        if (
-            template is None
-            or call.func.value not in self.context.vendored
-            or arguments is None
-            or not self._has_axes(old, arguments["dim"])
-        ):
+        helper = call.func.value
+        template, arguments = PARTS.get(helper, {}).get(part), _named(call, PARAMETERS.get(helper, ("x", "dim", "keepdim")))
+        if template is None or helper not in self.context.vendored or not arguments or not self._has_axes(old, arguments["dim"]):
+            return None
+        if "{dim}" not in template and _number(arguments["dim"]) != -1:
             return None
         if "keepdim" not in arguments:
             template = template.replace(", keepdims={keepdim}", "")
@@ -109,15 +108,13 @@ def _number(node: cst.BaseExpression) -> int | None:
     return value if type(value) is int else None
 
 
-def _named(call: cst.Call) -> dict[str, cst.BaseExpression] | None:
-    """The arguments of a helper by their names; none where others are passed than an axis, and whether it stays."""
-    names = ("x", "dim", "keepdim")
+def _named(call: cst.Call, names: tuple[str, ...]) -> dict[str, cst.BaseExpression]:
+    """The arguments of a helper by their names, its axis among them; none where others are passed."""
+    positional = dict(enumerate(names))
     arguments = {
-        argument.keyword.value if argument.keyword else names[i] if i < 3 else "": argument.value for i, argument in enumerate(call.args)
+        argument.keyword.value if argument.keyword else positional.get(i, ""): argument.value for i, argument in enumerate(call.args)
     }
-    is_sorted = m.matches(call.func, m.Name("sort"))
-    if any(argument.star for argument in call.args) or not {"x"} <= arguments.keys() <= ({"x", "dim"} if is_sorted else set(names)):
-        return None
-    return (
-        arguments if "dim" in arguments else {**arguments, "dim": cst.UnaryOperation(cst.Minus(), cst.Integer("1"))} if is_sorted else None
-    )
+    if any(argument.star for argument in call.args) or not arguments.keys() <= set(names):
+        return {}
+    last = cst.UnaryOperation(cst.Minus(), cst.Integer("1"))
+    return {"dim": last, **arguments}

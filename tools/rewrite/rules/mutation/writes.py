@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 import libcst as cst
+import libcst.matchers as m
 
 from migrate_agent.tools.rewrite.analysis.aliases import Alias, binding_loop, bound_names, mark_copies, shared_names, stale_aliases
 from migrate_agent.tools.rewrite.analysis.autograd_functions.saves import SAVE, movable_save
@@ -23,6 +24,17 @@ from migrate_agent.tools.types import Observed
 RESHAPES = frozenset("view reshape flatten unflatten squeeze unsqueeze view_as reshape_as".split())
 VIEWING = frozenset({"T", "mT", "data"})
 THROUGH = frozenset("data detach contiguous".split())
+FILLED = m.Call(
+    m.Attribute(m.Name("jnp"), m.Name(m.SaveMatchedNode(m.MatchIfTrue(lambda name: name in ("zeros_like", "ones_like")), "name"))),
+    [m.Arg(keyword=None)],
+) | m.Call(
+    m.Attribute(m.Name("jnp"), m.Name("full_like")),
+    [
+        m.Arg(keyword=None),
+        m.Arg(m.SaveMatchedNode(m.Float() | m.Integer() | m.UnaryOperation(m.Minus(), m.Float() | m.Integer()), "number"), None),
+    ],
+)
+"""An array of one number, of the shape and dtype of another."""
 PARAMETER_CONTAINERS = frozenset({"module:torch.nn.ParameterList", "module:torch.nn.ParameterDict"})
 
 
@@ -71,7 +83,7 @@ class _Writes(Rule):
                 if self._mask_fact(receiver) is not None:
                     raise Refuse("an update of what a boolean mask selects", "dynamic-shape")
                 base = self._written_base(receiver, again)
-                return self._assign(inner, base, self._at_call(base, again, "set", value))
+                return self._assign(inner, base, self._at_call(base, again, "set", self._as_number(receiver, value)))
             case cst.Call(func=cst.Attribute(value=inner, attr=cst.Name(value=name))) if name in RESHAPES | THROUGH:
                 base = self._rewrite_again(inner)
                 back = (
@@ -81,6 +93,18 @@ class _Writes(Rule):
                 )
                 return self._assign(inner, base, back)
         raise Refuse("a write through a view that is not followed", "alias-write")
+
+    def _as_number(self, part: cst.BaseExpression, value: cst.BaseExpression) -> cst.BaseExpression:
+        """The number that fills a part of an array, for an array of that number alone: `zeros_like(x[0])` → `0.0`."""
+        fact = self.context.observed(part)
+        if fact is None or not fact.dtypes or not all(dtype.startswith(("float", "bfloat")) for dtype in fact.dtypes):
+            return value
+        filled = m.extract(value, FILLED)
+        if filled is None:
+            return value
+        number = filled.get("number") or cst.Float("0.0" if str(filled["name"]) == "zeros_like" else "1.0")
+        assert isinstance(number, cst.BaseExpression)
+        return number
 
     def _plain_attribute(self, node: cst.Attribute) -> bool:
         """`self.x` that holds a tensor which is neither parameter nor buffer, inherited ones included."""

@@ -97,6 +97,34 @@ def _expand(call: Call) -> str:
     return f"jnp.broadcast_to({{self}}, ({', '.join([*shape, *rest])}{',' if len(shape + rest) == 1 else ''}))"
 
 
+def _unsqueeze(call: Call) -> str:
+    """`x.unsqueeze(1).unsqueeze(1)` → `jnp.expand_dims(x, (1, 2))`, where all axes are written out and count from one end."""
+    text, axis = call.text("input"), call.literal("dim")
+    inner = ast.parse(text, mode="eval").body if text.startswith("jnp.expand_dims(") and "{" not in text else None
+    match inner:
+        case ast.Call(func=ast.Attribute(attr="expand_dims"), args=[array, axes], keywords=[]) if type(axis) is int:
+            joined = _joined(_written_axes(axes), axis)
+            return f"jnp.expand_dims({ast.get_source_segment(text, array)}, ({', '.join(map(str, joined))}))" if joined else ""
+    return ""
+
+
+def _written_axes(node: ast.expr) -> tuple[int, ...]:
+    try:
+        value = ast.literal_eval(node)
+    except ValueError:
+        return ()
+    return value if isinstance(value, tuple) else (value,) if type(value) is int else ()
+
+
+def _joined(first: tuple[int, ...], then: int) -> tuple[int, ...]:
+    """The places of all new axes in the result, where one more is added to `first`; none where that depends on how many others there are."""
+    if then == -1 and first == tuple(range(-len(first), 0)):
+        return (-len(first) - 1, *first) if first else ()
+    if not first or then < 0 or min(first) < 0:
+        return ()
+    return tuple(sorted([then, *(axis + (axis >= then) for axis in first)]))
+
+
 def _pad(call: Call) -> str:
     """`F.pad(x, (n, 0))` → `jnp.pad(x, ((0, 0), (n, 0)))`, where nothing is cropped."""
     widths, axes, value = _widths(call), ndim(call, "input"), call.literal("value")
@@ -169,6 +197,7 @@ ROWS = (
     _scatter("torch.scatter_add", "add_along_axis"),
     Idiom("torch.nn.functional.pad", _pad),
     Idiom("torch.clamp", _clamp),
+    Idiom("torch.unsqueeze", _unsqueeze),
     _norm("torch.norm", "input", "p"),
     _norm("torch.linalg.norm", "A", "ord"),
     _norm("torch.linalg.vector_norm", "A", "ord"),

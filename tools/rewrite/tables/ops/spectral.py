@@ -38,7 +38,7 @@ def _many(name: str) -> Template:
 
 TRANSFORMS = [
     *(
-        Op(f"torch.fft.{name}", "input, n=None, dim=-1, norm=None", f"jnp.fft.{name}({{input}}, {{n=None}}, axis={{dim}}, norm={{norm}})")
+        Op(f"torch.fft.{name}", "input, n=None, dim=-1, norm=None", f"jnp.fft.{name}({{input}}, n={{n}}, axis={{dim}}, norm={{norm}})")
         for name in ONE
     ),
     *(Op(f"torch.fft.{name}", "input, s=None, dim=(-2, -1), norm=None", _many(name)) for name in (*TWO, "hfft2", "ihfft2")),
