@@ -11,6 +11,7 @@ import ast
 import builtins
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cache, cached_property
 from typing import Any
 
 from migrate_agent.tools.rewrite.analysis.plain_layers.class_names import name_test, owner_in
@@ -28,6 +29,7 @@ from migrate_agent.tools.rewrite.analysis.plain_layers.names import (
 )
 from migrate_agent.tools.rewrite.analysis.plain_layers.ties import EMBEDDING, Tie, ties
 from migrate_agent.tools.rewrite.tables.registry import is_repeatable, layers
+from migrate_agent.tools.rewrite.tables.signatures import parse_signature
 from migrate_agent.tools.scan.nodes import walk
 
 HARMLESS_UTILITIES = (
@@ -81,6 +83,23 @@ OUTPUT_SIZE = frozenset(f"torch.nn.ConvTranspose{n}d" for n in (1, 2, 3))
 SEVERAL = frozenset(f"torch.nn.{name}" for name in "LSTM GRU RNN LSTMCell MultiheadAttention".split())
 """Layers that give tuples, which `nnx.Sequential` spreads over the arguments of the next."""
 LOOKUPS = frozenset({"getattr", "setattr", "hasattr", "delattr"})
+
+
+OF_MODULES = frozenset(
+    """training parameters named_parameters modules named_modules children named_children buffers named_buffers apply train eval to cuda cpu half float
+    double bfloat16 type state_dict load_state_dict register_buffer register_parameter register_module add_module requires_grad_ zero_grad forward
+    extra_repr get_parameter get_submodule get_buffer share_memory register_forward_hook register_forward_pre_hook register_full_backward_hook
+    register_backward_hook compile to_empty xpu append extend insert pop keys values items clear update""".split()
+)
+"""Attributes of every module of torch, and of its containers."""
+
+
+@cache
+def layer_attributes() -> frozenset[str]:
+    """The attributes that a layer of torch may have: what it is constructed with, what it holds, what every module has, and private ones."""
+    rows = layers().values()
+    named = (name for row in rows for names in (row.params, row.reads, row.plain_reads, row.not_plain) for name in names)
+    return OF_MODULES.union(named, METHODS, (name for row in rows for name in parse_signature(row.signature).names))
 
 
 @dataclass(frozen=True)
@@ -511,6 +530,8 @@ class _Reader(ast.NodeVisitor):
         affected = kinds & having
         others = kinds - self.search.candidates
         is_parameter = any(node.attr in layers()[kind].params for kind in having)
+        if UNKNOWN in kinds and isinstance(node.ctx, ast.Load) and not is_parameter and self._is_no_layer(node.value):
+            return
         if UNKNOWN in kinds or (is_parameter and not affected and not others):
             self.search.refuse(having)
         elif affected and others and all(_own_variable(kind, node.attr) for kind in others) and self._is_filled(node, ("", "another")):
@@ -529,6 +550,31 @@ class _Reader(ast.NodeVisitor):
         is_parameter = any(node.attr in layers()[kind].params for kind in having)
         own = node.attr in self.search.by_name.own_attributes and not is_parameter and node.attr not in METHODS
         return own and UNKNOWN in (self._kinds(node.value) or {UNKNOWN})
+
+    def _is_no_layer(self, owner: ast.expr) -> bool:
+        """Whether an object is none of torch's layers: `np.finfo(float)`, or one that is asked for what no layer has, `args.lr` beside `args.eps`."""
+        if isinstance(owner, ast.Call):
+            return dotted(self.file, owner.func) in ("numpy.finfo", "torch.finfo")
+        root = owner
+        while isinstance(root, ast.Attribute):
+            root = root.value
+        if not isinstance(root, ast.Name) or root.id in ("self", "cls", "ctx") or root.id in self._loop_variables:
+            return False
+        return bool(self._asked_for.get(ast.unparse(owner), frozenset()) - layer_attributes())
+
+    @cached_property
+    def _asked_for(self) -> Mapping[str, frozenset[str]]:
+        """Expression → the attributes that the file reads of it."""
+        asked: dict[str, set[str]] = {}
+        for node in ast.walk(self.file.tree):
+            if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load) and isinstance(node.value, (ast.Name, ast.Attribute)):
+                asked.setdefault(ast.unparse(node.value), set()).add(node.attr)
+        return {owner: frozenset(names) for owner, names in asked.items()}
+
+    @cached_property
+    def _loop_variables(self) -> frozenset[str]:
+        loops = (node for node in ast.walk(self.file.tree) if isinstance(node, (ast.For, ast.comprehension)))
+        return frozenset(part.id for loop in loops for part in ast.walk(loop.target) if isinstance(part, ast.Name))
 
     def _is_own(self, node: ast.expr) -> bool:
         """Whether this is the instance of a class of the repository, which has the attribute itself."""

@@ -155,6 +155,17 @@ def _fits(call: Call, value: object) -> bool:
     return bool(dtypes) and dtypes <= {"float32", "float64"} and type(value) in (int, float)
 
 
+def _enlarge(call: Call) -> str:
+    """`F.interpolate(x, scale_factor=2)` → `x.repeat(2, axis=2).repeat(2, axis=3)`: the nearest of each place, by a power of two."""
+    scale, axes = call.literal("scale_factor"), ndim(call, "input")
+    if call.literal("mode") != "nearest" or scale not in (2, 4, 8, 16) or axes not in (3, 4, 5) or call.literal("antialias") is not False:
+        return ""
+    options = ("size", "align_corners")
+    if any(call.literal(name) is not None for name in options) or call.literal("recompute_scale_factor") not in (None, False, True):
+        return ""
+    return "{input}" + "".join(f".repeat({int(scale)}, axis={axis})" for axis in range(2, axes))
+
+
 def _clamp(call: Call) -> str:
     """Of integers, which have no gradient: at a bound the one of `jnp.clip` is another than torch's."""
     bounds = [call.literal(name) for name in ("min", "max")]
@@ -197,6 +208,7 @@ ROWS = (
     _scatter("torch.scatter_add", "add_along_axis"),
     Idiom("torch.nn.functional.pad", _pad),
     Idiom("torch.clamp", _clamp),
+    Idiom("torch.nn.functional.interpolate", _enlarge),
     Idiom("torch.unsqueeze", _unsqueeze),
     _norm("torch.norm", "input", "p"),
     _norm("torch.linalg.norm", "A", "ord"),

@@ -26,6 +26,11 @@ ALL = {"Linear", "LayerNorm", "Embedding", "ModuleDict", "GELU", "Conv2d", "Batc
 WEIGHTED = ALL - {"ModuleDict", "GELU", "Sequential"}
 
 USES = [
+    ("\n\ndef train(args):\n    return args.lr, args.eps\n", set()),
+    ("\n\ndef train(config):\n    return config.optim.weight_decay, config.optim.eps\n", set()),
+    ("\n\ndef train(args):\n    return args.training, args.eps\n", {"LayerNorm", "BatchNorm2d"}),
+    ("\n\ndef train(args):\n    for arg in args:\n        print(arg.lr, arg.eps)\n", {"LayerNorm", "BatchNorm2d"}),
+    ("\n\ndef train(x):\n    return torch.finfo(x.dtype).eps\n", set()),
     ("", set()),
     ("    def forward(self, x):\n        return self.fc(x) + self.fc.weight.sum() * self.norm.eps\n", set()),
     ("        nn.init.xavier_uniform_(self.fc.weight)\n        self.fc.weight.data.zero_()\n", set()),
