@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import sys
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property
@@ -85,6 +86,19 @@ SEVERAL = frozenset(f"torch.nn.{name}" for name in "LSTM GRU RNN LSTMCell Multih
 LOOKUPS = frozenset({"getattr", "setattr", "hasattr", "delattr"})
 
 
+WITHOUT_LAYERS = sys.stdlib_module_names | {
+    "numpy",
+    "pandas",
+    "scipy",
+    "sklearn",
+    "matplotlib",
+    "PIL",
+    "cv2",
+    "yaml",
+    "tqdm",
+    "typing_extensions",
+}
+"""Packages that hand on no class of torch."""
 OF_MODULES = frozenset(
     """training parameters named_parameters modules named_modules children named_children buffers named_buffers apply train eval to cuda cpu half float
     double bfloat16 type state_dict load_state_dict register_buffer register_parameter register_module add_module requires_grad_ zero_grad forward
@@ -100,6 +114,17 @@ def layer_attributes() -> frozenset[str]:
     rows = layers().values()
     named = (name for row in rows for names in (row.params, row.reads, row.plain_reads, row.not_plain) for name in names)
     return OF_MODULES.union(named, METHODS, (name for row in rows for name in parse_signature(row.signature).names))
+
+
+def asked_for(*trees: ast.AST) -> Mapping[str, frozenset[str]]:
+    """Expression → the attributes that are read of it; of `self.config.optim` as of `config.optim` too."""
+    asked: dict[str, set[str]] = {}
+    for node in (node for tree in trees for node in ast.walk(tree)):
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load) and isinstance(node.value, (ast.Name, ast.Attribute)):
+            text = ast.unparse(node.value)
+            for name in {text, text.removeprefix("self.")} if text.count(".") > 1 else {text}:
+                asked.setdefault(name, set()).add(node.attr)
+    return {owner: frozenset(names) for owner, names in asked.items()}
 
 
 @dataclass(frozen=True)
@@ -138,7 +163,7 @@ def _plain_but_for(
         for node in walk(file.tree)
         if isinstance(node, (ast.Name, ast.Attribute)) and (name := dotted(file, node)) in layers()
     )
-    search = _Search(candidates, named, frozenset(id(tie.said) for tie in tied), mentioned)
+    search = _Search(candidates, named, frozenset(id(tie.said) for tie in tied), mentioned, asked_for(*(file.tree for file in files)))
     for file in files:
         _Reader(file, search, group_of(file)).visit(file.tree)
     search.refuse(search.exact & search.odd)
@@ -198,6 +223,8 @@ class _Search:
     gone: frozenset[int]
     """Statements that are not in the mirror."""
     mentioned: frozenset[str] = frozenset()
+    asked_for: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """Expression of any file → the attributes that are read of it (`asked_for`)."""
     changed: set[str] = field(default_factory=set)
     """Layers whose parameters another function computes."""
     beside: list[tuple[set[str], set[str]]] = field(default_factory=list)
@@ -491,7 +518,15 @@ class _Reader(ast.NodeVisitor):
         while isinstance(root, ast.Attribute):
             root = root.value
         own = {name for name in self.file.classes if "." not in name}
-        return isinstance(root, ast.Name) and (root.id in self.file.bindings or root.id in own or hasattr(builtins, root.id))
+        if not isinstance(root, ast.Name):
+            return False
+        return root.id in self.file.bindings or root.id in own or hasattr(builtins, root.id) or self._is_foreign(root.id)
+
+    def _is_foreign(self, name: str) -> bool:
+        """Whether a name stands for no class of torch, since it is no parameter, and its file imports packages without layers alone."""
+        functions = (one for one in self.parents if isinstance(one, (ast.FunctionDef, ast.Lambda)))
+        parameters = {argument.arg for function in functions for argument in ast.walk(function.args) if isinstance(argument, ast.arg)}
+        return name not in parameters and all(one.partition(".")[0] in WITHOUT_LAYERS for one in self.file.bindings.values())
 
     def _parent(self) -> ast.AST | None:
         return self.parents[-2] if len(self.parents) > 1 else None
@@ -558,18 +593,17 @@ class _Reader(ast.NodeVisitor):
         root = owner
         while isinstance(root, ast.Attribute):
             root = root.value
-        if not isinstance(root, ast.Name) or root.id in ("self", "cls", "ctx") or root.id in self._loop_variables:
+        if not isinstance(root, ast.Name) or root.id in self._loop_variables:
             return False
-        return bool(self._asked_for.get(ast.unparse(owner), frozenset()) - layer_attributes())
+        text = ast.unparse(owner)
+        short = text.removeprefix("self.")
+        # A longer path means the same in all files, `config.optim`; a single name may be anything elsewhere.
+        asked = self.search.asked_for.get(short, frozenset()) if "." in short else self._asked_for.get(text, frozenset())
+        return bool(asked - layer_attributes())
 
     @cached_property
     def _asked_for(self) -> Mapping[str, frozenset[str]]:
-        """Expression → the attributes that the file reads of it."""
-        asked: dict[str, set[str]] = {}
-        for node in ast.walk(self.file.tree):
-            if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load) and isinstance(node.value, (ast.Name, ast.Attribute)):
-                asked.setdefault(ast.unparse(node.value), set()).add(node.attr)
-        return {owner: frozenset(names) for owner, names in asked.items()}
+        return asked_for(self.file.tree)
 
     @cached_property
     def _loop_variables(self) -> frozenset[str]:

@@ -30,6 +30,14 @@ USES = [
     ("\n\ndef train(config):\n    return config.optim.weight_decay, config.optim.eps\n", set()),
     ("\n\ndef train(args):\n    return args.training, args.eps\n", {"LayerNorm", "BatchNorm2d"}),
     ("\n\ndef train(args):\n    for arg in args:\n        print(arg.lr, arg.eps)\n", {"LayerNorm", "BatchNorm2d"}),
+    (
+        "\n\nclass Runner:\n    def run(self):\n        return self.config.optim.eps\n\n\ndef train(config):\n    return config.optim.lr\n",
+        set(),
+    ),
+    (
+        "\n\nclass Runner:\n    def run(self):\n        return self.last.eps\n\n\ndef train(last):\n    return last.lr\n",
+        {"LayerNorm", "BatchNorm2d"},
+    ),
     ("\n\ndef train(x):\n    return torch.finfo(x.dtype).eps\n", set()),
     ("", set()),
     ("    def forward(self, x):\n        return self.fc(x) + self.fc.weight.sum() * self.norm.eps\n", set()),
@@ -213,6 +221,17 @@ FILES = [
     ({"other": "from wild import Net as Wild\n"}, "        self.kept = [self.fc.weight]\n", False),
     ({"other": "import third\n", "third": "def part():\n    import wild\n"}, "        self.kept = [self.fc.weight]\n", False),
     ({"third": "import wild\n"}, "        self.kept = [self.fc.weight]\n", True),
+    (
+        {"third": "import pandas as pd\n\ndef f(x):\n    for kind in {pd.Series: 1}:\n        isinstance(x, kind)\n"},
+        "        self.fc.reset_parameters()\n",
+        True,
+    ),
+    ({"third": "def f(x, kind):\n    isinstance(x, kind)\n"}, "        self.fc.reset_parameters()\n", False),
+    (
+        {"third": "import wild\n\ndef f(x):\n    for kind in wild.KINDS:\n        isinstance(x, kind)\n"},
+        "        self.fc.reset_parameters()\n",
+        False,
+    ),
     ({"third": "def size(net):\n    return net.fc.weight.sum()\n"}, "        self.kept = [self.fc.weight]\n", False),
 ]
 """(the beginnings of other files; what stands at the end of the constructor in `wild.py`; whether the layers of `other.py` stay plain)."""
