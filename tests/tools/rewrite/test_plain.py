@@ -21,7 +21,13 @@ def test_a_module_of_flaxs_own_layers_is_as_torchs(tmp_path: Path) -> None:
         compare(work, "plain", "Scorer", training=True)
 
 
-SELECTING = {"selecting": {"Nearest": ("4, 5", "torch.randn(3, 4)"), "Farthest": ("", "torch.randn(2, 6, 3), 4")}}
+SELECTING = {
+    "selecting": {
+        "Nearest": ("4, 5", "torch.randn(3, 4)"),
+        "Farthest": ("", "torch.randn(2, 6, 3), 4"),
+        "Widened": ("", "torch.randn(2, 1, 4, 4)"),
+    }
+}
 
 
 @pytest.mark.ci
@@ -35,5 +41,6 @@ def test_what_is_selected_is_written_by_functions_of_jax(tmp_path: Path) -> None
         )
         assert "distance = jnp.where(nearer, step, distance)" in text and "seen = jnp.where(nearer, True, seen)" in text
         assert "chosen = jnp.where(chosen > 3, 0, chosen)" in text and "nnx_layers" not in text and not work.draft.holes
+        assert "x = jnp.pad(x, ((0, 0), (0, 0), (0, 1), (0, 1)))" in text and "pad = " not in text
         for name in SELECTING["selecting"]:
             compare(work, "selecting", name)

@@ -63,6 +63,20 @@ class SourceCall:
         except (ValueError, SyntaxError, TypeError):
             return UNKNOWN
 
+    def constant(self, name: str) -> Any:
+        value, source, function = self.literal(name), self.bound.sources.get(name), self.context.function
+        if value is not UNKNOWN or not isinstance(source, cst.Name) or function is None:
+            return value
+        text = source.value
+        stores = [node for node in walk(function) if isinstance(node, ast.Name) and node.id == text and not isinstance(node.ctx, ast.Load)]
+        bound = [node.value for node in walk(function) if isinstance(node, ast.Assign) and node.targets == stores]
+        if len(bound) != 1 or text in argument_names(function) or not isinstance(bound[0], ast.Tuple):
+            return UNKNOWN
+        try:
+            return ast.literal_eval(bound[0])
+        except ValueError:
+            return UNKNOWN
+
     def observed(self, name: str) -> Observed | None:
         source = self.bound.sources.get(name)
         if source is not None:

@@ -53,6 +53,10 @@ class Call(Protocol):
         """The Python value of the argument where it is a literal (or its default is), else `UNKNOWN`."""
         ...
 
+    def constant(self, name: str) -> Any:
+        """As `literal`; also where the argument is a name that its function binds once, to a tuple of literals."""
+        ...
+
     def observed(self, name: str) -> Observed | None:
         """What the argument was when the examples ran, or what inference says; `None` where neither
         knows. For `{*xs}`: of the first.

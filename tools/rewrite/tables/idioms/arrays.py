@@ -139,7 +139,7 @@ def _pad(call: Call) -> str:
 
 def _widths(call: Call) -> list[str]:
     """The texts of the amounts to pad by; empty where one may be below zero."""
-    widths = call.literal("pad")
+    widths = call.constant("pad")
     if isinstance(widths, (list, tuple)):
         return [] if any(type(width) is not int or width < 0 for width in widths) else list(map(str, widths))
     texts = list(map(ast.unparse, written_elements(call, "pad") or ())) if call.are_amounts("pad") else []

@@ -101,6 +101,9 @@ class Bound:
     def is_position(self, name: str) -> bool:
         return False
 
+    def constant(self, name: str) -> Any:
+        return self.literal(name)
+
     def is_known(self, name: str) -> bool:
         return False
 
