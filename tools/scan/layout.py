@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from migrate_agent.tools.scan.walk import SourceError
@@ -126,14 +126,12 @@ class _Folders:
                 yield from self._starts(path, text, statement.dotted)
 
     def _starts(self, path: str, text: str, dotted: tuple[str, ...]) -> Iterator[tuple[str, bool]]:
-        for root in _ancestors(path):
-            file_path = self._file(root, dotted)
-            if file_path is not None:
-                between = [folder for folder in _ancestors(file_path) if folder.startswith(f"{root}/" if root else "") and folder != root]
-                yield from ((folder, True) for folder in between if folder in self.packages)
-                if root == _parent(path) and root in self.packages and file_path != path and _MAIN.search(text):
-                    yield root, False
-                return
+        for root, file_path in self._resolved([*_ancestors(path)], dotted):
+            between = [folder for folder in _ancestors(file_path) if folder.startswith(f"{root}/" if root else "") and folder != root]
+            yield from ((folder, True) for folder in between if folder in self.packages)
+            if root == _parent(path) and root in self.packages and file_path != path and _MAIN.search(text):
+                yield root, False
+            return
 
     def root(self, path: str) -> str:
         """The folder from which a file is imported, as its `__init__.py` chain has it. The repository's own root is never a package."""
@@ -170,10 +168,17 @@ class _Folders:
                     return file
         return None
 
+    def _resolved(self, roots: Sequence[str], dotted: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+        """The folders in which one of these names leads to a file, and that file: by the longest name first, since `utils.constants` beside
+        `utils/utils.py` means no part of that file; of a name, the innermost folder first."""
+        for name in dotted:
+            for root in roots:
+                if (file_path := self._file(root, (name,))) is not None:
+                    yield root, file_path
+
     def _absolute(self, path: str, dotted: tuple[str, ...]) -> Iterator[Evidence]:
-        for root in (*_ancestors(path), "src"):
-            file_path = self._file(root, dotted)
-            if file_path is not None and file_path != path:
+        for root, file_path in self._resolved([*_ancestors(path), "src"], dotted):
+            if file_path != path:
                 default = self.root(file_path)
                 if default == root or not root or default.startswith(root + "/"):
                     yield Evidence(path, file_path, default, root)

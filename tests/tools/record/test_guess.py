@@ -77,6 +77,8 @@ ADAPTED = [
     (MAIN, "mat1 and mat2 shapes cannot be multiplied (128x16 and 24x8)", (2, 24, 64)),
     (MAIN, "Given normalized_shape=[4, 24], expected input with shape [*, 4, 24], but got", (2, 16, 24)),
     (MAIN, "input.size(-1) must be equal to input_size. Expected 24, got 64", (2, 16, 24)),
+    (MAIN, "einsum(): the number of subscripts in the equation (4) does not match the number of dimensions (3) for", (2, 16, 8, 64)),
+    (MAIN, "einsum(): subscript n has size 32 for operand 1 which does not broadcast with previously seen size 16", (2, 32, 64)),
     (MAIN, "running_mean should contain 16 elements not 24", (2, 24, 64)),
     (MAIN, "not enough values to unpack (expected 5, got 3)", (2, 16, 8, 8, 64)),
     (MAIN, "too many values to unpack (expected 2)", (2, 64)),

@@ -46,7 +46,7 @@ GUESSABLE = {
         "class Net(nn.Module):\n def __init__(self, width, out, hidden_channels, kernel):\n  super().__init__()\n"
         "  self.inner = Inner(width, hidden_channels, kernel)\n  self.fc = nn.Linear(hidden_channels[-1], out)\n"
         " def forward(self, x):\n  return self.fc(self.inner(x))\n",
-        ("32, 64, (2, 2), 3", "torch.randn(2, 16, 32)"),
+        ("32, 64, [64, 64], 3", "torch.randn(2, 16, 32)"),
     ),
     "inner module": (
         "class Net(nn.Module):\n def __init__(self, dim, fn):\n  super().__init__()\n  self.norm, self.fn = nn.LayerNorm(dim), fn\n"
@@ -112,6 +112,22 @@ GUESSABLE = {
         "class Net(nn.Module):\n def __init__(self, img_size=256):\n  super().__init__()\n  self.c = nn.Conv2d(3, 4, 3)\n"
         " def forward(self, x):\n  return self.c(x)\n",
         ("", "torch.randn(2, 3, 32, 32)"),
+    ),
+    "a list of kernels": (
+        "class Net(nn.Module):\n def __init__(self, dim, kernel_sizes):\n  super().__init__()\n"
+        "  self.a, self.b = nn.Conv1d(dim, dim, kernel_sizes[0]), nn.Conv1d(dim, dim, kernel_sizes[2])\n"
+        " def forward(self, x):\n  return self.b(self.a(x))\n",
+        ("64, [3, 3, 3]", "torch.randn(2, 64, 32)"),
+    ),
+    "pretrained embeddings": (
+        "class Net(nn.Module):\n def __init__(self, vocab_size, dim, weights):\n  super().__init__()\n  self.e = nn.Embedding(vocab_size, dim)\n"
+        "  self.e.weight = nn.Parameter(weights, requires_grad=False)\n def forward(self, x):\n  return self.e(x) * 2.0\n",
+        ("64, 64, torch.randn(64, 64)", "torch.randint(0, 64, (2, 16))"),
+    ),
+    "two inputs that are joined": (
+        "class Net(nn.Module):\n def __init__(self, channels=3, classes=10):\n  super().__init__()\n  self.c = nn.Conv2d(channels + classes, 8, 3)\n"
+        " def forward(self, x, label):\n  return self.c(torch.cat([x, label], 1))\n",
+        ("", "torch.randn(2, 3, 32, 32), torch.randn(2, 10, 32, 32)"),
     ),
     "second input and mask": (
         "class Net(nn.Module):\n def __init__(self, dim):\n  super().__init__()\n  self.q = nn.Linear(dim, dim)\n"

@@ -75,6 +75,13 @@ def test_by_init_files(files: Mapping[str, str], path: str, root: str, module: s
             "s.a",
             "s_jax/a.py",
         ),
+        # a file with its folder's name is not what `from utils.constants import x` means
+        (
+            {"utils/utils.py": "from utils.constants import x", "utils/constants.py": "", "utils/data.py": "from utils.constants import x"},
+            "utils/utils.py",
+            "utils.utils",
+            "utils_jax/utils.py",
+        ),
         # the majority decides, for the folder as a whole
         (
             {"s/a.py": "", "s/b.py": "import a", "s/c.py": "import a", "t.py": "import s.a"},

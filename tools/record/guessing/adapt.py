@@ -69,6 +69,11 @@ MESSAGES = (
     Message(r"input has inconsistent input_size: got (\d+), expected (\d+)", replace_size),
     Message(r"running_mean should contain \d+ elements not (\d+)", set_channels),
     Message(r"was expecting embedding dimension of (\d+)", set_last_size),
+    Message(r"number of subscripts in the equation \((\d+)\) does not match the number of dimensions", set_rank),
+    Message(
+        r"has size (\d+) for operand \d+ which does not broadcast with previously seen size (\d+)",
+        lambda sizes, found: replace_size(sizes, found[::-1]),
+    ),
     Message(r"not enough values to unpack \(expected (\d+), got \d+\)", set_rank),
     Message(r"too many values to unpack \(expected (\d+)\)", set_rank),
     Message(r"[Ee]xpected (\d) dims", set_rank),

@@ -82,6 +82,57 @@ def constructions(cls: Any, name: str) -> Iterator[ast.Call]:
                 yield node
 
 
+def items_read(cls: Any, name: str) -> int:
+    """How many items the constructor, and what it hands the parameter to, read of it as of a list; 0 where it is none, or may be a number."""
+    most = 0
+    for holder in handed_on(Holder(cls, name), 2):
+        code = vars(holder.code).get("__init__") if inspect.isclass(holder.code) else holder.code
+        for node in nodes_of(code) if inspect.isfunction(code) else ():
+            if _tests_type(node, holder.name):
+                return 0
+            most = max(most, _items(node, holder.name))
+    return most
+
+
+def tensor_texts(cls: Any, name: str) -> tuple[str, ...]:
+    """Texts of tensors for a parameter that the constructor makes a parameter or a buffer of, or loads into one: pretrained embeddings, statistics."""
+    constructor = vars(cls).get("__init__")
+    for node in nodes_of(constructor) if inspect.isfunction(constructor) else ():
+        match node:
+            case ast.Call(func=ast.Attribute(attr="from_numpy"), args=[value, *_]) if is_any(value, (name,)):
+                return "torch.randn(64, 64).numpy()", "torch.randn(64).numpy()"
+            case ast.Call(func=ast.Attribute(attr="Parameter" | "from_pretrained" | "copy_" | "register_buffer"), args=args):
+                if any(is_any(value, (name,)) for value in args):
+                    return "torch.randn(64, 64)", "torch.randn(64)"
+    return ()
+
+
+ITERATING = frozenset({"len", "enumerate", "zip", "reversed", "sum", "list", "tuple", "max", "min"})
+
+
+def _items(node: ast.AST, name: str) -> int:
+    """How many items of a name a node reads: two where it goes through all of them."""
+    match node:
+        case ast.Subscript(value=ast.Name(id=read), slice=ast.Constant(value=int(index))) if read == name:
+            return index + 1
+        case ast.Subscript(value=ast.Name(id=read), slice=ast.Name() | ast.Slice() | ast.UnaryOp() | ast.BinOp()) if read == name:
+            return 2
+        case ast.Call(func=ast.Name(id=function), args=args) if function in ITERATING and any(is_any(arg, (name,)) for arg in args):
+            return 2
+        case ast.For(iter=ast.Name(id=read)) | ast.comprehension(iter=ast.Name(id=read)) if read == name:
+            return 2
+    return 0
+
+
+def _tests_type(node: ast.AST, name: str) -> bool:
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id in ("isinstance", "type")
+        and is_any(node.args[0], (name,))
+    )
+
+
 def takes(cls: type, call: ast.Call) -> bool:
     """Whether a class can be called with the arguments of a call, by its signature."""
     if any(isinstance(argument, ast.Starred) for argument in call.args) or any(item.arg is None for item in call.keywords):

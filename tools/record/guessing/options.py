@@ -17,7 +17,7 @@ from typing import Any
 from migrate_agent.tools.record.guessing.assigned import CONFIG_CLASS
 from migrate_agent.tools.record.guessing.call_sites import LARGEST, Program, call_sites
 from migrate_agent.tools.record.guessing.choices import choices
-from migrate_agent.tools.record.guessing.configs import accessed, constructions, is_called, object_texts, takes
+from migrate_agent.tools.record.guessing.configs import accessed, constructions, is_called, items_read, object_texts, takes, tensor_texts
 from migrate_agent.tools.record.guessing.functions import SCORES, shown_values, usual_starts, words
 from migrate_agent.tools.record.guessing.roles import roles
 from migrate_agent.tools.record.guessing.rows import (
@@ -48,6 +48,7 @@ SOUGHT = (
 """Errors → how the texts begin that they ask for."""
 MOST_SETTINGS = 6
 MOST_WRAPPED = 4
+MOST_ITEMS = 8
 ALIKE = 4
 """Letters at the front of a parameter's name that the name of a class may share: `normalizer`, `ConditionalNorm`."""
 MOST_OF = 0.6
@@ -224,7 +225,7 @@ class Options:
         words = () if annotation in ("bool", *NUMBERS) else choices(self.trial.cls, parameter)
         objects = self._objects(parameter, annotation)
         texts = self._texts(name, annotation)
-        made = self._own_factories(name) if not annotation else ()
+        made = (*tensor_texts(self.trial.cls, name), *self._own_factories(name)) if not annotation else ()
         return (
             *made,
             *objects,
@@ -236,6 +237,10 @@ class Options:
     def _texts(self, name: str, annotation: str) -> tuple[str, ...]:
         """What a name suggests; of one that says little, what torch's layers take where the constructor hands it to them."""
         own = parameter_texts(name, annotation)
+        if not annotation and self.trial.function is None and (count := items_read(self.trial.cls, name)):
+            lists = [text for text in own if text[:1] in ("[", "(")]
+            item = next((text for text in own if text.isdigit()), "64")
+            own = tuple(dict.fromkeys([*(lists if count == 2 else ()), f"[{', '.join([item] * min(count, MOST_ITEMS))}]", *lists, *own]))
         if annotation not in ("", "int") or self.trial.function is not None or not says_little(name):
             return own
         named = [role for role in roles(self.trial.cls, name) if not says_little(role)]

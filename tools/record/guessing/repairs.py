@@ -301,12 +301,12 @@ def _with(shape: tuple[int, ...], at: int, size: int) -> tuple[int, ...]:
 
 def _scaled(shape: tuple[int, ...], ratio: float) -> Iterator[tuple[int, ...]]:
     """Shapes whose trailing sizes give `ratio` times as many elements: what is flattened afterwards then has the expected size."""
-    if len(shape) >= 3 and (last := round(shape[-1] * ratio)) and math.isclose(last, shape[-1] * ratio) and last <= 512:
-        yield _with(shape, len(shape) - 1, last)
-    if len(shape) >= 4:
+    if len(shape) >= 4:  # images stay square
         both = tuple(round(size * math.sqrt(ratio)) for size in shape[-2:])
         if all(both) and max(both) <= 512:
             yield (*shape[:-2], *both)
+    if len(shape) >= 3 and (last := round(shape[-1] * ratio)) and math.isclose(last, shape[-1] * ratio) and last <= 512:
+        yield _with(shape, len(shape) - 1, last)
 
 
 def _same_sizes(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
@@ -323,22 +323,38 @@ def _given_sizes(attempt: Attempt, options: Options) -> list[int]:
     """Sizes that the constructor was given, or has by default."""
     arguments = dict(attempt.init)
     values = [arguments.get(name, repr(parameter.default)) for name, parameter in options.init.items()]
-    return [int(value) for value in values if isinstance(value, str) and value.isdigit() and 1 < int(value) <= 512]
+    return [int(value) for value in values if isinstance(value, str) and value.isdigit() and 0 < int(value) <= 512]
 
 
 def _named_sizes(attempt: Attempt, outcome: Outcome, options: Options) -> Iterator[Attempt]:
-    """Arguments with sizes that the constructor was given: two that are joined have one each; sequences their lengths, images their sides."""
+    """Arguments with sizes that the constructor was given: those that are joined have one each; sequences their lengths, images their sides."""
     sizes = list(dict.fromkeys(_given_sizes(attempt, options)))
     call = attempt.call or ()
-    several = [name for name, value in call if isinstance(value, Tensor) and len(value.shape) > 1]
-    axis = 1 if "channels" in outcome.error else -1
-    for one, other in product(sizes[:4], repeat=2) if len(several) > 1 else ():
-        pair = {several[0]: one, several[1]: other}
-        yield replace(attempt, call=tuple((name, _sized(value, axis, pair[name]) if name in pair else value) for name, value in call))
+    yield from _joined(attempt, outcome.error, sizes)
     for size in dict.fromkeys([*sizes, 32, 64]):
         for rank, axes in ((3, (1,)), (3, (2,)), (4, (2, 3))):
             if any(len(tensor.shape) == rank for _, value in call for tensor in tensors(value)):
                 yield replace(attempt, call=tuple((name, _of_rank(value, rank, axes, size)) for name, value in call))
+
+
+JOINED = re.compile(r"to have (\d+) channels|cannot be multiplied \(\d+x\d+ and (\d+)x")
+
+
+def _joined(attempt: Attempt, error: str, sizes: Sequence[int]) -> Iterator[Attempt]:
+    """Two or three inputs whose sizes add up to what a layer wants of them joined: all but one have sizes that the constructor was given."""
+    match = JOINED.search(error)
+    several = [name for name, value in attempt.call or () if isinstance(value, Tensor) and len(value.shape) > 1]
+    if match is None or not 2 <= len(several) <= 3:
+        return
+    whole, axis = int(match[1] or match[2]), 1 if match[1] else -1
+    for parts in product(sizes[:5], repeat=len(several) - 1):
+        rest = whole - sum(parts)
+        for order in ((*parts, rest), (rest, *parts)) if rest > 0 else ():
+            pairs = dict(zip(several, order, strict=True))
+            yield replace(
+                attempt,
+                call=tuple((name, _sized(value, axis, pairs[name]) if name in pairs else value) for name, value in attempt.call or ()),
+            )
 
 
 def _sized(value: Value, axis: int, size: int) -> Value:

@@ -153,5 +153,5 @@ class Search:
         return False
 
     def _calls(self, attempt: Attempt) -> Iterator[Attempt]:
-        for call in self.options.first_calls(self.trial.instance, attempt):
-            yield replace(attempt, call=call)
+        """The first calls of the instance that the last trial constructed: they are tried later, when the trial has another one."""
+        return (replace(attempt, call=call) for call in self.options.first_calls(self.trial.instance, attempt))
