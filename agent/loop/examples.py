@@ -55,6 +55,8 @@ def _halves(units: Sequence[Unit], examples: Sequence[Example]) -> tuple[Sequenc
 
 
 _IMPORTED = "the file was imported"
+MOST_CONSTRUCTIONS = 6
+"""Constructor calls of a unit on whose instances methods are called."""
 FEW = 3
 """Examples of one unit that are not tried one by one where they leave a hole more: each try is a run and a draft."""
 
@@ -162,14 +164,18 @@ class Exercise:
 
     def _method_calls(self, unit: Unit, recording: Recording) -> tuple[Example, ...]:
         examples = examples_of(recording, unit.id)
-        first = next((example for example in examples if not example.method), None)
+        constructions = dict[tuple[str, str], Example]()
+        for example in examples:
+            if not example.method:
+                constructions.setdefault((example.init, example.setup), example)
         methods = {example.method for example in examples if example.method}
         infer, limits = self.services.infer_methods, self.config.limits.limits()
-        if first is None or infer is None:
+        different = [*constructions.values()][:MOST_CONSTRUCTIONS]
+        if not different or infer is None:
             return ()
-        if not public_methods(self.inventory.root / unit.source, unit.name) - methods and not self._takes_objects(first):
+        if not public_methods(self.inventory.root / unit.source, unit.name) - methods and not self._takes_objects(different[0]):
             return ()
-        return infer(self.inventory, first, methods, self.sandbox, limits)[0]
+        return infer(self.inventory, different, methods, self.sandbox, limits)[0]
 
     def _takes_objects(self, example: Example) -> bool:
         """Whether an example hands its constructor an object of a class that is no unit, such as a configuration, whose methods may be called too."""

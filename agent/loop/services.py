@@ -72,9 +72,9 @@ class Services:
     further: Callable[[Inventory, Sequence[tuple[Unit, Sequence[Example]]], Recording, Sandbox, Limits], Sequence[Example]] = (
         lambda *arguments: ()
     )
-    infer_methods: Callable[[Inventory, Example, Collection[str], Sandbox, Limits], tuple[tuple[Example, ...], dict[str, str]]] | None = (
-        None
-    )
+    infer_methods: (
+        Callable[[Inventory, Sequence[Example], Collection[str], Sandbox, Limits], tuple[tuple[Example, ...], dict[str, str]]] | None
+    ) = None
     """Gives calls of the methods that no example calls; without it, none is guessed."""
     model: Model | None = None
     """What fills holes and repairs; without one, the rules do the work alone."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -70,29 +70,30 @@ METHOD_SECONDS = 10.0
 
 
 def infer_methods(
-    inventory: Inventory, example: Example, known: Collection[str], sandbox: Sandbox, limits: Limits = LIMITS
+    inventory: Inventory, examples: Sequence[Example], known: Collection[str], sandbox: Sandbox, limits: Limits = LIMITS
 ) -> tuple[tuple[Example, ...], dict[str, str]]:
-    """Examples of the public methods of an example's unit, beside those `known`, each of which ran; and why others did not, by method."""
+    """Examples of the public methods of a unit, beside those `known`, each of which ran on the instance of the first of its examples, or ran there alone
+    on another's, or ran more; and why others did not, by method."""
     from migrate_agent.tools.import_closure import first_roots, needed_parts  # here alone: see `session.plan`
     from migrate_agent.tools.scan.visible import visible_from
 
-    unit = inventory.unit(example.unit)
+    unit = inventory.unit(examples[0].unit)
     arguments = {
-        **plan(visible_from(inventory, unit.source), first_roots(inventory, unit, (example,))),
+        **plan(visible_from(inventory, unit.source), first_roots(inventory, unit, examples)),
         "module": next(file.module for file in inventory.files if file.path == unit.source),
         "name": unit.name,
-        "parts": needed_parts(inventory, unit, (example,)),
-        "example": {"init": example.init, "call": example.call, "setup": example.setup},
+        "parts": needed_parts(inventory, unit, examples),
+        "examples": [{"init": example.init, "call": example.call, "setup": example.setup} for example in examples],
         "known": sorted(known),
         "seconds": min(METHOD_SECONDS, limits.seconds / 2),
     }
-    tensors = {"tensors0": example.tensors} if example.tensors else {}
+    tensors = {f"tensors{index}": example.tensors for index, example in enumerate(examples) if example.tensors}
     run = sandbox.run(Job("original", METHODS, inventory.root, arguments, tensors, limits))
     sandbox.release(run)
     try:
         # The job ran the user's code, so its result may be anything.
-        rows = [(str(name), str(call)) for name, call in run.result["calls"]]
+        rows = [(examples[index], str(name), str(call)) for index, name, call in run.result["calls"]]
         errors = {str(name): str(error) for name, error in run.result["errors"].items()}
-    except (TypeError, KeyError, ValueError, AttributeError):
+    except (TypeError, KeyError, IndexError, ValueError, AttributeError):
         return (), {}
-    return tuple(replace(example, call=call, method=name, origin="inference") for name, call in rows), errors
+    return tuple(replace(example, call=call, method=name, origin="inference") for example, name, call in rows), errors

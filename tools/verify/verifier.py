@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -148,9 +148,18 @@ def _in_order(examples: Sequence[Example], translated: Sequence[Example]) -> tup
     """Both with the calls of the module itself in front, and of these and of each method no more than the budgets allow."""
     calls = [number for number, example in enumerate(examples) if not example.method][: budgets.MAX_EXAMPLES + budgets.MAX_BRIEF]
     names = list(dict.fromkeys(example.method for example in examples if example.method))[: budgets.MAX_METHODS]
-    of_methods = [[number for number, example in enumerate(examples) if example.method == name] for name in names]
-    order = [*calls, *(number for numbers in of_methods for number in numbers[: budgets.METHOD_EXAMPLES])]
+    order = [*calls, *(number for name in names for number in _of_method(examples, name))]
     return [examples[number] for number in order], [translated[number] for number in order]
+
+
+def _of_method(examples: Sequence[Example], name: str) -> Iterator[int]:
+    """The numbers of a method's examples, of each constructor call so many."""
+    numbers: dict[tuple[str, str], list[int]] = {}
+    for number, example in enumerate(examples):
+        if example.method == name:
+            numbers.setdefault((example.init, example.setup), []).append(number)
+    for of_one in [*numbers.values()][: budgets.METHOD_CONSTRUCTIONS]:
+        yield from of_one[: budgets.METHOD_EXAMPLES]
 
 
 def _run_exact(results: Results, look_first: bool, ahead: bool) -> None:

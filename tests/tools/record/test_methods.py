@@ -73,7 +73,7 @@ def test_calls_of_methods_from_outside_are_recorded(repository: Any, sandbox: Sa
 @pytest.mark.slow
 def test_methods_that_nothing_calls_are_guessed(repository: Any, sandbox: Sandbox) -> None:
     inventory = repository({"net.py": SOURCE})
-    calls, errors = infer_methods(inventory, Example("net.py:Coder", "3", "torch.randn(2, 4)"), [], sandbox)
+    calls, errors = infer_methods(inventory, [Example("net.py:Coder", "3", "torch.randn(2, 4)")], [], sandbox)
     assert {call.method: call.call for call in calls} == {
         "encode": "torch.randn(2, 4)",
         "decode": "torch.randn(2, 3)",
@@ -109,7 +109,7 @@ class Sampler(nn.Module):
 
 def test_options_of_methods_that_reach_more_are_given_together(repository: Any, sandbox: Sandbox) -> None:
     inventory = repository({"net.py": OPTIONS})
-    calls, _ = infer_methods(inventory, Example("net.py:Sampler", "", "torch.randn(2, 4)"), [], sandbox)
+    calls, _ = infer_methods(inventory, [Example("net.py:Sampler", "", "torch.randn(2, 4)")], [], sandbox)
     assert [call.call for call in calls] == ["torch.randn(2, 4)", "torch.randn(2, 4), top_k=2, sort=True"]
 
 
@@ -146,7 +146,7 @@ class Anew(nn.Module):
 
 def test_methods_of_a_constructor_that_begin_anew_are_called_later(repository: Any, sandbox: Sandbox) -> None:
     inventory = repository({"net.py": ANEW})
-    calls, _ = infer_methods(inventory, Example("net.py:Anew", "", "torch.randn(2, 4)"), [], sandbox)
+    calls, _ = infer_methods(inventory, [Example("net.py:Anew", "", "torch.randn(2, 4)")], [], sandbox)
     assert [(call.method, call.call) for call in calls] == [("reset_parameters", ""), ("rewind", "")]
 
 
@@ -189,5 +189,50 @@ class M(nn.Module):
 def test_methods_of_plain_objects_that_change_nothing_are_called(repository: Any, sandbox: Sandbox) -> None:
     """Not what changes its object, gives one, or runs in the constructor."""
     inventory = repository({"net.py": HELPERS})
-    calls, _ = infer_methods(inventory, Example("net.py:M", "Wiring(5)", "torch.randn(2, 4)"), [], sandbox)
+    calls, _ = infer_methods(inventory, [Example("net.py:M", "Wiring(5)", "torch.randn(2, 4)")], [], sandbox)
     assert {call.method: call.call for call in calls} == {"wiring.size": "", "wiring.layer": "1"}
+
+
+SWITCHED = """
+import torch
+from torch import nn
+
+class Scaled(nn.Module):
+    def __init__(self, d, scaled=False):
+        super().__init__()
+        self.fc, self.scaled = nn.Linear(d, d), scaled
+
+    def forward(self, x):
+        return self.fc(x)
+
+    def scale(self, x):
+        assert self.scaled
+        return x * self.fc.bias
+
+    def both(self, x):
+        y = self(x)
+        if self.scaled:
+            y = self.scale(y)
+        return y
+
+    def plain(self, x):
+        return -self.fc(x)
+
+    def grid(self, *sizes):
+        return torch.stack(torch.meshgrid(*map(torch.arange, sizes), indexing="ij"))
+"""
+
+
+@pytest.mark.ci
+def test_methods_are_called_on_instances_of_other_constructions(repository: Any, sandbox: Sandbox) -> None:
+    inventory = repository({"net.py": SWITCHED})
+    examples = [Example("net.py:Scaled", init, "torch.randn(2, 4)") for init in ("4", "4, scaled=True")]
+    calls, errors = infer_methods(inventory, examples, [], sandbox)
+    assert [(call.init, call.method) for call in calls] == [
+        ("4", "both"),
+        ("4", "plain"),
+        ("4, scaled=True", "scale"),
+        ("4, scaled=True", "both"),
+    ]
+    assert not errors
+    assert infer_methods(inventory, examples[:1], [], sandbox)[1].keys() == {"scale"}

@@ -189,10 +189,11 @@ MAX_BRIEF: Final = 12
 
 MAX_METHODS: Final = 12
 METHOD_EXAMPLES: Final = 2
+METHOD_CONSTRUCTIONS: Final = 3
 METHOD_SEEDS: Final = 2
 METHOD_CHANGES: Final = 3
-"""Calls of so many methods beside them, of each up to so many examples, with so many seeds and so many other arguments: each of these costs a
-compilation."""
+"""Calls of so many methods beside them, of each up to so many examples with one constructor call, and with so many constructor calls, with so many
+seeds and so many other arguments: each of these costs a compilation."""
 
 ORDER_TRIES: Final = 24
 ORDERED: Final = 4

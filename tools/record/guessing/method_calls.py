@@ -8,7 +8,7 @@ import itertools
 import pickle
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -37,9 +37,10 @@ OUTSIDE = re.compile(r"(.*_)?(path|file(name)?|dir(ectory)?|folder|url|checkpoin
 
 
 def guess_methods(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) -> dict[str, Any]:
-    """Job entry. `arguments`: `module`, `name`, `parts`, `files`, `example` (texts), `known` methods, `seconds`. `inputs`: `tensors0`.
+    """Job entry. `arguments`: `module`, `name`, `parts`, `files`, `examples` (texts, each with another constructor call), `known` methods, `seconds`.
+    Inputs `tensors<i>`.
 
-    Returns `calls`, rows of method and argument list; and `errors`, by method the error of the call that was tried last.
+    Returns `calls`, rows of an example's index, method and argument list; and `errors`, by method the error of the call that was tried last.
     """
     import torch
 
@@ -48,12 +49,29 @@ def guess_methods(arguments: Mapping[str, Any], inputs: Mapping[str, Path], outp
     sys.path[:0] = import_roots(root, arguments)
     reach.count(root)
     use_parts(arguments["parts"], root)
-    texts = arguments["example"]
-    example = Example("", texts["init"], texts["call"], texts["setup"], tensors=inputs.get("tensors0"))
-    namespace = make_namespace(import_module(arguments["module"]), example)
-    cls = load_unit(arguments["module"], arguments["name"])
-    search = Methods(cls, example, namespace, OwnSeconds(arguments["seconds"]), root)
-    return search.run(frozenset(arguments["known"]))
+    rows = enumerate(arguments["examples"])
+    examples = [Example("", row["init"], row["call"], row["setup"], tensors=inputs.get(f"tensors{index}")) for index, row in rows]
+    module, cls = import_module(arguments["module"]), load_unit(arguments["module"], arguments["name"])
+    time = OwnSeconds(arguments["seconds"])
+    searches = (Methods(cls, example, make_namespace(module, example), time, root) for example in examples)
+    return _of_all(searches, frozenset(arguments["known"]))
+
+
+def _of_all(searches: Iterator[Methods], known: frozenset[str]) -> dict[str, Any]:
+    """Calls of all methods on the first example's instance; then on those of the others what did not run on it, and what reaches more."""
+    first = next(searches)
+    found = first.run(known)
+    calls, errors = [[0, *row] for row in found["calls"]], found["errors"]
+    texts = {name: [call for other, call in found["calls"] if other == name] for name, _ in found["calls"]}
+    places = first.own_places().union(*(first._reached(*row) or () for row in found["calls"]))
+    for number, search in enumerate(searches, 1):
+        try:
+            for name, call, reached in search.elsewhere(texts, errors.keys(), places):
+                calls.append([number, name, call])
+                places, errors = places | reached, {other: error for other, error in errors.items() if other != name}
+        except Exception:
+            continue  # what cannot be constructed here is told where it is recorded
+    return {"calls": calls, "errors": errors}
 
 
 @dataclass
@@ -87,6 +105,34 @@ class Methods:
         calls += ([name, ""] for name in members if name in inside - known and self._resets(name))
         calls += self._of_helpers(known)
         return {"calls": calls, "errors": {name: self.errors.get(name, "nothing could be tried") for name in waiting}}
+
+    def own_places(self) -> frozenset[int]:
+        """The places that the example's own call runs, the constructor's too."""
+        reach.take()
+        self._called_once()
+        return reach.take()
+
+    def elsewhere(
+        self, texts: Mapping[str, Sequence[str]], missing: Collection[str], places: frozenset[int]
+    ) -> Iterator[tuple[str, str, frozenset[int]]]:
+        """Method, argument list and the places that it runs, of those methods that are `missing` a call, or run something beyond these places and the
+        example's own. `texts` are argument lists that ran on another instance."""
+        import torch
+
+        places |= self.own_places()
+        members = methods.public_methods(self.cls, torch.nn.Module)
+        inside = methods.called_in(members, self._instance)
+        self._look_at_call()
+        for name in [name for name in members if name not in inside]:
+            if self.time.spent:
+                return
+            calls = [call for call in texts.get(name, ()) if self._reached(name, call) is not None]
+            for call in calls or filter(None, [self._call_of(name)]):
+                reached = self._reached(name, call) or frozenset()
+                if name in missing or not reached <= places:
+                    places |= reached
+                    yield name, call, reached
+                    break
 
     def _resets(self, name: str) -> bool:
         """Whether a method that the constructor runs gives nothing when it is called after a call without arguments, and changes what the module holds: users
@@ -193,7 +239,7 @@ class Methods:
         if any(OUTSIDE.fullmatch(parameter.name) for parameter in needed):
             self.errors[name] = "it takes what lies outside of the program"
             return None
-        for call in self._handed_through(function):
+        for call in (*self._handed_through(function), *([] if needed else self._of_any_number(function))):
             if self._runs(name, call):
                 return call
         for values in itertools.islice(self._rows(function, needed), MOST_TRIALS):
@@ -217,6 +263,12 @@ class Methods:
         if alone := first_samples(self.given, arguments):
             required = [name for name in names if name in arguments]
             yield text_of({**self.given, **alone}, required)
+
+    def _of_any_number(self, function: Any) -> Iterator[str]:
+        """Of a method that takes any number of arguments: sizes, and what the call itself takes first."""
+        if any(parameter.kind is parameter.VAR_POSITIONAL for parameter in inspect.signature(function).parameters.values()):
+            first = next(iter(self.given.values()), "")
+            yield from ("2, 3", "3", *([first, f"{first}, {first}"] if first else []))
 
     def _with_options(self, name: str, call: str) -> str | None:
         """The call with those optional arguments that reach more code together; None where none does."""
