@@ -85,6 +85,9 @@ STUBS = (
     "class A:\n    def act(self):\n        go()\n    def fit(self):\n        raise NotImplementedError('not exercised')\n"
     "class B:\n    def fit(self):\n        {later}\nA\n"
 )
+LAYERS = "class N:\n    def __init__(self):\n        make()\n    def forward(self, x):\n        return x\n{}N\n"
+NO_LAYERS = 'class N:\n    """Layers."""\n    def __init__(self):\n        raise NotImplementedError("N is not verified")\n{}N\n'
+OTHER = "class M:\n    def __init__(self):\n        make()\n"
 EXPORT = "def export(path):\n    save(path)\nexport\n"
 
 
@@ -96,6 +99,10 @@ EXPORT = "def export(path):\n    save(path)\nexport\n"
         (BRANCHES, {1, 3, 4, 6}, f"if fast:\n    raise NotImplementedError('{MESSAGE}: fast')\nloss()\n", False),
         (EXPORT, {1, 3}, "export = NotMigrated('no rule')\n", True),
         (EXPORT, {1, 3}, "other = NotMigrated('no rule')\n", False),
+        # A class that cannot be constructed is an error for all of its methods, and for no others.
+        (LAYERS.format(""), {1, 2, 4, 6}, NO_LAYERS.format(""), True),
+        (LAYERS.format(OTHER), {1, 2, 4, 6, 7, 9}, NO_LAYERS.format(OTHER.replace("make()", "pass")), False),
+        (LAYERS.format(""), {1, 2, 4, 6}, NO_LAYERS.format("").replace("class N", "class M"), False),
         # A method that is an error stands for one of its name, and for no second one.
         (AGENTS, {1, 2, 3, 4, 6, 7, 9}, STUBS.format(later="raise NotImplementedError('not exercised')"), True),
         (AGENTS, {1, 2, 3, 4, 6, 7, 9}, STUBS.format(later="pass"), False),

@@ -69,14 +69,19 @@ def as_reached(original: str, rewrite: str, missed: tuple[Collection[int], Colle
     `missed` are the lines of both texts that no run reached. `None` where the original has more such regions than the rewrite, so that something may be
     missing there, or where one cannot be replaced.
     """
-    theirs = [region for region in regions(original, missed[0]) if not region.idle]
+    tree = ast.parse(rewrite)
+    # A class that cannot be constructed is an error for all of its methods.
+    stubs = set(_stub_classes(tree))
+    covered = _lines_of(ast.parse(original), stubs)
+    theirs = [region for region in regions(original, missed[0]) if not region.idle and region.lines[0] not in covered]
     ours = regions(rewrite, missed[1])
     # One error may stand for all that a condition leads to.
-    tree = ast.parse(rewrite)
     reasons, refused = list(_reasons(tree)), {region.condition for region in theirs if region.condition}
     refused &= {*reasons, *_stubs(tree)}
     errors = sum(reason not in refused for reason in reasons)
-    theirs = list(_without_errors([region for region in theirs if region.condition not in refused], Counter(_failing(tree))))
+    theirs = list(
+        _without_errors([region for region in theirs if region.condition not in refused], Counter(_failing(_without(tree, stubs))))
+    )
     chosen = [region for region in ours if not region.harmless]
     lines = rewrite.splitlines()
     if len(theirs) > len(ours) + errors or not all(region.replaceable(lines) for region in chosen):
@@ -100,6 +105,25 @@ def _failing(tree: ast.Module) -> Iterator[str]:
         error = body[0].exc if len(body) == 1 and isinstance(body[0], ast.Raise) else None
         if isinstance(error, ast.Call) and ast.unparse(error.func) == "NotImplementedError" and MESSAGE not in ast.unparse(error):
             yield f"{node.name} is called"
+
+
+def _stub_classes(tree: ast.Module) -> Iterator[str]:
+    """The classes of a rewrite that hold nothing but a constructor which is an error."""
+    for node in tree.body:
+        inner = node.body[ast.get_docstring(node, clean=False) is not None :] if isinstance(node, ast.ClassDef) else []
+        if isinstance(node, ast.ClassDef) and len(inner) == 1 and list(_failing(ast.Module([inner[0]], []))) == ["__init__ is called"]:
+            yield node.name
+
+
+def _without(tree: ast.Module, classes: Collection[str]) -> ast.Module:
+    return ast.Module([node for node in tree.body if not isinstance(node, ast.ClassDef) or node.name not in classes], [])
+
+
+def _lines_of(tree: ast.Module, classes: Collection[str]) -> set[int]:
+    """The lines of these classes, each of which a file has once."""
+    nodes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
+    chosen = [node for node in nodes if node.name in classes and sum(other.name == node.name for other in nodes) == 1]
+    return {line for node in chosen for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)}
 
 
 def _without_errors(theirs: Sequence[Region], failing: Counter[str]) -> Iterator[Region]:
