@@ -27,6 +27,7 @@ from migrate_agent.tools.programs.rewrite.passes.lifted_draws import LiftedDraws
 from migrate_agent.tools.programs.rewrite.passes.lifted_masks import LiftedMasks
 from migrate_agent.tools.programs.rewrite.passes.lifted_tests import LiftedTests
 from migrate_agent.tools.programs.rewrite.passes.state_loops import StateLoops
+from migrate_agent.tools.programs.rewrite.passes.wrapped_optimizers import WrappedOptimizers
 from migrate_agent.tools.programs.rewrite.passes.zeroing_functions import ZeroingFunctions
 from migrate_agent.tools.programs.rewrite.phases import Phases
 from migrate_agent.tools.programs.rewrite.spans import Positions, moved, positions_of, span_of
@@ -64,6 +65,7 @@ def plain_form(
     hosts = HostMethods(module, Imports(module.code))
     module, observed = _after(module, hosts, positions_of(module), observed)
     module, observed = _with_built_optimizers(module, observed)
+    module, observed = _after(module, WrappedOptimizers(module, Imports(module.code)), positions_of(module), observed)
     module, observed = _after(module, StateLoops(module), positions_of(module), observed)
     module, observed = _after(module, ZeroingFunctions(module), positions_of(module), observed)
     parted = PartedSteps(module)
@@ -107,6 +109,7 @@ Pass = (
     | HostMethods
     | BuiltOptimizers
     | StateLoops
+    | WrappedOptimizers
     | ZeroingFunctions
     | PartedSteps
     | TakenBranches
