@@ -97,7 +97,7 @@ class WrappedOptimizers(cst.CSTTransformer):
         """`warmup.optimizer` is the optimizer."""
         for one in self._objects:
             if original_node.attr.value == one.attribute and name_of(original_node.value) == one.name:
-                return cst.ensure_type(cst.parse_expression(one.optimizer), cst.BaseExpression)
+                return cst.Name(one.optimizer)
         return updated_node
 
     def _constructed(self, one: Wrapped, line: cst.SimpleStatementLine) -> Any:

@@ -78,7 +78,7 @@ class ReplaceTensorAttributes(Rule):
             "from torch import nn\n\nclass M(nn.Module):\n    def size(self):\n"
             "        return f'{sum(p.numel() for p in self.parameters() if p.requires_grad)}'\n",
             "class M(nnx.Module):\n    def __init__(self, *, rngs: nnx.Rngs):\n        pass\n\n    def size(self):\n"
-            "        return f'{sum(p.size for p in parameters(self) if isinstance(p, nnx.Param))}'\n",
+            "        return f'{sum(p.size for p in jax.tree.leaves(nnx.state(self, nnx.Param)))}'\n",
         ),
     )
 
@@ -95,8 +95,6 @@ class ReplaceTensorAttributes(Rule):
         if name in DTYPES and self._is_dtype_attribute(original):
             return context.parenthesise(context.build(DTYPES[name], x=updated.value))
         parent, fact = context.parent(), context.observed(original.value)
-        if name == "requires_grad" and fact is None and self._is_listed(original.value):
-            return context.parenthesise(context.build("isinstance({x}, nnx.Param)", x=updated.value))
         if name == "requires_grad" and fact is None and context.file.names_torch and not isinstance(parent, cst.AssignTarget):
             context.hole(original, "whether this is trained was neither observed nor inferred", "unknown-receiver")
         if not (name == "data" or name in TEMPLATES or name in REFUSED) or not is_tensor(fact):
@@ -118,17 +116,22 @@ class ReplaceTensorAttributes(Rule):
             return context.parenthesise(context.build("isinstance({x}, nnx.Param)", x=holder.deep_clone()))
         return context.parenthesise(context.build(TEMPLATES[name], x=updated.value))
 
-    def _is_listed(self, node: cst.BaseExpression) -> bool:
-        """Whether a name is what a comprehension over parameters gives, such as one in a text, where nothing is observed."""
-        kinds = (cst.GeneratorExp, cst.ListComp)
-        loops = [one.for_in for one in self.context.stack if isinstance(one, kinds)]
-        return any(
-            isinstance(node, cst.Name)
-            and isinstance(loop.target, cst.Name)
-            and loop.target.value == node.value
-            and m.matches(loop.iter, m.Call(func=m.Attribute(attr=m.Name("parameters")), args=[]))
-            for loop in loops
-        )
+    def leave_GeneratorExp(self, original: cst.GeneratorExp, updated: cst.GeneratorExp) -> cst.BaseExpression | None:
+        """`p.numel() for p in model.parameters() if p.requires_grad` in a text, where nothing is observed: the sizes of all that is trained."""
+        loop = original.for_in
+        name = loop.target.value if isinstance(loop.target, cst.Name) else ""
+        listing = m.Call(func=m.Attribute(value=m.Name() | m.Attribute(), attr=m.Name("parameters")), args=[])
+        trained = m.CompIf(test=m.Attribute(value=m.Name(name), attr=m.Name("requires_grad")))
+        sized = m.Call(func=m.Attribute(value=m.Name(name), attr=m.Name("numel")), args=[])
+        if not name or not m.matches(original, m.GeneratorExp(elt=sized, for_in=m.CompFor(iter=listing, ifs=[trained], inner_for_in=None))):
+            return None
+        test = cst.ensure_type(loop.ifs[0].test, cst.Attribute)
+        if self.context.observed(test.value) is not None:
+            return None
+        self.context.drop_holes(test)
+        owner = cst.ensure_type(cst.ensure_type(loop.iter, cst.Call).func, cst.Attribute).value
+        text = f"({name}.size for {name} in jax.tree.leaves(nnx.state({{m}}, nnx.Param)))"
+        return self.context.build(text, m=owner.deep_clone()).with_changes(lpar=updated.lpar, rpar=updated.rpar)
 
     def _is_sharing(self, node: cst.Attribute) -> bool:
         """Whether another layer is given the variable at hand: `a.weight = b.weight`."""
