@@ -71,6 +71,13 @@ class ReplaceGradientContexts(Rule):
         ),
     )
 
+    PLAIN = (
+        (
+            "import torch\n\n@torch.no_grad()\ndef f(x: torch.Tensor):\n    y = x * 2\n    return y\n",
+            "def f(x: jax.Array):\n    y = x * 2\n    return lax.stop_gradient(y)\n",
+        ),
+    )
+
     def leave_Decorator(self, original: cst.Decorator, updated: cst.Decorator) -> cst.Decorator | cst.RemovalSentinel | None:
         name = self._context_name(original.decorator)
         if name in NO_GRADIENT:
@@ -107,10 +114,12 @@ class ReplaceGradientContexts(Rule):
         return not returns.yields and all(fact is not None and {"tensor", *_PLAIN} >= set(fact.kinds) for fact in facts)
 
     def _is_without_gradient(self, value: cst.BaseExpression) -> bool:
+        """Whether a value is seen to be an array of whole numbers, or none. Of one that inference found the dtype may not be known."""
         fact = self.context.observed(value)
-        return (
-            fact is not None and all(dtype.startswith(("int", "uint", "bool")) for dtype in fact.dtypes) and "parameter" not in fact.kinds
-        )
+        if fact is None or "parameter" in fact.kinds:
+            return False
+        whole = all(dtype.startswith(("int", "uint", "bool")) for dtype in fact.dtypes)
+        return whole and (bool(fact.dtypes) or "tensor" not in fact.kinds)
 
     def leave_Call(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression | None:
         """A context that is made in one place and entered in another."""
