@@ -102,7 +102,15 @@ def _run(repository: Path, words: Sequence[object], work: Path, start_folder: st
     """The lines that a script prints, run in a folder of a copy of its repository. Raises `RunError`."""
     shutil.copytree(repository, work, ignore=shutil.ignore_patterns(".git"))
     name, *rest = map(str, words)
-    environment = {**os.environ, "JAX_PLATFORMS": "cpu", "HOME": str(work), "MPLBACKEND": "Agg", "PYTHONWARNINGS": "ignore"}
+    # A repository that is a package is imported from its root, as where it is installed.
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(work),
+        "JAX_PLATFORMS": "cpu",
+        "HOME": str(work),
+        "MPLBACKEND": "Agg",
+        "PYTHONWARNINGS": "ignore",
+    }
     command = [sys.executable, str(HERE / name), *rest]
     try:
         done = subprocess.run(

@@ -46,7 +46,7 @@ class DifferentiateInputs(Rule):
             "def f(d, x: jax.Array):\n    y, pull_back = jax.vjp(d, x)\n    g = pull_back(jnp.ones_like(y))[0]\n    return g\n",
         ),
         (
-            "import torch\n\ndef f(d, x: torch.Tensor):\n    h = x * 2\n    y = d(h)\n    (g,) = torch.autograd.grad(y.sum(), x)\n    return g\n",
+            "import torch\n\ndef f(d, x: torch.Tensor):\n    h = x * 2\n    x\n    y = d(h)\n    (g,) = torch.autograd.grad(y.sum(), x)\n    return g\n",
             "def f(d, x: jax.Array):\n    def y_of(x):\n        h = x * 2\n        return d(h)\n\n    y, pull_back = jax.vjp(y_of, x)\n"
             "    (g,) = lax.stop_gradient(pull_back(jnp.ones_like(y)))\n    return g\n",
         ),
@@ -81,7 +81,7 @@ class DifferentiateInputs(Rule):
                 return None
             body = new
         self.context.drop_holes(*asked)
-        return updated.with_changes(body=body)
+        return updated.with_changes(body=[statement for statement in body if not _only_marks(statement)])
 
 
 def _pull_backs() -> Iterator[str]:
@@ -249,8 +249,10 @@ def _free(statement: Statement) -> set[str]:
 
 
 def _only_marks(statement: Statement) -> bool:
-    """Whether a statement only says that gradients will be asked for: `x.requires_grad_(True)`."""
+    """Whether a statement only says that gradients will be asked for: `x.requires_grad_(True)`, of which `x` may be left."""
     match statement:
+        case cst.SimpleStatementLine(body=[cst.Expr(value=cst.Name())]):
+            return True
         case cst.SimpleStatementLine(body=[cst.Expr(value=cst.Call(func=cst.Attribute(value=cst.Name(), attr=cst.Name(value=name))))]):
             return name in ("requires_grad_", "retain_grad")
     return False
