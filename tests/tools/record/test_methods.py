@@ -231,8 +231,10 @@ def test_methods_are_called_on_instances_of_other_constructions(repository: Any,
     assert [(call.init, call.method) for call in calls] == [
         ("4", "both"),
         ("4", "plain"),
+        ("4", "grid"),
         ("4, scaled=True", "scale"),
         ("4, scaled=True", "both"),
     ]
+    assert [call.call for call in calls if call.method == "grid"] == ["2, 3"]
     assert not errors
     assert infer_methods(inventory, examples[:1], [], sandbox)[1].keys() == {"scale"}
