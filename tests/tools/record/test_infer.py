@@ -129,6 +129,12 @@ GUESSABLE = {
         " def forward(self, x, label):\n  return self.c(torch.cat([x, label], 1))\n",
         ("", "torch.randn(2, 3, 32, 32), torch.randn(2, 10, 32, 32)"),
     ),
+    "a graph in a tuple": (
+        "class Net(nn.Module):\n def __init__(self, dim):\n  super().__init__()\n  self.fc = nn.Linear(dim, dim)\n"
+        " def forward(self, data):\n  features, edge_index = data\n  assert features.dim() == 2\n"
+        "  return self.fc(features).index_select(0, edge_index[0])\n",
+        ("64", "(torch.randn(2, 64), torch.randint(0, 2, (2, 4)))"),
+    ),
     "second input and mask": (
         "class Net(nn.Module):\n def __init__(self, dim):\n  super().__init__()\n  self.q = nn.Linear(dim, dim)\n"
         " def forward(self, x, context, mask, *, t):\n  return self.q(x) @ context.transpose(1, 2) + t[:, None, None]\n",
@@ -269,6 +275,13 @@ SETTINGS = {
         "config.py",
         "levels = 5\n",
         "5",
+    ),
+    "a table that a script writes out": (
+        "class Net(nn.Module):\n def __init__(self, levels, widths):\n  super().__init__()\n  "
+        + PICKY.format("levels != len(widths) - 1 or widths[0] != 7"),
+        "train.py",
+        "from net import Net\nWIDTH = 7\ndef main():\n config = {'levels': 2, 'widths': [WIDTH, 7, 7], 'path': DATA}\n return Net(config['levels'], config['widths'])\n",
+        "2, [7, 7, 7]",
     ),
     "a configuration file by attributes": (
         "class Net(nn.Module):\n def __init__(self, config):\n  super().__init__()\n  " + PICKY.format("config.net.kind != 'slow'"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +16,66 @@ ROOTS = re.compile(r"_{0,2}C|cfgs?")
 MENTIONED = re.compile(r"\b(_{0,2}C|\w*(config|cfg|conf|args|params|opts?|options|hps?|settings|flags))\b[\w.]*\.\w+ *=[^=]", re.I)
 
 
+def constants_of(tree: ast.Module) -> dict[str, ast.expr]:
+    """Constants of a file, by their names in capitals."""
+    return {
+        name: statement.value
+        for statement in tree.body
+        if isinstance(statement, ast.Assign)
+        for name in (target.id for target in statement.targets if isinstance(target, ast.Name))
+        if name.isupper() and isinstance(statement.value, ast.Constant | ast.List | ast.Tuple)
+    }
+
+
+def with_constants(tree: ast.Module, constants: Mapping[str, ast.expr]) -> ast.Module:
+    """The file with the program's constants in the place of their names."""
+
+    class Fill(ast.NodeTransformer):
+        def visit_Name(self, node: ast.Name) -> ast.expr:
+            return constants[node.id] if isinstance(node.ctx, ast.Load) and node.id in constants else node
+
+    filled: ast.Module = Fill().visit(tree)
+    return filled
+
+
 def assigned_settings(path: Path, source: str, tree: ast.Module) -> Iterator[dict[str, Any]]:
-    """The tables of settings that a file assigns: one of attributes, one a class, one of the constants of a file that is called a configuration."""
+    """The tables of settings that a file assigns: one of attributes, those that are written out, one a class, one of the constants of a file that
+    is called a configuration."""
     if MENTIONED.search(source):
         yield _attributes(tree)
+    yield from _tables(tree)
     for node in tree.body:
         if isinstance(node, ast.ClassDef) and CONFIG_CLASS.fullmatch(node.name):
             yield _constants(node.body)
     if CONFIGS.fullmatch(path.stem.lower()):
         yield _constants(tree.body)
+
+
+def _tables(tree: ast.Module) -> Iterator[dict[str, Any]]:
+    """Tables that are written out: `config = {"layers": 2}`, `config = dict(layers=2)`, `args = SimpleNamespace(layers=2)`."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name) | ast.Attribute(attr=name)], value=value) if CONFIGS.fullmatch(name):
+                if table := dict(_entries(value)):
+                    yield table
+
+
+def _entries(value: ast.expr) -> Iterator[tuple[str, Any]]:
+    """The entries of a table whose values are literals, or tables themselves."""
+    match value:
+        case ast.Dict(keys=keys, values=values):
+            pairs = [(key.value, item) for key, item in zip(keys, values, strict=True) if isinstance(key, ast.Constant)]
+        case ast.Call(args=[], keywords=keywords):
+            pairs = [(keyword.arg, keyword.value) for keyword in keywords]
+        case ast.Call(args=[ast.Dict() as inner], keywords=[]):
+            yield from _entries(inner)
+            return
+        case _:
+            return
+    for key, item in pairs:
+        if isinstance(key, str):
+            inner_table = dict(_entries(item))
+            yield from ((key, inner_table),) if inner_table else _literal(key, item)
 
 
 def _attributes(tree: ast.Module) -> dict[str, Any]:

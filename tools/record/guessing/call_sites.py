@@ -162,6 +162,7 @@ class Inline(ast.NodeTransformer):
             case ast.Subscript(value=ast.Name(id=owner) | ast.Attribute(attr=owner), slice=ast.Constant(value=str(key))):
                 if CONFIGS.fullmatch(owner) and key in self.program.settings:
                     return ast.parse(self.program.settings[key], mode="eval").body
+                self.open = self.open or bool(CONFIGS.fullmatch(owner))  # what the table holds is not known: no number stands for it
         self.generic_visit(node)
         return node
 

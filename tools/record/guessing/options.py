@@ -36,7 +36,7 @@ from migrate_agent.tools.record.guessing.rows import (
     widths,
 )
 from migrate_agent.tools.record.guessing.settings import Settings, as_value, covering, exact, narrowed, settings_of
-from migrate_agent.tools.record.guessing.tensor_uses import used_as_lists, used_as_places, used_as_tensors
+from migrate_agent.tools.record.guessing.tensor_uses import unpacked, used_as_lists, used_as_places, used_as_tensors
 from migrate_agent.tools.record.guessing.trial import Attempt, Trial, required
 from migrate_agent.tools.record.guessing.values import Fields, Tensor, Value, tensors
 from migrate_agent.tools.record.guessing.values import Sequence as Items
@@ -176,7 +176,10 @@ class Options:
 
     def _by_use(self, name: str, main: Tensor, values: Sequence[Value]) -> Iterator[Value]:
         """What a parameter without an annotation takes by what the code does with it."""
-        if name in self._lists:
+        if parts := unpacked(self._called, name):
+            inner = [main if at == 0 else call_values(part, "", main)[0] for at, part in enumerate(parts)]
+            yield Items(tuple(inner), "()")
+        elif name in self._lists:
             yield from (Items((main, main), "[]"), Items((main,) * 3, "[]"))
         elif main.kind != "integer" and main.shape and name in used_as_places(self._called, self.trial.instance):
             yield from (Tensor(main.shape[:1], "integer"), Tensor(main.shape[:2], "integer"))

@@ -179,6 +179,11 @@ def call_values(name: str, annotation: str, main: Tensor) -> tuple[Value, ...]:
         return Tensor((batch,), "positive"), Tensor((batch,), "integer"), Tensor((batch, 1), "positive"), main, "16"
     if re.fullmatch(r"(.*_)?(lengths|lens|seqlens|seq_?lengths)", lower):
         return Tensor((batch,), "integer"), main
+    nodes = main.shape[-2] if len(main.shape) > 1 else 8
+    if re.fullmatch(r"edge_(index|indices|list)|edges", lower):
+        return Tensor((2, 2 * nodes), "integer", nodes), main
+    if re.fullmatch(r"adj(acency)?(_(mat|matrix|t))?", lower):
+        return Tensor((nodes, nodes), "positive"), Tensor((batch, nodes, nodes), "positive"), main
     if re.fullmatch(r"(.*_)?shape", lower):
         return f"({', '.join(map(str, main.shape))}{',' if len(main.shape) == 1 else ''})", "(16, 16)", "(2, 3, 8, 8)", main
     if re.fullmatch(r"(.*_)?(h|hidden|hx|state|states|cache|past|past_key_values|kv_cache|mems?)", lower):

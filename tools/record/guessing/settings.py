@@ -13,7 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from migrate_agent.tools.record.guessing.assigned import assigned_settings
+from migrate_agent.tools.record.guessing.assigned import assigned_settings, constants_of, with_constants
 from migrate_agent.tools.record.guessing.values import Fields, Value
 
 Settings = Mapping[str, Any]
@@ -72,20 +72,25 @@ def _literals(pairs: Collection[tuple[ast.expr, ast.expr]]) -> Settings:
 def settings_of(root: Path, sources: Collection[Path]) -> list[Settings]:
     """What each command line and each configuration file below `root` says, and each table inside of one."""
     tables: list[Settings] = []
-    for path in sources:
-        tables += _of_source(path, _text(path))
+    trees = [(path, text, tree) for path in sources if (text := _text(path)) and (tree := _tree(text)) is not None]
+    constants = {name: value for _, _, tree in trees for name, value in constants_of(tree).items()}
+    for path, text, tree in trees:
+        tables += _of_source(path, text, with_constants(tree, constants))
     files = sorted(path for suffix in ("json", "yaml", "yml") for path in root.rglob(f"*.{suffix}") if ".git" not in path.parts)
     for path in files[:MOST_FILES]:
         tables += _tables(_parsed(path))
     return [table for table in tables if table]
 
 
-def _of_source(path: Path, text: str) -> list[Settings]:
-    """What a file of the program declares as options, and assigns to configurations."""
+def _tree(text: str) -> ast.Module | None:
     try:
-        tree = ast.parse(text)
+        return ast.parse(text)
     except (SyntaxError, ValueError):
-        return []
+        return None
+
+
+def _of_source(path: Path, text: str, tree: ast.Module) -> list[Settings]:
+    """What a file of the program declares as options, and assigns to configurations."""
     declared = [command_line(tree)] if any(name in text for name in (*OPTIONS, "DEFINE_")) else []
     return [*declared, *assigned_settings(path, text, tree)]
 

@@ -35,6 +35,16 @@ def used_as_places(called: Called, instance: Any) -> frozenset[str]:
     return frozenset(name for node in nodes_of(called) for name in _place_names(node, instance))
 
 
+def unpacked(called: Called, name: str) -> tuple[str, ...]:
+    """The names that the code takes a parameter apart into: `features, edges = data`; () where it does not."""
+    for node in nodes_of(called) if called is not None else ():
+        match node:
+            case ast.Assign(targets=[ast.Tuple(elts=parts)], value=ast.Name(id=read)) if read == name:
+                names = [part.id for part in parts if isinstance(part, ast.Name)]
+                return tuple(names) if len(names) == len(parts) else ()
+    return ()
+
+
 def _own_methods(called: Any) -> Collection[str]:
     """Names of the methods of the class around a function: what is called on `self` and is none of them is a layer."""
     names = getattr(called, "__globals__", {})
