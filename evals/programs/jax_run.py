@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gc
 import sys
+from importlib.abc import MetaPathFinder
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -138,10 +139,18 @@ def equal(one: dict[str, Any], other: dict[str, Any]) -> bool:
     return one.keys() == other.keys() and all(np.array_equal(one[name], other[name]) for name in one)
 
 
+class NoTorch(MetaPathFinder):
+    """The scripts must run where there is no torch. An empty entry among the modules would be one to packages that look whether it is loaded."""
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
+        """Raises `ModuleNotFoundError` for torch."""
+        if name.partition(".")[0] == "torch":
+            raise ModuleNotFoundError("No module named 'torch'", name="torch")
+
+
 def main(mode: str, steps: int, start: Path, out: Path, arguments: list[str]) -> None:
     """As the module says."""
-    # The scripts must run where there is no torch.
-    sys.modules["torch"] = None  # type: ignore[assignment]
+    sys.meta_path.insert(0, NoTorch())
     models: list[Any] = []
     stamps: list[float] = []
     counts: list[int] = []
