@@ -45,10 +45,12 @@ class FreezeParameters(Rule):
         ),
         (
             "import torch\nfrom torch import nn\n\nclass M(nn.Module):\n    def __init__(self, d):\n        super().__init__()\n"
-            "        pe = torch.zeros(d)\n        pe.requires_grad = False\n        self.register_buffer('pe', pe)\n\n"
-            "    def forward(self, x: torch.Tensor):\n        x.requires_grad = False\n        return x * self.pe\n",
-            "class M(nnx.Module):\n    def __init__(self, d, *, rngs: nnx.Rngs):\n        pe = jnp.zeros(d)\n        self.pe = nnx.Variable(pe)\n\n"
-            "    def __call__(self, x: jax.Array):\n        x = lax.stop_gradient(x)\n        return x * self.pe[...]\n",
+            "        pe = torch.zeros(d)\n        pe.requires_grad = False\n        self.register_buffer('pe', pe)\n"
+            "        self.table = torch.zeros(d)\n        self.table.requires_grad = False\n\n"
+            "    def forward(self, x: torch.Tensor):\n        x.requires_grad = False\n        return x * self.pe + self.table\n",
+            "class M(nnx.Module):\n    def __init__(self, d, *, rngs: nnx.Rngs):\n        pe = jnp.zeros(d)\n        self.pe = nnx.Variable(pe)\n"
+            "        self.table = jnp.zeros(d)\n\n"
+            "    def __call__(self, x: jax.Array):\n        x = lax.stop_gradient(x)\n        return x * self.pe[...] + self.table\n",
         ),
         (
             "import torch\nfrom torch import nn\n\ndef table(d):\n    w = nn.Parameter(torch.ones(d))\n    w.requires_grad = False\n    return w\n",
@@ -163,9 +165,15 @@ class FreezeParameters(Rule):
         """Whether a constructor switches off the gradient of a tensor that it made: torch allows that only where it depends on nothing."""
         node = flag.target.value if isinstance(flag.target, cst.Attribute) else None
         function, fact = self.context.function, self.context.observed(node) if node is not None else None
-        if not isinstance(node, cst.Name) or function is None or not self.context.constructing or not _is_name(flag.value, "False"):
+        if function is None or not self.context.constructing or not _is_name(flag.value, "False"):
             return False
-        return fact is not None and fact.kinds == ("tensor",) and node.value not in argument_names(function)
+        arguments = argument_names(function)
+        if isinstance(node, cst.Attribute) and _is_name(node.value, "self"):
+            values = assigned_values(function, node.attr.value)
+            made_here = bool(values) and not any(isinstance(value, ast.Name) and value.id in arguments for value in values)
+        else:
+            made_here = isinstance(node, cst.Name) and node.value not in arguments
+        return fact is not None and fact.kinds == ("tensor",) and made_here
 
     def _is_thawed_again(self, target: cst.BaseExpression) -> bool:
         """Whether the block sets this `requires_grad` to `False` and then to `True`, and never else."""
@@ -345,6 +353,12 @@ class _Flag(NamedTuple):
 
     target: cst.BaseExpression
     value: cst.BaseExpression
+
+
+def assigned_values(function: ast.AST, name: str) -> list[ast.expr]:
+    """What statements of a function assign to an attribute of `self`."""
+    assigned = [node for node in ast.walk(function) if isinstance(node, ast.Assign)]
+    return [node.value for node in assigned if any(ast.unparse(target) == f"self.{name}" for target in node.targets)]
 
 
 def _gradient_flag(line: cst.BaseStatement | cst.BaseSmallStatement) -> _Flag | None:
