@@ -65,11 +65,12 @@ SETTINGS: Mapping[str, str] = {
 }
 """Settings of torch as they are where nobody changes them; code may ask for them, but what sets them has no counterpart."""
 SCALAR_TYPES: Mapping[str, str] = {
-    f"torch.{place}{name}Tensor": DTYPE_NAMES.get(name.lower(), f"jnp.{name.lower()}")
+    f"torch.{place}{name}Tensor": {"Byte": "jnp.uint8", "Char": "jnp.int8"}.get(name)
+    or DTYPE_NAMES.get(name.lower(), f"jnp.{name.lower()}")
     for place in ("", "cuda.")
-    for name in "Float Double Half BFloat16 Long Int Short Bool".split()
+    for name in "Float Double Half BFloat16 Long Int Short Char Byte Bool".split()
 }
-"""A tensor type that a local name stands for. Both make an array of a list, and both say to what `.type(…)` converts."""
+"""A tensor type that a local name stands for, or that `.type(…)` is handed. Both make an array of a list, and both say to what that converts."""
 
 
 class ReplaceTorchReferences(Rule):
@@ -101,6 +102,10 @@ class ReplaceTorchReferences(Rule):
             "import torch\n\ndef f(x: torch.Tensor):\n    FloatTensor = torch.cuda.FloatTensor if x.is_cuda else torch.FloatTensor\n"
             "    return x * FloatTensor([2.0, 3.0])\n",
             "def f(x: jax.Array):\n    FloatTensor = jnp.float32\n    return x * FloatTensor([2.0, 3.0])\n",
+        ),
+        (
+            "import torch\n\ndef f(x: torch.Tensor):\n    return x.type(torch.ByteTensor) + x.type(torch.cuda.FloatTensor)\n",
+            "def f(x: jax.Array):\n    return x.astype(jnp.uint8) + x.astype(jnp.float32)\n",
         ),
         (
             "from torch import nn\n\ndef f(*a: nn.Module, **b: nn.Module):\n    return a, b\n",
@@ -155,7 +160,7 @@ class ReplaceTorchReferences(Rule):
         try:
             if dotted in SETTINGS and not isinstance(parent, cst.AssignTarget):
                 return cst.Name(SETTINGS[dotted])
-            if dotted in SCALAR_TYPES and isinstance(parent, (cst.IfExp, cst.Assign)):
+            if dotted in SCALAR_TYPES and (isinstance(parent, (cst.IfExp, cst.Assign)) or _is_conversion(parent, call)):
                 return context.use(cst.parse_expression(SCALAR_TYPES[dotted]))
             return context.parenthesise(self.value(dotted))
         except Refuse as refusal:
@@ -257,3 +262,13 @@ def _is_type_of(node: cst.BaseExpression) -> bool:
         case cst.Call(func=cst.Name("type"), args=[_]) | cst.Attribute(attr=cst.Name("__class__")):
             return True
     return False
+
+
+def _is_conversion(parent: cst.CSTNode | None, call: cst.CSTNode | None) -> bool:
+    """Whether a name is the argument of a method `type`: `x.type(torch.FloatTensor)`."""
+    return (
+        isinstance(parent, cst.Arg)
+        and isinstance(call, cst.Call)
+        and isinstance(call.func, cst.Attribute)
+        and call.func.attr.value == "type"
+    )
