@@ -16,15 +16,31 @@ ROOTS = re.compile(r"_{0,2}C|cfgs?")
 MENTIONED = re.compile(r"\b(_{0,2}C|\w*(config|cfg|conf|args|params|opts?|options|hps?|settings|flags))\b[\w.]*\.\w+ *=[^=]", re.I)
 
 
-def constants_of(tree: ast.Module) -> dict[str, ast.expr]:
+WRITTEN = re.compile(
+    r"^class \w*(?:Config|Args|Arguments|Params|H[Pp]arams|Options|Settings|Cfg)|\b(?:" + CONFIGS.pattern + r") *= *(?:[\w.]+\(|\{)", re.M
+)
+"""Classes of settings, and tables that are written out."""
+CONSTANT = re.compile(r"^([A-Z][A-Z0-9_]+) *= *([^\s#=][^#\n]*)", re.M)
+
+
+def may_assign(path: Path, source: str) -> bool:
+    """Whether a file may hold settings, by its name and a quick look at its text: parsing every file of a large repository takes long."""
+    return bool(CONFIGS.fullmatch(path.stem.lower()) or MENTIONED.search(source) or WRITTEN.search(source))
+
+
+def constants_of(source: str) -> dict[str, ast.expr]:
     """Constants of a file, by their names in capitals."""
-    return {
-        name: statement.value
-        for statement in tree.body
-        if isinstance(statement, ast.Assign)
-        for name in (target.id for target in statement.targets if isinstance(target, ast.Name))
-        if name.isupper() and isinstance(statement.value, ast.Constant | ast.List | ast.Tuple)
-    }
+    texts = {match[1]: match[2] for match in CONSTANT.finditer(source)}
+    return {name: node for name, text in texts.items() if (node := _parsed(text)) is not None}
+
+
+def _parsed(text: str) -> ast.expr | None:
+    try:
+        node = ast.parse(text, mode="eval").body
+        ast.literal_eval(node)
+    except (SyntaxError, ValueError, TypeError):
+        return None
+    return node
 
 
 def with_constants(tree: ast.Module, constants: Mapping[str, ast.expr]) -> ast.Module:

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from migrate_agent.tools.record.guessing.assigned import assigned_settings, constants_of, with_constants
+from migrate_agent.tools.record.guessing.assigned import assigned_settings, constants_of, may_assign, with_constants
 from migrate_agent.tools.record.guessing.values import Fields, Value
 
 Settings = Mapping[str, Any]
@@ -72,10 +72,12 @@ def _literals(pairs: Collection[tuple[ast.expr, ast.expr]]) -> Settings:
 def settings_of(root: Path, sources: Collection[Path]) -> list[Settings]:
     """What each command line and each configuration file below `root` says, and each table inside of one."""
     tables: list[Settings] = []
-    trees = [(path, text, tree) for path in sources if (text := _text(path)) and (tree := _tree(text)) is not None]
-    constants = {name: value for _, _, tree in trees for name, value in constants_of(tree).items()}
-    for path, text, tree in trees:
-        tables += _of_source(path, text, with_constants(tree, constants))
+    texts = {path: _text(path) for path in sources}
+    likely = [path for path, text in texts.items() if _declares(text) or may_assign(path, text)][:MOST_FILES]
+    constants = {name: value for text in texts.values() for name, value in constants_of(text).items()} if likely else {}
+    for path in likely:
+        if (tree := _tree(texts[path])) is not None:
+            tables += _of_source(path, texts[path], with_constants(tree, constants))
     files = sorted(path for suffix in ("json", "yaml", "yml") for path in root.rglob(f"*.{suffix}") if ".git" not in path.parts)
     for path in files[:MOST_FILES]:
         tables += _tables(_parsed(path))
@@ -89,9 +91,14 @@ def _tree(text: str) -> ast.Module | None:
         return None
 
 
+def _declares(text: str) -> bool:
+    """Whether a text declares options of a command line."""
+    return any(name in text for name in (*OPTIONS, "DEFINE_"))
+
+
 def _of_source(path: Path, text: str, tree: ast.Module) -> list[Settings]:
     """What a file of the program declares as options, and assigns to configurations."""
-    declared = [command_line(tree)] if any(name in text for name in (*OPTIONS, "DEFINE_")) else []
+    declared = [command_line(tree)] if _declares(text) else []
     return [*declared, *assigned_settings(path, text, tree)]
 
 
