@@ -34,6 +34,22 @@ def infer(inventory: Inventory, unit: Unit, sandbox: Sandbox, folder: Path, limi
 
     `folder` is not written to (guesses need no tensors); it stands in the signature for those that do.
     """
+    beside = _modules_beside(inventory, unit)
+    guess = _search(inventory, unit, beside, sandbox, folder, limits, seconds)
+    # What a neighbour needs may not be installed.
+    return _search(inventory, unit, (), sandbox, folder, limits, seconds) if beside and guess.imported is False else guess
+
+
+def _modules_beside(inventory: Inventory, unit: Unit) -> tuple[Example, ...]:
+    """A text that names the other modules of the unit's file, which its constructor may be handed: of a script, nothing else brings them along."""
+    names = [other.name for other in inventory.units if other.source == unit.source and other.kind == "module" and other.name != unit.name]
+    plain = [name for name in names if "." not in name]
+    return (Example(unit.id, ", ".join(plain), ""),) if plain else ()
+
+
+def _search(
+    inventory: Inventory, unit: Unit, beside: tuple[Example, ...], sandbox: Sandbox, folder: Path, limits: Limits, seconds: float
+) -> Guess:
     from migrate_agent.tools.import_closure import first_roots, needed_parts  # here alone: see `session.plan`
     from migrate_agent.tools.scan.visible import visible_from
 
@@ -42,7 +58,7 @@ def infer(inventory: Inventory, unit: Unit, sandbox: Sandbox, folder: Path, limi
         **plan(visible_from(inventory, unit.source), first_roots(inventory, unit, ())),
         "module": module,
         "name": unit.name,
-        "parts": needed_parts(inventory, unit, ()),
+        "parts": needed_parts(inventory, unit, beside),
         "seconds": min(seconds, limits.seconds / 4),
     }
     run = sandbox.run(Job("original", ENTRY, inventory.root, arguments, {}, limits))

@@ -135,6 +135,24 @@ GUESSABLE = {
         "  return self.fc(features).index_select(0, edge_index[0])\n",
         ("64", "(torch.randn(2, 64), torch.randint(0, 2, (2, 4)))"),
     ),
+    "a loss of classes in images": (
+        "class Net(nn.Module):\n def __init__(self, ignore_index=255):\n  super().__init__()\n"
+        "  self.ce = nn.CrossEntropyLoss(ignore_index=ignore_index)\n"
+        " def forward(self, output, target):\n  assert target.dim() == 3\n  return self.ce(output, target)\n",
+        ("", "torch.randn(2, 4, 16, 16), torch.randint(0, 4, (2, 16, 16))"),
+    ),
+    "a norm beside convolutions": (
+        "class Net(nn.Module):\n def __init__(self, dim, norm_layer):\n  super().__init__()\n"
+        "  self.c, self.norm = nn.Conv2d(dim, dim, 3), norm_layer(dim)\n def forward(self, x):\n  return self.norm(self.c(x))\n",
+        ("64, torch.nn.BatchNorm2d", "torch.randn(2, 64, 32, 32)"),
+    ),
+    "a class beside it in a script": (
+        "import not_there_at_all\nclass Part(nn.Module):\n def __init__(self, dim):\n  super().__init__()\n  self.fc = nn.Linear(dim, dim)\n"
+        " def forward(self, x):\n  return self.fc(x)\n"
+        "class Net(nn.Module):\n def __init__(self, block, dim):\n  super().__init__()\n  self.part = block(dim)\n"
+        " def forward(self, x):\n  return self.part(x)\n",
+        ("Part, 64", "torch.randn(2, 16, 64)"),
+    ),
     "second input and mask": (
         "class Net(nn.Module):\n def __init__(self, dim):\n  super().__init__()\n  self.q = nn.Linear(dim, dim)\n"
         " def forward(self, x, context, mask, *, t):\n  return self.q(x) @ context.transpose(1, 2) + t[:, None, None]\n",

@@ -133,6 +133,12 @@ def _tests_type(node: ast.AST, name: str) -> bool:
     )
 
 
+def norms_beside(cls: Any) -> tuple[str, ...]:
+    """The norm of the convolutions that the code of a class names."""
+    names = {node.attr for node in nodes_of(cls) if isinstance(node, ast.Attribute)}
+    return tuple(f"torch.nn.BatchNorm{rank}d" for rank in (2, 1, 3) if f"Conv{rank}d" in names)[:1]
+
+
 def takes(cls: type, call: ast.Call) -> bool:
     """Whether a class can be called with the arguments of a call, by its signature."""
     if any(isinstance(argument, ast.Starred) for argument in call.args) or any(item.arg is None for item in call.keywords):

@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from migrate_agent.tools.record.guessing.call_sites import call_sites
-from migrate_agent.tools.record.guessing.choices import choices
+from migrate_agent.tools.record.guessing.choices import choices, nodes_of
 from migrate_agent.tools.record.guessing.rows import EMPTY, TARGETS
 from migrate_agent.tools.record.guessing.values import Tensor, Value
 
 SCORES = Tensor((4, 10))
 LABELS = Tensor((4,), "integer", 10)
+IMAGE_SCORES = Tensor((2, 4, 16, 16))
+IMAGE_LABELS = Tensor((2, 16, 16), "integer", 4)
 TABLE = Tensor((16,))
 PLACES = Tensor((4,), "integer", 16)
 
@@ -32,14 +34,21 @@ def called_parameters(function: Callable[..., Any]) -> tuple[str, ...]:
     return tuple(name for name, item in inspect.signature(function).parameters.items() if name in called and item.default is EMPTY)
 
 
-def usual_starts(needed: Sequence[inspect.Parameter]) -> Iterator[Mapping[str, Value]]:
+def takes_labels(instance: Any, called: Callable[..., Any] | None) -> bool:
+    """Whether a module computes a loss of classes."""
+    if any(type(layer).__name__ in ("CrossEntropyLoss", "NLLLoss") for layer in instance.modules()):
+        return True
+    return any(isinstance(node, ast.Attribute) and node.attr in ("cross_entropy", "nll_loss") for node in nodes_of(called))
+
+
+def usual_starts(needed: Sequence[inspect.Parameter], scores: Tensor = SCORES, classes: Tensor = LABELS) -> Iterator[Mapping[str, Value]]:
     """Scores of classes with their labels, and a table with places in it, for a function whose parameters are called like these."""
     labels = [item.name for item in needed if TARGETS.fullmatch(item.name.lower())]
     index_names = [item.name for item in needed[1:] if re.fullmatch(r"ts?|timesteps?|idx|index|indices", item.name.lower())]
     if index_names:
         yield {needed[0].name: TABLE} | dict.fromkeys(index_names, PLACES)
     if labels and len(needed) > 1:
-        yield dict.fromkeys(labels, LABELS) | ({needed[0].name: SCORES} if needed[0].name not in labels else {needed[1].name: SCORES})
+        yield dict.fromkeys(labels, classes) | ({needed[0].name: scores} if needed[0].name not in labels else {needed[1].name: scores})
 
 
 def shown_values(

@@ -17,8 +17,25 @@ from typing import Any
 from migrate_agent.tools.record.guessing.assigned import CONFIG_CLASS
 from migrate_agent.tools.record.guessing.call_sites import LARGEST, Program, call_sites
 from migrate_agent.tools.record.guessing.choices import choices
-from migrate_agent.tools.record.guessing.configs import accessed, constructions, is_called, items_read, object_texts, takes, tensor_texts
-from migrate_agent.tools.record.guessing.functions import SCORES, shown_values, usual_starts, words
+from migrate_agent.tools.record.guessing.configs import (
+    accessed,
+    constructions,
+    is_called,
+    items_read,
+    norms_beside,
+    object_texts,
+    takes,
+    tensor_texts,
+)
+from migrate_agent.tools.record.guessing.functions import (
+    IMAGE_LABELS,
+    IMAGE_SCORES,
+    SCORES,
+    shown_values,
+    takes_labels,
+    usual_starts,
+    words,
+)
 from migrate_agent.tools.record.guessing.roles import roles
 from migrate_agent.tools.record.guessing.rows import (
     CONFIGS,
@@ -48,6 +65,7 @@ SOUGHT = (
 """Errors → how the texts begin that they ask for."""
 MOST_SETTINGS = 6
 MOST_WRAPPED = 4
+LAYER_NORM = "torch.nn.LayerNorm"
 MOST_ITEMS = 8
 ALIKE = 4
 """Letters at the front of a parameter's name that the name of a class may share: `normalizer`, `ConditionalNorm`."""
@@ -122,6 +140,8 @@ class Options:
         needed = required(self.trial.call_parameters)
         if self.trial.function is not None:
             yield from self._calls_of_function(needed)
+        elif takes_labels(instance, self._called):
+            yield from self._labelled(needed)
         variadic = [p for p in self.trial.call_parameters if p.kind is p.VAR_POSITIONAL]
         for main in self._mains:
             if not needed:
@@ -138,6 +158,12 @@ class Options:
             with contextlib.suppress(ValueError, SyntaxError, TypeError):
                 values[name] = ast.literal_eval(text) if isinstance(text, str) else EMPTY
         return values
+
+    def _labelled(self, needed: Sequence[inspect.Parameter]) -> Iterator[tuple[tuple[str, Value], ...]]:
+        """Calls of a loss with scores and labels: of rows, and of images."""
+        for start in (*usual_starts(needed), *usual_starts(needed, IMAGE_SCORES, IMAGE_LABELS)):
+            values = {item.name: self._call_domain(item, SCORES, index)[0] for index, item in enumerate(needed)}
+            yield tuple({**values, **start}.items())
 
     def _calls_of_function(self, needed: Sequence[inspect.Parameter]) -> Iterator[tuple[tuple[str, Value], ...]]:
         """First calls of a function: with labels, and with what the repository itself gives it."""
@@ -240,6 +266,8 @@ class Options:
     def _texts(self, name: str, annotation: str) -> tuple[str, ...]:
         """What a name suggests; of one that says little, what torch's layers take where the constructor hands it to them."""
         own = parameter_texts(name, annotation)
+        if LAYER_NORM in own and (beside := norms_beside(self.trial.cls)):
+            own = tuple(dict.fromkeys([*beside, *own]))
         if not annotation and self.trial.function is None and (count := items_read(self.trial.cls, name)):
             lists = [text for text in own if text[:1] in ("[", "(")]
             item = next((text for text in own if text.isdigit()), "64")
