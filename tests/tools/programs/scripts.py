@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import contextlib
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -77,7 +78,8 @@ def rewritten(text: str, folder: Path, path: str = "train.py", contained: Sequen
     compiled = compile_instrumented(text, str(root / path), path, recorder, script=True)
     arguments, sys.argv = sys.argv, [path]
     try:
-        exec(compiled, {"__name__": "__main__"})
+        with contextlib.chdir(folder):  # what it saves stays in the test's own folder
+            exec(compiled, {"__name__": "__main__"})
     finally:
         sys.argv = arguments
     return rewrite_program(scan(root), recorder.table(), Program((path,)), folder, contained=contained)
