@@ -122,7 +122,7 @@ GUESSABLE = {
     "pretrained embeddings": (
         "class Net(nn.Module):\n def __init__(self, vocab_size, dim, weights):\n  super().__init__()\n  self.e = nn.Embedding(vocab_size, dim)\n"
         "  self.e.weight = nn.Parameter(weights, requires_grad=False)\n def forward(self, x):\n  return self.e(x) * 2.0\n",
-        ("64, 64, torch.randn(64, 64)", "torch.randint(0, 64, (2, 16))"),
+        ("64, 64, torch.linspace(0.1, 1, 4096).reshape(64, 64)", "torch.randint(0, 64, (2, 16))"),
     ),
     "two inputs that are joined": (
         "class Net(nn.Module):\n def __init__(self, channels=3, classes=10):\n  super().__init__()\n  self.c = nn.Conv2d(channels + classes, 8, 3)\n"

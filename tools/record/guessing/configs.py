@@ -94,16 +94,20 @@ def items_read(cls: Any, name: str) -> int:
     return most
 
 
+TABLES = ("torch.linspace(0.1, 1, 4096).reshape(64, 64)", "torch.linspace(0.1, 1, 64)")
+"""Tensors that a constructor is handed: drawn ones would be others on the side of JAX."""
+
+
 def tensor_texts(cls: Any, name: str) -> tuple[str, ...]:
     """Texts of tensors for a parameter that the constructor makes a parameter or a buffer of, or loads into one: pretrained embeddings, statistics."""
     constructor = vars(cls).get("__init__")
     for node in nodes_of(constructor) if inspect.isfunction(constructor) else ():
         match node:
             case ast.Call(func=ast.Attribute(attr="from_numpy"), args=[value, *_]) if is_any(value, (name,)):
-                return "torch.randn(64, 64).numpy()", "torch.randn(64).numpy()"
+                return tuple(f"{text}.numpy()" for text in TABLES)
             case ast.Call(func=ast.Attribute(attr="Parameter" | "from_pretrained" | "copy_" | "register_buffer"), args=args):
                 if any(is_any(value, (name,)) for value in args):
-                    return "torch.randn(64, 64)", "torch.randn(64)"
+                    return TABLES
     return ()
 
 
