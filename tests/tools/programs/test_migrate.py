@@ -25,7 +25,7 @@ def test_an_error_stands_for_lines_and_not_for_lost_conditions(
     judge: Any = SimpleNamespace(
         idle=idle, missed=([3], [3]), missed_beside=(), further=(), judge=lambda root, target: Evidence("train.py", (reach,), 0.0)
     )
-    seen = SimpleNamespace(recording=SimpleNamespace(observations={}), optimizers=(), constructions=())
+    seen = SimpleNamespace(recording=SimpleNamespace(observations={}), optimizers=(), constructions=(), contained=())
     monkeypatch.setattr(migrate, "observe", lambda *args: seen)
     monkeypatch.setattr(migrate, "rewrite_program", lambda *args, **kwargs: Draft({"train_jax.py": TEXT}))
     monkeypatch.setattr(migrate, "Judge", lambda *args: judge)

@@ -313,7 +313,7 @@ def test_original_runs_once_for_several_attempts_and_its_answers_are_not_given_a
     candidates = [job for job in watcher.jobs if job.side == "candidate"]
     told_keys = {key for job in candidates for scenario in job.arguments["scenarios"] for key in scenario}
     how_to_call = {"name", "example", "role", "mode", "gradient", "state", "drawing", "leaf_dtypes", "native", "draws", "conditions"}
-    assert told_keys == how_to_call | {"before", "prior"}
+    assert told_keys == how_to_call | {"before", "prior", "empty"}
     assert watcher.files and all(name.endswith(".safetensors") or name in ("inputs", "states") for name in watcher.files)
 
 

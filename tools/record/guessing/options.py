@@ -203,8 +203,7 @@ class Options:
     def _by_use(self, name: str, main: Tensor, values: Sequence[Value]) -> Iterator[Value]:
         """What a parameter without an annotation takes by what the code does with it."""
         if parts := unpacked(self._called, name):
-            inner = [main if at == 0 else call_values(part, "", main)[0] for at, part in enumerate(parts)]
-            yield Items(tuple(inner), "()")
+            yield Items(tuple(main if at == 0 else _part(part, main) for at, part in enumerate(parts)), "()")
         elif name in self._lists:
             yield from (Items((main, main), "[]"), Items((main,) * 3, "[]"))
         elif main.kind != "integer" and main.shape and name in used_as_places(self._called, self.trial.instance):
@@ -361,6 +360,11 @@ class Options:
                         continue
                     self._classes[match[1]] = cls
                     self.trial.setups[match[1]] = f"from {module} import {match[1]}"
+
+
+def _part(name: str, main: Tensor) -> Value:
+    """What a part of an input is by its name."""
+    return Tensor(main.shape, "bool") if "mask" in name.lower() else call_values(name, "", main)[0]
 
 
 def members(cls: type) -> set[str]:
