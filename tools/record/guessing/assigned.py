@@ -16,9 +16,7 @@ ROOTS = re.compile(r"_{0,2}C|cfgs?")
 MENTIONED = re.compile(r"\b(_{0,2}C|\w*(config|cfg|conf|args|params|opts?|options|hps?|settings|flags))\b[\w.]*\.\w+ *=[^=]", re.I)
 
 
-WRITTEN = re.compile(
-    r"^class \w*(?:Config|Args|Arguments|Params|H[Pp]arams|Options|Settings|Cfg)|\b(?:" + CONFIGS.pattern + r") *= *(?:[\w.]+\(|\{)", re.M
-)
+WRITTEN = re.compile(r"^class " + CONFIG_CLASS.pattern + r"|\b(?:" + CONFIGS.pattern + r") *= *(?:[\w.]+\(|\{)", re.M)
 """Classes of settings, and tables that are written out."""
 CONSTANT = re.compile(r"^([A-Z][A-Z0-9_]+) *= *([^\s#=][^#\n]*)", re.M)
 

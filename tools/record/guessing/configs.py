@@ -73,8 +73,8 @@ def is_called(cls: Any, name: str) -> bool:
 
 
 def constructions(cls: Any, name: str) -> Iterator[ast.Call]:
-    """The calls of a parameter under a name of its own, in the constructor, or in a method or constructor that is handed it: it takes a class, or a function that
-    makes something."""
+    """The calls of a parameter in the constructor, or in a method or constructor that is handed it: there it stands for a class, or for a function
+    that makes something."""
     for holder in handed_on(Holder(cls, name), 2):
         code = vars(holder.code).get("__init__") if inspect.isclass(holder.code) else holder.code
         for node in nodes_of(code) if inspect.isfunction(code) else ():
@@ -129,12 +129,10 @@ def _items(node: ast.AST, name: str) -> int:
 
 
 def _tests_type(node: ast.AST, name: str) -> bool:
-    return (
-        isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Name)
-        and node.func.id in ("isinstance", "type")
-        and is_any(node.args[0], (name,))
-    )
+    match node:
+        case ast.Call(func=ast.Name(id="isinstance" | "type"), args=[tested, *_]):
+            return is_any(tested, (name,))
+    return False
 
 
 def norms_beside(cls: Any) -> tuple[str, ...]:

@@ -65,8 +65,10 @@ SOUGHT = (
 """Errors → how the texts begin that they ask for."""
 MOST_SETTINGS = 6
 MOST_WRAPPED = 4
+"""Classes of the repository that are tried for one parameter."""
 LAYER_NORM = "torch.nn.LayerNorm"
 MOST_ITEMS = 8
+"""Of a list that is made for a constructor which reads it by number."""
 ALIKE = 4
 """Letters at the front of a parameter's name that the name of a class may share: `normalizer`, `ConditionalNorm`."""
 MOST_OF = 0.6
