@@ -53,6 +53,6 @@ def test_what_is_not_wholly_known_is_one(kind: type[Both], states: list[Any]) ->
 
 
 def test_a_part_stands_for_the_module_around_it() -> None:
-    """The original's state is that of the outermost module."""
-    whole = Both(A, B)
+    """The original's state is that of the outermost module. `A` is a part of other modules here, and any of them would be an answer."""
+    whole = Both(nnx.Linear(2, 3, rngs=nnx.Rngs(0)), B)
     assert held_modules(whole.first, [shapes(whole)]) == [whole]
