@@ -50,7 +50,7 @@ def _judged(name: str, package: Package, examples: bool, folder: Path, options: 
     lay_out_texts(package, repository)
     write_examples(package if examples else replace(package, examples=()), repository, LIMIT_SECONDS)
     commit_all(repository)
-    rows, error = migrate(repository, report, options.sandbox)
+    rows, error = migrate(repository, report, options.sandbox, package.sample)
     if rows is None:
         yield Outcome(name, "wrong", f"the run gave no report: {error}")
         return

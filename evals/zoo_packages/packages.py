@@ -6,7 +6,8 @@ One TOML file each in `evals/zoo/`:
   `root` there (`*` stays within a folder, `**` does not), and `below`, the folder of the repository that they are put into; `write` has files of
   ours beside them, such as an `__init__.py` that imports no more than was copied;
 * `[[example]]` rows as in `migrate.toml`;
-* `[exclude]`, units that cannot be exercised whatever tool does it, each with the reason.
+* `[exclude]`, units that cannot be exercised whatever tool does it, each with the reason;
+* `sample`, in draws: the units that a package of many classes is measured by; they and what they need are all that is migrated.
 """
 
 from __future__ import annotations
@@ -55,6 +56,7 @@ class Package:
     sources: tuple[Source, ...]
     examples: tuple[Mapping[str, Any], ...]
     exclude: Mapping[str, str] = field(default_factory=dict)
+    sample: tuple[str, ...] = ()
 
     @property
     def versions(self) -> dict[str, str]:
@@ -70,7 +72,8 @@ def load_packages(folder: Path = ZOO) -> tuple[Package, ...]:
 def _package(file: Path) -> Package:
     rows = tomllib.loads(file.read_text(encoding="utf-8"))
     sources = tuple(Source(**{**row, "copy": tuple(row["copy"])}) for row in rows["source"])
-    return Package(file.stem, rows["family"], sources, tuple(rows.get("example", ())), rows.get("exclude", {}))
+    examples, sample = tuple(rows.get("example", ())), tuple(rows.get("sample", ()))
+    return Package(file.stem, rows["family"], sources, examples, rows.get("exclude", {}), sample)
 
 
 def cache_folder() -> Path:

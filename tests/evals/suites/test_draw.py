@@ -12,6 +12,7 @@ from migrate_agent.agent.config.errors import UsageError
 from migrate_agent.evals import records
 from migrate_agent.evals.draw_board import draw_table
 from migrate_agent.evals.suite import Options, Outcome
+from migrate_agent.evals.suites import draw
 from migrate_agent.evals.suites.draw import DRAW, figures
 from migrate_agent.evals.zoo_packages import draws
 from migrate_agent.evals.zoo_packages.draws import lay_out_texts, load_draw, pin
@@ -66,9 +67,9 @@ def pinned(tmp_path: Path) -> Path:
 
 
 def test_a_draw_is_pinned_and_laid_out_with_its_readme(cache: Path, tmp_path: Path) -> None:
-    draw = load_draw(7, pinned(tmp_path))
-    (package,) = draw.packages
-    assert (draw.population, package.name, package.versions) == (9, "toy-net", {"toy-net": "1.0"})
+    drawn = load_draw(7, pinned(tmp_path))
+    (package,) = drawn.packages
+    assert (drawn.population, package.name, package.versions) == (9, "toy-net", {"toy-net": "1.0"})
     lay_out_texts(package, tmp_path / "repository")
     written = sorted(
         path.relative_to(tmp_path / "repository").as_posix() for path in (tmp_path / "repository").rglob("*") if path.is_file()
@@ -92,6 +93,15 @@ def test_pinning_again_keeps_the_examples(cache: Path, tmp_path: Path) -> None:
     file.write_text(file.read_text() + '\n[[example]]\nmodule = "toy_net/model.py:Net"\ninit = ""\ncall = ""\n')
     (package,) = load_draw(7, pinned(tmp_path)).packages
     assert [row["module"] for row in package.examples] == ["toy_net/model.py:Net"]
+
+
+def test_a_package_of_many_classes_is_measured_by_its_sample(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = pinned(tmp_path) / "7" / "toy-net.toml"
+    file.write_text('sample = ["toy_net/model.py:Net"]\n' + file.read_text())
+    monkeypatch.setattr(draw, "load_draw", lambda seed: load_draw(seed, tmp_path / "draws"))
+    monkeypatch.setattr(draw, "migrate", lambda repository, report, sandbox, units: (None, " ".join(units)))
+    (row,) = DRAW.run(("7/toy-net/bare",), Options(seed=7))
+    assert row.reason == "the run gave no report: toy_net/model.py:Net"
 
 
 def test_a_seed_that_was_not_drawn_is_named() -> None:
