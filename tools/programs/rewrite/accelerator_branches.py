@@ -15,13 +15,13 @@ from typing import Any
 import libcst as cst
 
 from migrate_agent.tools.programs.rewrite.core import body
-from migrate_agent.tools.programs.rewrite.spans import Positions, span_of
+from migrate_agent.tools.programs.rewrite.spans import Positions, ScriptPass, span_of
 from migrate_agent.tools.scan.accelerators import needs_cuda
 from migrate_agent.tools.types import Observed, Span
 
 
-class AcceleratorBranches(cst.CSTTransformer):
-    """One pass over a script. `origin` says of each new node which one it was; `notes` are for the reader."""
+class AcceleratorBranches(ScriptPass):
+    """One pass over a script. `notes` are for the reader."""
 
     def __init__(self, module: cst.Module, positions: Positions, observed: Mapping[Span, Observed]) -> None:
         super().__init__()
@@ -31,15 +31,7 @@ class AcceleratorBranches(cst.CSTTransformer):
         self._positions = positions
         self._inner: set[cst.CSTNode] = set()
         """The choices that an `elif` stands for."""
-        self.origin: dict[cst.CSTNode, cst.CSTNode] = {}
         self.notes: list[str] = []
-
-    def on_leave(self, original_node: Any, updated_node: Any) -> Any:
-        """Note which new node stands for which old one."""
-        result = super().on_leave(original_node, updated_node)
-        if isinstance(result, cst.CSTNode):
-            self.origin.setdefault(result, original_node)
-        return result
 
     def visit_If(self, node: cst.If) -> None:
         """Note what is an `elif`."""

@@ -18,6 +18,7 @@ import libcst as cst
 
 from migrate_agent.tools.programs.rewrite.core import body, call_of, method_of
 from migrate_agent.tools.programs.rewrite.names import FreeNames, Imports, bound, code, read
+from migrate_agent.tools.programs.rewrite.spans import ScriptPass
 
 DRAWS = frozenset({"torch.rand", "torch.randn", "torch.randint", "torch.rand_like", "torch.randn_like"})
 
@@ -30,22 +31,14 @@ class _Drawn:
     statements: tuple[cst.SimpleStatementLine, ...]
 
 
-class DrawnArguments(cst.CSTTransformer):
+class DrawnArguments(ScriptPass):
     """One pass over a script. `origin` says of each new expression at a call which one of the function it was."""
 
     def __init__(self, module: cst.Module, imports: Imports) -> None:
         super().__init__()
         self._functions = dict(_functions(module, imports))
         self._free = FreeNames(module.code)
-        self.origin: dict[cst.CSTNode, cst.CSTNode] = {}
         self._inside = 0
-
-    def on_leave(self, original_node: Any, updated_node: Any) -> Any:
-        """Note which new node stands for which old one."""
-        result = super().on_leave(original_node, updated_node)
-        if isinstance(result, cst.CSTNode):
-            self.origin.setdefault(result, original_node)
-        return result
 
     def leave_FunctionDef(self, original_node: cst.FunctionDef, updated_node: cst.FunctionDef) -> cst.FunctionDef:
         """The draws become parameters."""

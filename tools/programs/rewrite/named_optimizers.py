@@ -14,10 +14,11 @@ from typing import Any
 import libcst as cst
 
 from migrate_agent.tools.programs.hand_updates import HandUpdate
+from migrate_agent.tools.programs.rewrite.spans import ScriptPass
 
 
-class NamedOptimizers(cst.CSTTransformer):
-    """One pass over a script. `origin` says of each new node which one it was; `torch` is the script's name of it, and `line_of` gives the line of a
+class NamedOptimizers(ScriptPass):
+    """One pass over a script. `torch` is the script's name of it, and `line_of` gives the line of a
     node.
     """
 
@@ -26,13 +27,10 @@ class NamedOptimizers(cst.CSTTransformer):
         self._steps = {one.line: one for one in updates}
         self._made = {one.construction: one for one in updates}
         self._torch, self._line = torch, line_of
-        self.origin: dict[cst.CSTNode, cst.CSTNode] = {}
 
     def on_leave(self, original_node: Any, updated_node: Any) -> Any:
-        """Note which new node stands for which old one."""
+        """Construct optimizers where their module and rate are there."""
         result = super().on_leave(original_node, updated_node)
-        if isinstance(result, cst.CSTNode):
-            self.origin.setdefault(result, original_node)
         if isinstance(original_node, (cst.SimpleStatementLine, cst.BaseCompoundStatement)) and isinstance(result, cst.BaseStatement):
             return self._constructed(original_node, result)
         return result

@@ -24,6 +24,7 @@ from migrate_agent.tools.programs.rewrite.names import Imports, bound, code, rea
 from migrate_agent.tools.programs.rewrite.opened_checkpoints import CALLS, opened_path, without_open
 from migrate_agent.tools.programs.rewrite.passes.begun_schedules import begun
 from migrate_agent.tools.programs.rewrite.passes.gradient_loops import zeroed
+from migrate_agent.tools.programs.rewrite.spans import ScriptPass
 
 CONTEXTS = ("autocast", "nullcontext")
 SCALERS = "GradScaler"
@@ -32,7 +33,7 @@ FLOATS = ("torch.FloatTensor", "torch.cuda.FloatTensor")
 NOTE = "autocast is left out: the rewrite computes in the dtype of its parameters"
 
 
-class Normalise(cst.CSTTransformer):
+class Normalise(ScriptPass):
     """One pass over a script. `origin` says of each new expression which one it was; `notes` are for the reader."""
 
     def __init__(
@@ -46,7 +47,6 @@ class Normalise(cst.CSTTransformer):
         super().__init__()
         self.imports, self._kinds, self._construction, self._constructed = imports, kinds, construction, constructed
         self._guards: list[cst.BaseStatement] = []
-        self.origin: dict[cst.CSTNode, cst.CSTNode] = {}
         self.notes: list[str] = []
         self._inlined: set[str] = set()
         """Functions whose groups of parameters are written out."""
@@ -70,13 +70,6 @@ class Normalise(cst.CSTTransformer):
         if isinstance(node, cst.IfExp):
             return self._is_float_tensor(node.body) and self._is_float_tensor(node.orelse)
         return self.imports.of(node) in FLOATS
-
-    def on_leave(self, original_node: Any, updated_node: Any) -> Any:
-        """Note which new node stands for which old one."""
-        result = super().on_leave(original_node, updated_node)
-        if isinstance(result, cst.CSTNode):
-            self.origin.setdefault(result, original_node)
-        return result
 
     def leave_Module(self, original_node: cst.Module, updated_node: cst.Module) -> cst.Module:
         """A function whose groups are written out goes where nothing else calls it."""

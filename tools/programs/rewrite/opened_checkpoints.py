@@ -11,6 +11,7 @@ from typing import Any
 import libcst as cst
 
 from migrate_agent.tools.programs.rewrite.names import Imports
+from migrate_agent.tools.programs.rewrite.spans import ScriptPass
 
 CALLS = ("torch.save", "torch.load")
 
@@ -43,21 +44,13 @@ def without_open(statement: cst.With, imports: Imports, origin: dict[cst.CSTNode
     return lines
 
 
-class _Put(cst.CSTTransformer):
+class _Put(ScriptPass):
     """Puts a path in the place of a file, where torch gets it; `others` is how often it is used elsewhere."""
 
     def __init__(self, name: str, path: cst.BaseExpression, imports: Imports) -> None:
         super().__init__()
         self._name, self._path, self._imports = name, path, imports
         self.others = 0
-        self.origin: dict[cst.CSTNode, cst.CSTNode] = {}
-
-    def on_leave(self, original_node: Any, updated_node: Any) -> Any:
-        """Note which new node stands for which old one."""
-        result = super().on_leave(original_node, updated_node)
-        if isinstance(result, cst.CSTNode):
-            self.origin.setdefault(result, original_node)
-        return result
 
     def leave_Name(self, original_node: cst.Name, updated_node: cst.Name) -> cst.Name:
         """Count each use."""

@@ -26,6 +26,7 @@ import libcst as cst
 
 from migrate_agent.tools.programs.rewrite.core import body, call_of, in_order, method_of
 from migrate_agent.tools.programs.rewrite.names import SELF, bound, code, parse, read
+from migrate_agent.tools.programs.rewrite.spans import ScriptPass
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,12 +48,11 @@ class Part:
         return {name for line in self.lines for name in bound(line) if not name.startswith(f"{SELF}.")}
 
 
-class PartedSteps(cst.CSTTransformer):
-    """One pass over a script. `origin` says of each new node which one it was."""
+class PartedSteps(ScriptPass):
+    """One pass over a script."""
 
     def __init__(self, module: cst.Module) -> None:
         super().__init__()
-        self.origin: dict[cst.CSTNode, cst.CSTNode] = {}
         self._placed: dict[cst.CSTNode, Part] = {}
         # A class that is derived from it may have other methods of these names.
         bases = {name for node in module.body if isinstance(node, cst.ClassDef) for base in node.bases for name in read(base.value)}
@@ -62,13 +62,6 @@ class PartedSteps(cst.CSTTransformer):
         calls = Counter(part.function for part in self._placed.values())
         self._gone = {part.function for part in self._placed.values() if part.trains or _uses(module, part) == calls[part.function]}
         self.notes = [f"{part.function.name.value} stands where it was called" for part in dict.fromkeys(self._placed.values())]
-
-    def on_leave(self, original_node: Any, updated_node: Any) -> Any:
-        """Note which new node stands for which old one."""
-        result = super().on_leave(original_node, updated_node)
-        if isinstance(result, cst.CSTNode):
-            self.origin.setdefault(result, original_node)
-        return result
 
     def leave_FunctionDef(self, original_node: cst.FunctionDef, updated_node: cst.FunctionDef) -> Any:
         """A method that stands wherever it was called goes."""

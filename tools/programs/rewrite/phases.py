@@ -22,25 +22,18 @@ import libcst as cst
 
 from migrate_agent.tools.programs.rewrite.core import body, method_of
 from migrate_agent.tools.programs.rewrite.names import Imports, bound, read
+from migrate_agent.tools.programs.rewrite.spans import ScriptPass
 
 ENABLED = ("torch.set_grad_enabled", "torch.autograd.set_grad_enabled")
 
 
-class Phases(cst.CSTTransformer):
-    """One pass over a script. `origin` says of each new node which one it was, and `is_module` of an expression whether it was seen to be a module."""
+class Phases(ScriptPass):
+    """One pass over a script. `is_module` says of an expression whether it was seen to be a module."""
 
     def __init__(self, imports: Imports, is_module: Callable[[cst.CSTNode], bool]) -> None:
         super().__init__()
         self._imports, self._is_module = imports, is_module
-        self.origin: dict[cst.CSTNode, cst.CSTNode] = {}
         self._choices: list[cst.CSTNode] = []
-
-    def on_leave(self, original_node: Any, updated_node: Any) -> Any:
-        """Note which new node stands for which old one."""
-        result = super().on_leave(original_node, updated_node)
-        if isinstance(result, cst.CSTNode):
-            self.origin.setdefault(result, original_node)
-        return result
 
     def leave_With(self, original_node: cst.With, updated_node: cst.With) -> Any:
         """`with torch.set_grad_enabled(…):` goes: gradients are taken where a step takes them."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import libcst as cst
 from libcst.metadata import MetadataWrapper, PositionProvider
@@ -10,6 +11,21 @@ from libcst.metadata import MetadataWrapper, PositionProvider
 from migrate_agent.tools.types import Observed, Span
 
 Positions = Mapping[cst.CSTNode, object]
+
+
+class ScriptPass(cst.CSTTransformer):
+    """One pass over a script. `origin` says of each new node which old one it stands for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.origin: dict[cst.CSTNode, cst.CSTNode] = {}
+
+    def on_leave(self, original_node: Any, updated_node: Any) -> Any:
+        """Note which new node stands for which old one."""
+        result = super().on_leave(original_node, updated_node)
+        if isinstance(result, cst.CSTNode):
+            self.origin.setdefault(result, original_node)
+        return result
 
 
 def positions_of(module: cst.Module) -> Positions:

@@ -18,7 +18,7 @@ import libcst as cst
 
 from migrate_agent.tools.programs.rewrite.core import body
 from migrate_agent.tools.programs.rewrite.names import code, parse
-from migrate_agent.tools.programs.rewrite.spans import Positions, span_of
+from migrate_agent.tools.programs.rewrite.spans import Positions, ScriptPass, span_of
 from migrate_agent.tools.programs.rewrite.unreached import MESSAGE
 from migrate_agent.tools.types import Observed, Span
 
@@ -26,8 +26,8 @@ PARTS = frozenset({"backward", "step", "zero_grad", "unscale_"})
 """Methods that make a training step."""
 
 
-class TakenBranches(cst.CSTTransformer):
-    """One pass over a script. `origin` says of each new node which one it was."""
+class TakenBranches(ScriptPass):
+    """One pass over a script."""
 
     def __init__(self, module: cst.Module, positions: Positions, observed: Mapping[Span, Observed]) -> None:
         super().__init__()
@@ -36,14 +36,6 @@ class TakenBranches(cst.CSTTransformer):
         self._fixed = _Fixed(ast.parse(module.code))
         self._loops = [0]
         self._guards: list[list[cst.BaseStatement]] = [[]]
-        self.origin: dict[cst.CSTNode, cst.CSTNode] = {}
-
-    def on_leave(self, original_node: Any, updated_node: Any) -> Any:
-        """Note which new node stands for which old one."""
-        result = super().on_leave(original_node, updated_node)
-        if isinstance(result, cst.CSTNode):
-            self.origin.setdefault(result, original_node)
-        return result
 
     def visit_FunctionDef(self, node: cst.FunctionDef) -> None:
         """Loops and errors are those of one function."""

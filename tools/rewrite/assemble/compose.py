@@ -500,7 +500,8 @@ class _Composer:
             return []
         packages = []
         original, mirror = PurePosixPath(source.path).parent, PurePosixPath(target).parent
-        while original != PurePosixPath("."):
+        # What lies above the import root is no part of the mirror, whether it is a package or not.
+        while original not in (PurePosixPath(source.import_root), PurePosixPath(".")):
             # A namespace package has no `__init__.py`, and its mirror must have none either.
             if str(original / "__init__.py") not in self.repo.files and not (self.space.inventory.root / original / "__init__.py").exists():
                 break

@@ -44,6 +44,7 @@ from migrate_agent.tools.programs.rewrite.core import (
     method_of,
 )
 from migrate_agent.tools.programs.rewrite.names import SELF, FreeNames, Rename, bound, code, exposed, name_of, parse, read
+from migrate_agent.tools.programs.rewrite.spans import ScriptPass
 
 REPLAY = "replay"
 WHOLE = ("cat", "stack", "sum")
@@ -101,19 +102,17 @@ class Plan:
     origin: dict[cst.CSTNode, cst.CSTNode] = field(default_factory=dict)
 
 
-class CollectedValues(cst.CSTTransformer):
-    """One pass over a script. `origin` says of each new node which one it was, and `modules` are the names that were seen to hold modules."""
+class CollectedValues(ScriptPass):
+    """One pass over a script. `modules` are the names that were seen to hold modules."""
 
     def __init__(self, module: cst.Module, modules: frozenset[str]) -> None:
         super().__init__()
         self._plan = _Planner(module, modules).plan()
-        self.origin: dict[cst.CSTNode, cst.CSTNode] = dict(self._plan.origin)
+        self.origin |= self._plan.origin
 
     def on_leave(self, original_node: Any, updated_node: Any) -> Any:
-        """Put the planned statements in, and note which new node stands for which old one."""
+        """Put the planned statements in."""
         result = super().on_leave(original_node, updated_node)
-        if isinstance(result, cst.CSTNode):
-            self.origin.setdefault(result, original_node)
         lines = self._plan.replaced.get(original_node)
         first = self._plan.before.get(original_node, [])
         if lines is None and not first:

@@ -18,24 +18,17 @@ import libcst as cst
 
 from migrate_agent.tools.programs.rewrite.core import body, call_of
 from migrate_agent.tools.programs.rewrite.names import FreeNames, code
+from migrate_agent.tools.programs.rewrite.spans import ScriptPass
 
 
-class KeptLists(cst.CSTTransformer):
-    """One pass over a script. `origin` says of each new node which one it was, and `modules` are the names that were seen to hold modules."""
+class KeptLists(ScriptPass):
+    """One pass over a script. `modules` are the names that were seen to hold modules."""
 
     def __init__(self, module: cst.Module, modules: frozenset[str]) -> None:
         super().__init__()
-        self.origin: dict[cst.CSTNode, cst.CSTNode] = {}
         self._names = _new_names(module, modules)
         """Module and attribute → the name that stands for it."""
         self._starts = {statement for (owner, name) in self._names for statement in _starts(module, owner, name)}
-
-    def on_leave(self, original_node: Any, updated_node: Any) -> Any:
-        """Note which new node stands for which old one."""
-        result = super().on_leave(original_node, updated_node)
-        if isinstance(result, cst.CSTNode):
-            self.origin.setdefault(result, original_node)
-        return result
 
     def leave_Attribute(self, original_node: cst.Attribute, updated_node: cst.Attribute) -> cst.BaseExpression:
         """`policy.rewards` → `rewards`."""

@@ -20,29 +20,22 @@ from libcst import matchers as m
 
 from migrate_agent.tools.programs.rewrite.core import body, in_order, is_optimizer
 from migrate_agent.tools.programs.rewrite.names import FreeNames, Imports, bound, chain_of, code, name_of, read
+from migrate_agent.tools.programs.rewrite.spans import ScriptPass
 
 SCHEDULERS = "torch.optim.lr_scheduler."
 INSIDE = m.Yield() | m.Await() | m.Global() | m.Nonlocal() | m.FunctionDef() | m.ClassDef() | m.Lambda()
 
 
-class BuiltOptimizers(cst.CSTTransformer):
-    """One pass over a script. `origin` says of each new node which one it was, `kinds` gives what an expression was seen to be."""
+class BuiltOptimizers(ScriptPass):
+    """One pass over a script. `kinds` gives what an expression was seen to be."""
 
     def __init__(self, module: cst.Module, imports: Imports, kinds: Callable[[cst.CSTNode], Sequence[str]]) -> None:
         super().__init__()
-        self.origin: dict[cst.CSTNode, cst.CSTNode] = {}
         self._kinds, self._module = kinds, module
         functions = [line for line in module.body if isinstance(line, cst.FunctionDef)]
         names = [one.name.value for one in functions]
         self._builders = {one.name.value: one for one in functions if names.count(one.name.value) == 1 and _builds(one, imports)}
         self._placed: set[str] = set()
-
-    def on_leave(self, original_node: Any, updated_node: Any) -> Any:
-        """Note which new node stands for which old one."""
-        result = super().on_leave(original_node, updated_node)
-        if isinstance(result, cst.CSTNode):
-            self.origin.setdefault(result, original_node)
-        return result
 
     def leave_SimpleStatementLine(self, original_node: cst.SimpleStatementLine, updated_node: cst.SimpleStatementLine) -> Any:
         """`optimizer = build(model)` → what the function does."""

@@ -29,6 +29,7 @@ import libcst as cst
 
 from migrate_agent.tools.programs.rewrite.core import blocks, body, call_of, is_optimizer
 from migrate_agent.tools.programs.rewrite.names import CHANGES, SELF, FreeNames, Imports, bound, code, read
+from migrate_agent.tools.programs.rewrite.spans import ScriptPass
 
 MODULE = "torch.nn.Module"
 FETCHES = frozenset({"item", "tolist", "numpy", "backward"})
@@ -76,25 +77,17 @@ class HostClass:
         return [optimizer] * (method in self.training) + [self.owned.holder] * (method in self.keeping)
 
 
-class HostMethods(cst.CSTTransformer):
-    """One pass over a script. `origin` says of each new node which one it was."""
+class HostMethods(ScriptPass):
+    """One pass over a script."""
 
     def __init__(self, module: cst.Module, imports: Imports) -> None:
         super().__init__()
-        self.origin: dict[cst.CSTNode, cst.CSTNode] = {}
         self._classes = list(_host_classes(module, imports))
         self._owners = [one for one in self._classes if one.owned is not None]
         self._gone = {line for one in self._owners for line in _moved(one)}
         self._inside: list[HostClass] = []
         self._functions: dict[HostClass, list[cst.FunctionDef]] = {}
         self.notes = [f"{one.node.name.value}.{name} is a function" for one in self._classes for name in one.methods]
-
-    def on_leave(self, original_node: Any, updated_node: Any) -> Any:
-        """Note which new node stands for which old one."""
-        result = super().on_leave(original_node, updated_node)
-        if isinstance(result, cst.CSTNode):
-            self.origin.setdefault(result, original_node)
-        return result
 
     def visit_FunctionDef(self, node: cst.FunctionDef) -> None:
         """Note where a method begins."""

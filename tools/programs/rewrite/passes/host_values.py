@@ -20,6 +20,7 @@ import libcst as cst
 
 from migrate_agent.tools.programs.rewrite.core import binds_alone, called, hands_over, lists_numbers, method_of
 from migrate_agent.tools.programs.rewrite.names import FreeNames, Imports, Rename, again, bound, code, gives, read
+from migrate_agent.tools.programs.rewrite.spans import ScriptPass
 
 TWICE = ("ropout", "BatchNorm", "InstanceNorm", "RReLU", "rrelu", "Transformer", "spectral_norm")
 """Parts of names of layers that give something else, or are something else, when they are called twice."""
@@ -29,21 +30,13 @@ PLAIN = frozenset({"torch", "numpy", "gym", "gymnasium", "scipy", "pandas", "mat
 """Packages whose modules, if they have any, are named in the script."""
 
 
-class HostValues(cst.CSTTransformer):
-    """One pass over a script. `origin` says of each new node which one it was, and `modules` are the names that were seen to hold modules."""
+class HostValues(ScriptPass):
+    """One pass over a script. `modules` are the names that were seen to hold modules."""
 
     def __init__(self, module: cst.Module, modules: frozenset[str]) -> None:
         super().__init__()
-        self.origin: dict[cst.CSTNode, cst.CSTNode] = {}
         self._modules, self._free = modules, FreeNames(module.code)
         self._calls_once = not _may_call_twice(module)
-
-    def on_leave(self, original_node: Any, updated_node: Any) -> Any:
-        """Note which new node stands for which old one."""
-        result = super().on_leave(original_node, updated_node)
-        if isinstance(result, cst.CSTNode):
-            self.origin.setdefault(result, original_node)
-        return result
 
     def leave_IndentedBlock(self, original_node: cst.IndentedBlock, updated_node: cst.IndentedBlock) -> cst.IndentedBlock:
         """Compute once more what the loss and Python both need."""

@@ -23,6 +23,7 @@ from migrate_agent.tools.programs.rewrite.core import CLIPS, blocks, body, call_
 from migrate_agent.tools.programs.rewrite.groups import chosen_parameters, first_rate, rate_of_group
 from migrate_agent.tools.programs.rewrite.names import SELF, FreeNames, Imports, again, bound, chain_of, code, name_of, read
 from migrate_agent.tools.programs.rewrite.passes.listed_parameters import parameter_parts
+from migrate_agent.tools.programs.rewrite.spans import ScriptPass
 
 TOGETHER = frozenset({"torch.optim.LBFGS"})
 """Optimizers whose update of a parameter depends on others."""
@@ -49,12 +50,11 @@ class Joint:
     names: tuple[str, ...]
 
 
-class JointOptimizers(cst.CSTTransformer):
-    """One pass over a script. `origin` says of each new node which one it was."""
+class JointOptimizers(ScriptPass):
+    """One pass over a script."""
 
     def __init__(self, module: cst.Module, imports: Imports) -> None:
         super().__init__()
-        self.origin: dict[cst.CSTNode, cst.CSTNode] = {}
         self._imports = imports
         lists = _lists(module)
         self._joint = dict(_joint(module, imports, lists))
@@ -110,13 +110,6 @@ class JointOptimizers(cst.CSTTransformer):
     def _clips(self, statement: cst.CSTNode) -> bool:
         call = call_of(statement)
         return call is not None and self._imports.of(call.func) in CLIPS
-
-    def on_leave(self, original_node: Any, updated_node: Any) -> Any:
-        """Note which new node stands for which old one."""
-        result = super().on_leave(original_node, updated_node)
-        if isinstance(result, cst.CSTNode):
-            self.origin.setdefault(result, original_node)
-        return result
 
     def leave_SimpleStatementLine(self, original_node: cst.SimpleStatementLine, updated_node: cst.SimpleStatementLine) -> Any:
         """A construction, a step, what sets gradients to zero, and schedulers are those of each module."""

@@ -18,6 +18,7 @@ from libcst import matchers as m
 
 from migrate_agent.tools.programs.rewrite.core import body, method_of, tainted
 from migrate_agent.tools.programs.rewrite.names import FreeNames, Imports, again, bound, gives, read
+from migrate_agent.tools.programs.rewrite.spans import ScriptPass
 
 DRAWS = frozenset({"torch.rand", "torch.randn", "torch.randint", "torch.randperm", "torch.rand_like", "torch.randn_like"})
 NO_GRADIENT = frozenset({"torch.no_grad", "torch.inference_mode"})
@@ -25,20 +26,12 @@ LATER = m.Lambda() | m.IfExp() | m.BooleanOperation() | m.ListComp() | m.SetComp
 """Expressions whose parts may be evaluated never, or several times."""
 
 
-class LiftedDraws(cst.CSTTransformer):
-    """One pass over a script. `origin` says of each new node which one it was, and `modules` are the names that were seen to hold modules."""
+class LiftedDraws(ScriptPass):
+    """One pass over a script. `modules` are the names that were seen to hold modules."""
 
     def __init__(self, module: cst.Module, imports: Imports, modules: frozenset[str]) -> None:
         super().__init__()
         self._imports, self._modules, self._free = imports, modules, FreeNames(module.code)
-        self.origin: dict[cst.CSTNode, cst.CSTNode] = {}
-
-    def on_leave(self, original_node: Any, updated_node: Any) -> Any:
-        """Note which new node stands for which old one."""
-        result = super().on_leave(original_node, updated_node)
-        if isinstance(result, cst.CSTNode):
-            self.origin.setdefault(result, original_node)
-        return result
 
     def leave_IndentedBlock(self, original_node: cst.IndentedBlock, updated_node: cst.IndentedBlock) -> cst.IndentedBlock:
         """Draw before the statements of a step."""

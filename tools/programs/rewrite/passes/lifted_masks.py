@@ -14,24 +14,17 @@ import libcst as cst
 
 from migrate_agent.tools.programs.rewrite.core import method_of, tainted
 from migrate_agent.tools.programs.rewrite.names import FreeNames, Imports, again, chain_of, gives, read
+from migrate_agent.tools.programs.rewrite.spans import ScriptPass
 
 
-class LiftedMasks(cst.CSTTransformer):
-    """One pass over a script. `origin` says of each new node which one it was, `modules` are the names that were seen to hold modules, and `is_mask`
+class LiftedMasks(ScriptPass):
+    """One pass over a script. `modules` are the names that were seen to hold modules, and `is_mask`
     says of an expression whether it was seen to be a tensor of truth values."""
 
     def __init__(self, module: cst.Module, imports: Imports, modules: frozenset[str], is_mask: Callable[[cst.CSTNode], bool]) -> None:
         super().__init__()
         self._torch = next((name for name, dotted in imports.dotted.items() if dotted == "torch"), "")
         self._modules, self._is_mask, self._free = modules, is_mask, FreeNames(module.code)
-        self.origin: dict[cst.CSTNode, cst.CSTNode] = {}
-
-    def on_leave(self, original_node: Any, updated_node: Any) -> Any:
-        """Note which new node stands for which old one."""
-        result = super().on_leave(original_node, updated_node)
-        if isinstance(result, cst.CSTNode):
-            self.origin.setdefault(result, original_node)
-        return result
 
     def leave_IndentedBlock(self, original_node: cst.IndentedBlock, updated_node: cst.IndentedBlock) -> cst.IndentedBlock:
         """Find the places before the statements of a step."""

@@ -21,6 +21,7 @@ from libcst import matchers as m
 from migrate_agent.tools.programs.rewrite.core import method_of, tainted
 from migrate_agent.tools.programs.rewrite.functions import called_again
 from migrate_agent.tools.programs.rewrite.names import SELF, FreeNames, again, bound, gives, read
+from migrate_agent.tools.programs.rewrite.spans import ScriptPass
 
 PLAIN = (
     cst.Name,
@@ -37,15 +38,14 @@ PLAIN = (
 NUMBERS = frozenset({"int", "float"})
 
 
-class LiftedTests(cst.CSTTransformer):
-    """One pass over a script. `origin` says of each new node which one it was, `modules` are the names that were seen to hold modules, and `kinds`
+class LiftedTests(ScriptPass):
+    """One pass over a script. `modules` are the names that were seen to hold modules, and `kinds`
     gives what an expression was seen to be."""
 
     def __init__(self, module: cst.Module, modules: frozenset[str], kinds: Callable[[cst.CSTNode], Sequence[str]]) -> None:
         super().__init__()
         self._module, self._modules, self._kinds, self._free = module, modules, kinds, FreeNames(module.code)
         self._around: list[cst.CSTNode] = []
-        self.origin: dict[cst.CSTNode, cst.CSTNode] = {}
 
     def on_visit(self, node: cst.CSTNode) -> bool:
         """Note what stands around."""
@@ -54,12 +54,10 @@ class LiftedTests(cst.CSTTransformer):
         return super().on_visit(node)
 
     def on_leave(self, original_node: Any, updated_node: Any) -> Any:
-        """Note which new node stands for which old one."""
+        """Note what stands around no longer."""
         result = super().on_leave(original_node, updated_node)
         if self._around and self._around[-1] is original_node:
             self._around.pop()
-        if isinstance(result, cst.CSTNode):
-            self.origin.setdefault(result, original_node)
         return result
 
     def leave_IndentedBlock(self, original_node: cst.IndentedBlock, updated_node: cst.IndentedBlock) -> cst.IndentedBlock:

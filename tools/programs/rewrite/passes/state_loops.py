@@ -18,6 +18,7 @@ from libcst import matchers as m
 
 from migrate_agent.tools.programs.rewrite.core import call_of
 from migrate_agent.tools.programs.rewrite.names import FreeNames, bound, code, name_of, read
+from migrate_agent.tools.programs.rewrite.spans import ScriptPass
 
 TENSORS = "state_tensors"
 FLOATING = ("{}.dtype.is_floating_point", "{}.is_floating_point()", "torch.is_floating_point({})")
@@ -49,20 +50,12 @@ class Entries:
         return self.states.get(code(node.value), "") or _state_of(node.value)
 
 
-class StateLoops(cst.CSTTransformer):
-    """One pass over a script. `origin` says of each new node which one it was."""
+class StateLoops(ScriptPass):
+    """One pass over a script."""
 
     def __init__(self, module: cst.Module) -> None:
         super().__init__()
-        self.origin: dict[cst.CSTNode, cst.CSTNode] = {}
         self._free = FreeNames(module.code)
-
-    def on_leave(self, original_node: Any, updated_node: Any) -> Any:
-        """Note which new node stands for which old one."""
-        result = super().on_leave(original_node, updated_node)
-        if isinstance(result, cst.CSTNode):
-            self.origin.setdefault(result, original_node)
-        return result
 
     def leave_IndentedBlock(self, original_node: cst.IndentedBlock, updated_node: cst.IndentedBlock) -> cst.IndentedBlock:
         """The loops of a block, and the dictionaries that they go through."""

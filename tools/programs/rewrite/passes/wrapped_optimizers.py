@@ -24,6 +24,7 @@ from libcst import matchers as m
 
 from migrate_agent.tools.programs.rewrite.core import blocks, body, call_of, is_optimizer
 from migrate_agent.tools.programs.rewrite.names import SELF, FreeNames, Imports, bound, code, name_of
+from migrate_agent.tools.programs.rewrite.spans import ScriptPass
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,21 +47,13 @@ class Wrapped:
         return list(body(method.body))[-1] if method.name.value in self.stepping else None
 
 
-class WrappedOptimizers(cst.CSTTransformer):
-    """One pass over a script. `origin` says of each new node which one it was."""
+class WrappedOptimizers(ScriptPass):
+    """One pass over a script."""
 
     def __init__(self, module: cst.Module, imports: Imports) -> None:
         super().__init__()
-        self.origin: dict[cst.CSTNode, cst.CSTNode] = {}
         self._objects = list(_wrapped(module, imports))
         self._methods = {method: one for one in self._objects for method in _methods(one.node).values()}
-
-    def on_leave(self, original_node: Any, updated_node: Any) -> Any:
-        """Note which new node stands for which old one."""
-        result = super().on_leave(original_node, updated_node)
-        if isinstance(result, cst.CSTNode):
-            self.origin.setdefault(result, original_node)
-        return result
 
     def leave_FunctionDef(self, original_node: cst.FunctionDef, updated_node: cst.FunctionDef) -> Any:
         """A method without the step; a function that is handed the object takes the optimizer out of it."""

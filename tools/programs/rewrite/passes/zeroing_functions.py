@@ -18,22 +18,15 @@ import libcst as cst
 
 from migrate_agent.tools.programs.rewrite.core import body, call_of, in_order, method_of
 from migrate_agent.tools.programs.rewrite.names import SELF, bound, code, read
+from migrate_agent.tools.programs.rewrite.spans import ScriptPass
 
 
-class ZeroingFunctions(cst.CSTTransformer):
-    """One pass over a script. `origin` says of each new node which one it was."""
+class ZeroingFunctions(ScriptPass):
+    """One pass over a script."""
 
     def __init__(self, module: cst.Module) -> None:
         super().__init__()
-        self.origin: dict[cst.CSTNode, cst.CSTNode] = {}
         self._functions = dict(_functions(module))
-
-    def on_leave(self, original_node: Any, updated_node: Any) -> Any:
-        """Note which new node stands for which old one."""
-        result = super().on_leave(original_node, updated_node)
-        if isinstance(result, cst.CSTNode):
-            self.origin.setdefault(result, original_node)
-        return result
 
     def leave_FunctionDef(self, original_node: cst.FunctionDef, updated_node: cst.FunctionDef) -> Any:
         """Nothing calls it any more."""

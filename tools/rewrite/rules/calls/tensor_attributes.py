@@ -44,11 +44,15 @@ REFUSED: Mapping[str, str] = {
 }
 
 
+DIFFERENTIABLE = ("float", "bfloat", "complex")
+"""How the names of dtypes begin whose arrays can have a gradient."""
+
+
 class ReplaceTensorAttributes(Rule):
     """Replace attributes of tensors: `x.data` → `lax.stop_gradient(x)`, `x.is_cuda` → `False`, `x.H` → `x.conj().T`.
 
-    `x.data` is `x` where it is written to or initialised. Every array can have a gradient, so
-    `.requires_grad` is `True`; of a parameter, it says whether it is trained: `isinstance(m.kernel, nnx.Param)`.
+    `x.data` is `x` where it is written to or initialised. Every array of floats can have a gradient, so
+    `.requires_grad` is `True`, and of whole numbers `False`; of a parameter, it says whether it is trained: `isinstance(m.kernel, nnx.Param)`.
     Declines (a hole) for what belongs to autograd, such as `.grad`.
     """
 
@@ -79,6 +83,10 @@ class ReplaceTensorAttributes(Rule):
             "        return f'{sum(p.numel() for p in self.parameters() if p.requires_grad)}'\n",
             "class M(nnx.Module):\n    def __init__(self, *, rngs: nnx.Rngs):\n        pass\n\n    def size(self):\n"
             "        return f'{sum(p.size for p in jax.tree.leaves(nnx.state(self, nnx.Param)))}'\n",
+        ),
+        (
+            "import torch\n\ndef f(x: torch.Tensor):\n    index = x.long()\n    return x[index] if not index.requires_grad else x\n",
+            "def f(x: jax.Array):\n    index = x.astype(jnp.int32)\n    return x[index]\n",
         ),
     )
 
@@ -114,6 +122,8 @@ class ReplaceTensorAttributes(Rule):
             return None
         if name == "requires_grad" and (holder := variable_behind(self, original.value)) is not None:
             return context.parenthesise(context.build("isinstance({x}, nnx.Param)", x=holder.deep_clone()))
+        if name == "requires_grad" and fact and fact.dtypes and not any(dtype.startswith(DIFFERENTIABLE) for dtype in fact.dtypes):
+            return cst.Name("False")
         return context.parenthesise(context.build(TEMPLATES[name], x=updated.value))
 
     def leave_GeneratorExp(self, original: cst.GeneratorExp, updated: cst.GeneratorExp) -> cst.BaseExpression | None:

@@ -79,6 +79,10 @@ class DecideConstants(Rule):
             "import torch\n\ndef f(x: torch.Tensor, ks: list):\n    return [x * k for k in ks if not torch.cuda.is_available() if k > 1]\n",
             "def f(x: jax.Array, ks: list):\n    return [x * k for k in ks if k > 1]\n",
         ),
+        (
+            "import torch\n\ndef f(x: torch.Tensor):\n    if x.is_cuda == True:\n        x = x.cpu()\n    assert x.is_cuda is False\n    return x\n",
+            "def f(x: jax.Array):\n    return x\n",
+        ),
     )
 
     def __init__(self, context: Context) -> None:
@@ -161,6 +165,8 @@ class DecideConstants(Rule):
             return _compare_literals(updated)
         if isinstance(original.left, cst.Call) and not isinstance(updated.left, cst.Call):
             return _compare_numbers(updated)
+        if (value := self._constant_value(original.left, updated.left)) is not None:
+            return _compare_truth(value, updated)
         if all(self._is_version(side) for side in sides) and VERSION in {self.context.dotted(side.args[0].value) for side in sides}:  # type: ignore[attr-defined]
             return _compare_literals(updated, release)
         right = original.comparisons[0].comparator
@@ -228,6 +234,17 @@ def _compare_literals(node: cst.Comparison, read: Callable[[str], Any] = str) ->
         return None
     first, second = (None if text is None else read(text) for text in texts)
     return None if first is None or second is None else cst.Name(str(compare(first, second)))
+
+
+def _compare_truth(value: bool, node: cst.Comparison) -> cst.Name | None:
+    """What comparing a truth value with `True` or `False` comes to: `False == False`, which was `x.is_cuda == False`."""
+    only, right = node.comparisons[0], node.comparisons[0].comparator
+    if len(node.comparisons) > 1 or not isinstance(right, cst.Name) or right.value not in ("True", "False"):
+        return None
+    same = value == (right.value == "True")
+    if isinstance(only.operator, (cst.Equal, cst.Is)):
+        return cst.Name(str(same))
+    return cst.Name(str(not same)) if isinstance(only.operator, (cst.NotEqual, cst.IsNot)) else None
 
 
 def _compare_numbers(node: cst.Comparison) -> cst.Name | None:
