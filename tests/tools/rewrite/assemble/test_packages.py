@@ -15,7 +15,11 @@ NET = "from torch import nn\n\n\nclass Net(nn.Module):\n    def forward(self, x)
 @pytest.mark.parametrize(
     ("files", "unit", "packages"),
     [
-        (("pkg/__init__.py", "pkg/sub/__init__.py", "pkg/sub/net.py"), "pkg/sub/net.py:Net", {"pkg_jax/__init__.py", "pkg_jax/sub/__init__.py"}),
+        (
+            ("pkg/__init__.py", "pkg/sub/__init__.py", "pkg/sub/net.py"),
+            "pkg/sub/net.py:Net",
+            {"pkg_jax/__init__.py", "pkg_jax/sub/__init__.py"},
+        ),
         (("src/pkg/__init__.py", "src/pkg/net.py"), "src/pkg/net.py:Net", {"src/pkg_jax/__init__.py"}),
         (("lib/net.py", "train.py"), "lib/net.py:Net", set()),
         # A package from inside of which scripts import: it belongs to the originals alone.
