@@ -78,7 +78,9 @@ def stage(root: Path, program: Program, folder: Path) -> Path:
     """A copy of what the program may read: the files that git tracks and those that it names. Gives `folder`."""
     listed = subprocess.run(["git", "-C", str(root), "ls-files", "-z"], capture_output=True, check=False)
     names = [name for name in listed.stdout.decode().split("\0") if name]
-    names = names or [path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file() and ".git" not in path.parts]
+    names = names or [
+        path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file() and ".git" not in path.relative_to(root).parts
+    ]
     for name in [*names, *program.reads]:
         source, target = root / name, folder / name
         if source.is_dir():

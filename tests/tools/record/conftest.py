@@ -39,7 +39,8 @@ def inventory_of(root: Path, import_root: str = "") -> Inventory:
 @pytest.fixture
 def repository(tmp_path: Path) -> Repository:
     def make(files: Mapping[str, str], import_root: str = "") -> Inventory:
-        root = tmp_path / "repository"
+        # A run exports the repository to a folder below `.git`.
+        root = tmp_path / ".git" / "repository"
         for name, text in files.items():
             path = root / name
             path.parent.mkdir(parents=True, exist_ok=True)

@@ -7,8 +7,9 @@ import inspect
 import re
 import sys
 import textwrap
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Enum
+from functools import cache
 from typing import Any, Literal, get_args, get_origin
 
 from migrate_agent.tools.record.guessing.rows import CONFIGS
@@ -101,13 +102,17 @@ def _values_in_callee(
         yield from _compared_values(target, other, depth - 1)
 
 
-def nodes_of(code: Any) -> Iterator[ast.AST]:
-    """All nodes of the text of a function or class; none where it cannot be read."""
+def nodes_of(code: Any) -> Sequence[ast.AST]:
+    """All nodes of the text of a function or class, breadth first; none where it cannot be read."""
     try:
-        tree = ast.parse(textwrap.dedent(inspect.getsource(code)))
+        return _nodes(code)
     except (OSError, TypeError, SyntaxError):
-        return
-    yield from ast.walk(tree)
+        return ()
+
+
+@cache
+def _nodes(code: Any) -> Sequence[ast.AST]:
+    return tuple(ast.walk(ast.parse(textwrap.dedent(inspect.getsource(code)))))
 
 
 def _is(node: ast.expr, name: str) -> bool:

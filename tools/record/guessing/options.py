@@ -9,6 +9,7 @@ import inspect
 import re
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from itertools import chain, islice
 from pathlib import Path
@@ -36,6 +37,7 @@ from migrate_agent.tools.record.guessing.functions import (
     usual_starts,
     words,
 )
+from migrate_agent.tools.record.guessing.ranks import Ranks, ranked, ranks_of
 from migrate_agent.tools.record.guessing.roles import roles
 from migrate_agent.tools.record.guessing.rows import (
     CONFIGS,
@@ -176,11 +178,15 @@ class Options:
             yield tuple({**values, **start}.items())
 
     def _ordered_mains(self, mains: Sequence[Tensor]) -> tuple[Tensor, ...]:
-        """Integers first where the first parameter's name says so; the ranks that the documentation names first."""
+        """Integers first where the first parameter's name says so; the ranks that the documentation names, and the code asks for, first."""
         first = next(iter(self.call), "")
-        rank = documented_rank(self.trial.cls, first)
+        rank, ranks = documented_rank(self.trial.cls, first), self._ranks(first)
+        if mains and not any(ranks.fit(tensor.shape) for tensor in mains):
+            mains = (*ranked(ranks, mains[0]), *mains)
         integer = bool(INTEGERS.fullmatch(first.lower())) and not any(tensor.kind == "integer" for tensor in mains[:1])
-        key = [(rank != 0 and len(tensor.shape) != rank, integer and tensor.kind != "integer") for tensor in mains]
+        key = [
+            (rank != 0 and len(tensor.shape) != rank, not ranks.fit(tensor.shape), integer and tensor.kind != "integer") for tensor in mains
+        ]
         return tuple(mains[at] for at in sorted(range(len(mains)), key=lambda at: key[at]))
 
     def _call_domain(self, parameter: inspect.Parameter, main: Tensor, index: int) -> tuple[Value, ...]:
@@ -200,7 +206,14 @@ class Options:
         values = call_values(parameter.name, annotation, main)
         if index == 0 and isinstance(values[0], Tensor):
             values = (main, *values)
+        ranks = self._ranks(parameter.name)
+        if isinstance(values[0], Tensor) and not ranks.fit(values[0].shape):
+            values = (*ranked(ranks, replace(main, kind=values[0].kind, high=values[0].high)), *values)
         return tuple(dict.fromkeys((*self._by_use(parameter.name, main, values), *values))) if not annotation else values
+
+    def _ranks(self, name: str) -> Ranks:
+        """The rank of an argument by what the code does with it."""
+        return ranks_of(self._called, self.trial.instance, name)
 
     def _by_use(self, name: str, main: Tensor, values: Sequence[Value]) -> Iterator[Value]:
         """What a parameter without an annotation takes by what the code does with it."""

@@ -84,10 +84,17 @@ def _tree(path: str) -> ast.Module:
         return ast.Module([], [])
 
 
+@cache
+def _nodes(tree: ast.AST) -> tuple[ast.AST, ...]:
+    """All nodes of a tree: it is gone through at each failed trial."""
+    return tuple(ast.walk(tree))
+
+
+@cache
 def _statement(path: str, line: int) -> ast.AST | None:
     """The innermost statement at a line; of a compound one its head only."""
     found: ast.AST | None = None
-    for node in ast.walk(_tree(path)):
+    for node in _nodes(_tree(path)):
         if isinstance(node, ast.stmt) and node.lineno <= line <= (node.end_lineno or node.lineno):
             found = node if found is None or node.lineno >= getattr(found, "lineno", 0) else found
     match found:
@@ -120,7 +127,7 @@ def _names(node: ast.AST) -> Iterator[str]:
 
 def _sources(path: str, first: int, names: Sequence[str], before: int) -> tuple[str, ...]:
     """The names, and those that they were computed from in the function that begins at line `first`."""
-    functions = [node for node in ast.walk(_tree(path)) if isinstance(node, FUNCTIONS) and _begins(node) == first]
+    functions = [node for node in _nodes(_tree(path)) if isinstance(node, FUNCTIONS) and _begins(node) == first]
     reached = list(dict.fromkeys(names))
     for function in functions[:1]:
         for name in reached:  # grows while it is read
@@ -134,7 +141,7 @@ def _begins(node: FUNCTIONS) -> int:
 
 
 def _assigned_from(function: ast.AST, name: str, before: int) -> Iterator[str]:
-    for node in ast.walk(function):
+    for node in _nodes(function):
         if getattr(node, "lineno", 0) > before:
             continue
         match node:

@@ -109,12 +109,17 @@ def handed_on(holder: Holder, depth: int = HANDED) -> Iterator[Holder]:
         if not isinstance(node, ast.Call) or not any(_steps(value, names) is not None for value in _values(node)):
             continue
         called = _own_method(code, node.func) or value_of_name(node.func, module_names)
-        if (inspect.isclass(called) or inspect.isfunction(called)) and called is not code:
+        if (inspect.isclass(called) or inspect.isfunction(called)) and called is not code and not _is_torch(called):
             for other, steps in _taken(called, node, names):
                 yield from handed_on(Holder(called, other, steps), depth - 1)
     for base in getattr(code, "__bases__", ()):
-        if depth and holder.name in {item.name for item in parameters(base)} and not base.__module__.startswith("torch."):
+        if depth and holder.name in {item.name for item in parameters(base)} and not _is_torch(base):
             yield from handed_on(Holder(base, holder.name, holder.path), depth - 1)
+
+
+def _is_torch(code: Any) -> bool:
+    """Whether this is torch's own code, which reads no configuration."""
+    return str(code.__module__).partition(".")[0] == "torch"
 
 
 def _own_method(code: Any, function: ast.expr) -> Any:

@@ -78,7 +78,9 @@ def settings_of(root: Path, sources: Collection[Path]) -> list[Settings]:
     for path in likely:
         if (tree := _tree(texts[path])) is not None:
             tables += _of_source(path, texts[path], with_constants(tree, constants))
-    files = sorted(path for suffix in ("json", "yaml", "yml") for path in root.rglob(f"*.{suffix}") if ".git" not in path.parts)
+    files = sorted(
+        path for suffix in ("json", "yaml", "yml") for path in root.rglob(f"*.{suffix}") if ".git" not in path.relative_to(root).parts
+    )
     for path in files[:MOST_FILES]:
         tables += _tables(_parsed(path))
     return [table for table in tables if table]

@@ -84,10 +84,6 @@ class ReplaceTensorAttributes(Rule):
             "class M(nnx.Module):\n    def __init__(self, *, rngs: nnx.Rngs):\n        pass\n\n    def size(self):\n"
             "        return f'{sum(p.size for p in jax.tree.leaves(nnx.state(self, nnx.Param)))}'\n",
         ),
-        (
-            "import torch\n\ndef f(x: torch.Tensor):\n    index = x.long()\n    return x[index] if not index.requires_grad else x\n",
-            "def f(x: jax.Array):\n    index = x.astype(jnp.int32)\n    return x[index]\n",
-        ),
     )
 
     def leave_Attribute(self, original: cst.Attribute, updated: cst.Attribute) -> cst.BaseExpression | None:

@@ -1,0 +1,64 @@
+"""How many dimensions an argument has, by what code does with it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from migrate_agent.tools.record.guessing.ranks import Ranks, ranked, ranks_of
+from migrate_agent.tools.record.guessing.values import Tensor
+
+
+class Net(nn.Module):
+    """Arguments of many ranks."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(1, 1, 1)
+
+    def forward(self, image: Any, mask: Any, graph: Any, nodes: Any, tokens: Any, styles: Any, other: Any, free: Any, both: Any) -> Any:
+        _b, _c, *_rest = mask.shape
+        _n, _length = tokens.size()
+        image = self.conv(image)
+        image = image.t()
+        other = other[None, :, 0, ..., None]
+        return self.gather(nodes, graph), styles[:, None, :, 0], styles.size(-1), other, free + 1, both.permute(0, 1), both.permute(0, 1, 2)
+
+    def gather(self, values: Any, edges: Any) -> Any:
+        """Follow the arguments."""
+        return torch.matmul(edges.t(), values.transpose(1, 2)), values.shape[-4]
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("image", Ranks(4)),  # what is assigned anew is another value
+        ("mask", Ranks(0, 2)),
+        ("tokens", Ranks(2)),
+        ("graph", Ranks(2)),
+        ("nodes", Ranks(0, 4)),
+        ("styles", Ranks(0, 3)),
+        ("other", Ranks()),
+        ("free", Ranks()),
+        ("both", Ranks()),  # two answers are none
+    ],
+)
+def test_ranks(name: str, expected: Ranks) -> None:
+    assert ranks_of(Net.forward, Net(), name) == expected
+
+
+@pytest.mark.parametrize(
+    ("ranks", "shape", "expected"),
+    [
+        (Ranks(2), (2, 16, 64), [(16, 16), (2, 64), (16, 64)]),
+        (Ranks(1), (2, 16), [(2,), (16,)]),
+        (Ranks(0, 4), (2, 64), [(2, 64, 16, 16), (2, 16, 16, 64)]),
+        (Ranks(3), (2, 3, 4), [(2, 3, 4)]),
+    ],
+)
+def test_tensors_of_a_rank(ranks: Ranks, shape: tuple[int, ...], expected: list[tuple[int, ...]]) -> None:
+    assert [tensor.shape for tensor in ranked(ranks, Tensor(shape))] == expected
+    assert all(ranks.fit(tensor.shape) for tensor in ranked(ranks, Tensor(shape)))
