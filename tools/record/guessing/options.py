@@ -55,7 +55,14 @@ from migrate_agent.tools.record.guessing.rows import (
     widths,
 )
 from migrate_agent.tools.record.guessing.settings import Settings, as_value, covering, exact, narrowed, settings_of
-from migrate_agent.tools.record.guessing.tensor_uses import unpacked, used_as_lists, used_as_places, used_as_tensors
+from migrate_agent.tools.record.guessing.tensor_uses import (
+    unpacked,
+    used_as_lists,
+    used_as_numbers,
+    used_as_places,
+    used_as_sizes,
+    used_as_tensors,
+)
 from migrate_agent.tools.record.guessing.trial import Attempt, Trial, required
 from migrate_agent.tools.record.guessing.values import Fields, Tensor, Value, tensors
 from migrate_agent.tools.record.guessing.values import Sequence as Items
@@ -69,6 +76,9 @@ MOST_SETTINGS = 6
 MOST_WRAPPED = 4
 """Classes of the repository that are tried for one parameter."""
 LAYER_NORM = "torch.nn.LayerNorm"
+SIZES = ("8", "2", "1", "4", "16")
+"""Of a number that sizes are computed from."""
+SIZE_TUPLES = ("(4, 4)", "(8, 8)", "(16, 16)", "(2, 8)")
 MOST_ITEMS = 8
 """Of a list that is made for a constructor which reads it by number."""
 ALIKE = 4
@@ -100,6 +110,16 @@ class Options:
     def _tensors(self) -> frozenset[str]:
         """Parameters of the call that its code uses as tensors."""
         return used_as_tensors(self._called)
+
+    @cached_property
+    def _numbers(self) -> frozenset[str]:
+        """Parameters of the call that its code uses as numbers."""
+        return used_as_numbers(self._called) - self._tensors
+
+    @cached_property
+    def _size_tuples(self) -> frozenset[str]:
+        """Parameters of the call that its code uses as sizes in a tuple."""
+        return used_as_sizes(self._called) - self._tensors
 
     @cached_property
     def _lists(self) -> frozenset[str]:
@@ -217,7 +237,11 @@ class Options:
 
     def _by_use(self, name: str, main: Tensor, values: Sequence[Value]) -> Iterator[Value]:
         """What a parameter without an annotation takes by what the code does with it."""
-        if parts := unpacked(self._called, name):
+        if name in self._numbers:
+            yield from SIZES
+        elif name in self._size_tuples:
+            yield from SIZE_TUPLES
+        elif parts := unpacked(self._called, name):
             yield Items(tuple(main if at == 0 else _part(part, main) for at, part in enumerate(parts)), "()")
         elif name in self._lists:
             yield from (Items((main, main), "[]"), Items((main,) * 3, "[]"))

@@ -28,7 +28,7 @@ DTYPES: tuple[tuple[str, Kind], ...] = (
 
 def repairs(attempt: Attempt, outcome: Outcome, options: Options) -> Iterator[Attempt]:
     """Attempts that differ from a failed one in what its error speaks of."""
-    if outcome.error.startswith(("TimeoutError", "MemoryError")):
+    if outcome.error.startswith(("TimeoutError", "MemoryError")) or "can't allocate memory" in outcome.error:
         yield from _smaller(attempt, options)
     if outcome.stage is Stage.CONSTRUCT:
         yield from _constructor_repairs(attempt, outcome, options)
@@ -44,10 +44,21 @@ def _smaller(attempt: Attempt, options: Options) -> Iterator[Attempt]:
         for name, size in sizes.items():
             smaller = set_init(smaller, name, str(max(size // factor, 8)))
         yield smaller
+    yield from _fewer(attempt)
     deep = {p.name: p.default for p in options.init.values() if type(p.default) is int and 3 <= p.default <= 64}
     for name in deep:
         if re.search(r"layer|depth|block|step|iter|stage", name):
             yield set_init(smaller, name, "2")
+
+
+def _fewer(attempt: Attempt) -> Iterator[Attempt]:
+    """What takes too long by the numbers that were guessed: with four of everything, then with two of each alone, called anew."""
+    guessed = [name for name, value in attempt.init if isinstance(value, str) and value.isdigit() and int(value) >= 8]
+    few = replace(attempt, call=None)
+    for name in guessed:
+        few = set_init(few, name, "4")
+    yield from (few,) if guessed else ()
+    yield from (replace(set_init(attempt, name, "2"), call=None) for name in guessed)
 
 
 def interleave(*groups: Iterable[Attempt]) -> Iterator[Attempt]:

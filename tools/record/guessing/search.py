@@ -74,6 +74,8 @@ class Search:
         self._seen: set[tuple[str, str | None]] = set()
         self._order = count()
         self._queue: list[State] = []
+        self._last: Outcome | None = None
+        """What the last attempt came to; `None` where it had been tried before."""
         self.best: Found | None = None
 
     def run(self) -> Found | None:
@@ -103,13 +105,20 @@ class Search:
 
     def _begin(self, start: Attempt) -> bool:
         """Try a start with its first calls at once: what the repository itself constructs runs more often than a mend of what names suggest."""
-        if self._try(start, 0):
-            return True
-        calls = self._calls(start) if self._constructed(start) else iter(())
-        return any(self._try(attempt, 0) for attempt in islice(calls, FIRST_CALLS) if not self._over())
+        return self._try(start, 0) or self._try_calls(start)
 
-    def _constructed(self, start: Attempt) -> bool:
-        return self.trial.instance is not None and start.call is None
+    def _try_calls(self, attempt: Attempt) -> bool:
+        """Try the first calls of what an attempt has just constructed. Another call of what takes too long takes as long."""
+        if attempt.call is not None or self._last is None or self._last.stage is not Stage.CONSTRUCTED:
+            return False
+        for call in islice(self._calls(attempt), FIRST_CALLS):
+            if self._over():
+                return False
+            if self._try(call, 0):
+                return True
+            if self._last is not None and self._last.error.startswith("TimeoutError"):
+                return False
+        return False
 
     def _work(self, budget: int) -> bool:
         """Mend queued attempts. Returns whether one ran, or none can."""
@@ -122,7 +131,7 @@ class Search:
                 continue
             state = replace(state, tried=state.tried + 1, idle=state.idle + (state.tried % PATIENCE == PATIENCE - 1))
             heapq.heappush(self._queue, state)
-            if self._try(neighbour, state.idle + 1, state):
+            if self._try(neighbour, state.idle + 1, state) or self._try_calls(neighbour):
                 return True
         return False
 
@@ -133,10 +142,12 @@ class Search:
         """Run an attempt and queue its repairs. Returns whether the search is over."""
         example = self.trial.example(attempt)
         key = example.init, example.call if attempt.call is not None else None
+        self._last = None
         if key in self._seen:
             return False
         self._seen.add(key)
         outcome = self.trial.run(attempt)
+        self._last = outcome
         reach = (-outcome.stage, -outcome.progress)
         if self.best is None or reach < (-self.best.outcome.stage, -self.best.outcome.progress):
             self.best = Found(attempt, outcome, len(self._seen))

@@ -13,6 +13,8 @@ OF_TENSORS = frozenset(
     "masked_fill type_as new_zeros new_ones".split()
 )
 """Attributes that tensors have, and numbers, words and lists have not."""
+OF_SIZES = frozenset({"view", "reshape", "new_zeros", "new_ones", "new_full", "zeros", "ones", "empty", "rand", "randn"})
+"""Methods, and functions of torch, whose arguments are sizes."""
 LIBRARIES = ("torch.", "F.", "nn.functional.", "functional.")
 Called = Callable[..., Any] | None
 
@@ -30,6 +32,26 @@ def used_as_lists(called: Called) -> frozenset[str]:
     return frozenset(name for node in nodes_of(called) for part in _tensors(node, own) for name in _indexed(part))
 
 
+def used_as_numbers(called: Called) -> frozenset[str]:
+    """Names of numbers: what sizes are computed from (`x.view(b, h // size, size)`), what is counted to, and what `int` is asked of."""
+    return frozenset(name for node in nodes_of(called) for part in _numbers(node) for name in _terms(part))
+
+
+def used_as_sizes(called: Called) -> frozenset[str]:
+    """Names of tuples of sizes: `x.view(b, c, size[0], size[1])`, `h, w = size` beside `x.view(b, c, h, w)`."""
+    parts = [part for node in nodes_of(called) for part in _numbers(node)]
+    indexed = {name for part in parts for node in ast.walk(part) if isinstance(node, ast.expr) for name in _indexed(node)}
+    terms = {name for part in parts for name in _terms(part)}
+    return frozenset(indexed | {name for node in nodes_of(called) for name in _taken_apart(node, terms)})
+
+
+def _taken_apart(node: ast.AST, terms: Collection[str]) -> Iterator[str]:
+    match node:
+        case ast.Assign(targets=[ast.Tuple(elts=parts)], value=ast.Name(id=name)):
+            if all(isinstance(part, ast.Name) for part in parts) and any(isinstance(part, ast.Name) and part.id in terms for part in parts):
+                yield name
+
+
 def used_as_places(called: Called, instance: Any) -> frozenset[str]:
     """Names of integers: what tensors of the instance are indexed with, and what its embeddings look up."""
     return frozenset(name for node in nodes_of(called) for name in _place_names(node, instance))
@@ -43,6 +65,26 @@ def unpacked(called: Called, name: str) -> tuple[str, ...]:
                 names = [part.id for part in parts if isinstance(part, ast.Name)]
                 return tuple(names) if len(names) == len(parts) else ()
     return ()
+
+
+def _numbers(node: ast.AST) -> Iterator[ast.expr]:
+    match node:
+        case ast.Call(func=ast.Attribute(attr=method), args=args) if method in OF_SIZES:
+            for argument in args:
+                yield from argument.elts if isinstance(argument, ast.Tuple | ast.List) else [argument]
+        case ast.Call(func=ast.Name(id="range" | "int"), args=args):
+            yield from args
+
+
+def _terms(node: ast.expr) -> Iterator[str]:
+    """The names that a number is computed from."""
+    match node:
+        case ast.Name(id=name):
+            yield name
+        case ast.BinOp(left=left, right=right):
+            yield from (*_terms(left), *_terms(right))
+        case ast.UnaryOp(operand=inner) | ast.Call(func=ast.Name(id="int"), args=[inner]):
+            yield from _terms(inner)
 
 
 def _own_methods(called: Any) -> Collection[str]:
