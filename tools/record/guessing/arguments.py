@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import inspect
 from collections.abc import Mapping, Sequence
+from itertools import takewhile
 from typing import Any, NamedTuple
 
 
@@ -28,9 +30,16 @@ class Call(NamedTuple):
         return dict(zip(names, self.positional, strict=False)) | dict(self.named)
 
 
-def text_of(values: Mapping[str, str], required: Sequence[str]) -> str:
-    """The argument list: required parameters by position, others by name."""
-    return ", ".join(value if name in required else f"{name}={value}" for name, value in values.items())
+def text_of(values: Mapping[str, str], leading: Sequence[str]) -> str:
+    """The argument list: the `leading` parameters (`by_position`) as far as they stand together by position, others by name."""
+    first = list(takewhile(values.__contains__, leading))
+    return ", ".join([*(values[name] for name in first), *(f"{name}={text}" for name, text in values.items() if name not in first)])
+
+
+def by_position(parameters: Sequence[inspect.Parameter]) -> list[str]:
+    """The names of the parameters that must be given and may be given by position."""
+    places = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return [parameter.name for parameter in parameters if parameter.default is parameter.empty and parameter.kind in places]
 
 
 def first_samples(values: Mapping[str, str], arguments: Mapping[str, Any]) -> dict[str, str]:

@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from migrate_agent.tools.record.guessing.arguments import Call, text_of
+from migrate_agent.tools.record.guessing.arguments import Call, by_position, text_of
 
 SWITCH = ("True", "False")
 OTHER = "'none'"
@@ -140,14 +140,14 @@ def other_constructions(
     """Other argument lists of a constructor, with one value changed in each: an argument, or one of a settings object that is made there."""
     plain = [parameter for parameter in parameters if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)]
     values = call.by_name([parameter.name for parameter in plain if parameter.kind is parameter.POSITIONAL_OR_KEYWORD])
-    required = [parameter.name for parameter in plain if parameter.default is parameter.empty]
+    leading = by_position(plain)
     for parameter in plain:
         usual = values.get(parameter.name, repr(parameter.default))
         for text in _fitting(options.get(parameter.name, ()), usual):
-            yield text_of({**values, parameter.name: text}, required)
+            yield text_of({**values, parameter.name: text}, leading)
     for name, text in values.items():
         for other in _other_settings(text, options, evaluate):
-            yield text_of({**values, name: other}, required)
+            yield text_of({**values, name: other}, leading)
 
 
 def _other_settings(text: str, options: Mapping[str, Sequence[str]], evaluate: Callable[[str], Any]) -> Iterator[str]:

@@ -11,6 +11,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain, islice
@@ -20,7 +21,7 @@ from typing import Any, NamedTuple
 from migrate_agent.tools.harness.common import methods, reach
 from migrate_agent.tools.harness.common.example_text import build, call_arguments, import_module, in_mode, make_namespace
 from migrate_agent.tools.harness.common.partial_import import use_parts
-from migrate_agent.tools.record.guessing.arguments import Call, first_samples, text_of
+from migrate_agent.tools.record.guessing.arguments import Call, by_position, first_samples, text_of
 from migrate_agent.tools.record.guessing.distinctions import (
     asked_containers,
     compares_ranks,
@@ -180,11 +181,10 @@ def further_calls(arguments: Mapping[str, Any], inputs: Mapping[str, Path], outp
             Example("", row["init"], row["call"], row["setup"], tensors=inputs.get(f"{number}-{index}"))
             for index, row in enumerate(unit["examples"])
         ]
-        try:
-            found = list(_of_unit(unit["module"], unit["name"], examples, OwnSeconds(unit["seconds"]), root))
-        except (Exception, SystemExit):
-            continue  # an example that does not run here is told where it is recorded
-        rows += [{"unit": number, "example": index, "init": other.init, "call": other.call} for index, other in found]
+        # An example that does not run here is told where it is recorded, and what was reached before an error counts.
+        with suppress(Exception, SystemExit):
+            for index, other in _of_unit(unit["module"], unit["name"], examples, OwnSeconds(unit["seconds"]), root):
+                rows.append({"unit": number, "example": index, "init": other.init, "call": other.call})
     return rows
 
 
@@ -356,7 +356,7 @@ class Search:
             yield from self._of_one_sample(example, call)
         optional = [parameter for parameter in self.parameters if parameter.name in names]
         for values in others(call, self.parameters, trial.shape, trial.widths, optional, conditions_asked(self.tree)):
-            yield replace(example, call=text_of(values, self._required))
+            yield replace(example, call=text_of(values, self._leading))
         for text in other_constructions(call, self.parameters, options, lambda text: None):
             yield replace(example, call=text)
 
@@ -364,11 +364,11 @@ class Search:
         texts = call.by_name([parameter.name for parameter in self.parameters])
         arguments = _arguments(self.module, self.name, example, self.parameters)
         if alone := first_samples(texts, arguments):
-            yield replace(example, call=text_of({**texts, **alone}, self._required))
+            yield replace(example, call=text_of({**texts, **alone}, self._leading))
 
     @property
-    def _required(self) -> list[str]:
-        return [parameter.name for parameter in self.parameters if parameter.default is parameter.empty]
+    def _leading(self) -> list[str]:
+        return by_position(self.parameters)
 
     def _other_calls(self, start: Start) -> Iterator[Example]:
         """The example with another call: by its parameters, and by what the files tell apart in them."""
@@ -379,7 +379,7 @@ class Search:
         texts = call.by_name([parameter.name for parameter in parameters])
 
         def result(values: Mapping[str, str]) -> Any:
-            return _result(self.module, self.name, replace(example, call=text_of(values, self._required)))[1]
+            return _result(self.module, self.name, replace(example, call=text_of(values, self._leading)))[1]
 
         arguments = dict(zip(texts, _result(self.module, self.name, example)[0], strict=False))
         forms = chain(of_other_ranks(texts, arguments, self.tree), in_other_containers(texts, self.tree))
@@ -387,7 +387,7 @@ class Search:
         options = chain(given, of_one_sample(texts, arguments, parameters))
         of_kinds = of_other_kinds(texts, parameters, self.kinds)
         for values in chain(fed_back(texts, parameters, arguments, result), forms, options, of_kinds):
-            yield replace(example, call=text_of(values, self._required))
+            yield replace(example, call=text_of(values, self._leading))
         for text in other_constructions(call, parameters, self.options, lambda text: None):
             yield replace(example, call=text)
 
@@ -400,11 +400,11 @@ class Search:
         namespace = make_namespace(self.module, example)
         for init in other_constructions(call, parameters, self.options, lambda text: _value(text, namespace)):
             yield replace(example, init=init)
-        required = [parameter.name for parameter in parameters if parameter.default is parameter.empty]
+        leading = by_position(parameters)
         texts = call.by_name([parameter.name for parameter in parameters])
         for values in chain(of_other_kinds(texts, parameters, self.kinds), self._given(texts, start.trial)):
-            yield replace(example, init=text_of(values, required))
-        yield from self._of_first_elements(example, texts, required)
+            yield replace(example, init=text_of(values, leading))
+        yield from self._of_first_elements(example, texts, leading)
 
     def _given(self, texts: Mapping[str, str], trial: Trial) -> Iterator[dict[str, str]]:
         """Constructor arguments with one that is None given, as its annotation and its name say, or a size of the input."""
@@ -415,7 +415,7 @@ class Search:
                 for text in dict.fromkeys([*likely, *sizes, "2", "0.5"]):
                     yield {**texts, parameter.name: text}
 
-    def _of_first_elements(self, example: Example, texts: Mapping[str, str], required: Sequence[str]) -> Iterator[Example]:
+    def _of_first_elements(self, example: Example, texts: Mapping[str, str], leading: Sequence[str]) -> Iterator[Example]:
         """Of lists that the constructor and the call take for what the code asks about, the first element alone in both: they belong together."""
         call = Call.of(example.call)
         inits = {name: first for name, text in texts.items() if name in asked_containers(self.tree) and (first := first_element(text))}
@@ -426,7 +426,7 @@ class Search:
             name: first for name, text in texts_of_call.items() if name in asked_containers(self.tree) and (first := first_element(text))
         }
         if calls:
-            yield replace(example, init=text_of({**texts, **inits}, required), call=text_of({**texts_of_call, **calls}, self._required))
+            yield replace(example, init=text_of({**texts, **inits}, leading), call=text_of({**texts_of_call, **calls}, self._leading))
 
 
 def _key(example: Example) -> tuple[str, str]:
