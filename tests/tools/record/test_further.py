@@ -251,6 +251,7 @@ COMPARED = [
     ("1 <= x", ("1", "0", "1.5", "2")),
     ("x in (1, 'a', None)", ("1", "'a'", "None")),
     ("x is None", ("None",)),
+    ("1\ndef exists(v): return v is not None\nz = exists(a.x)", ("None",)),
 ]
 
 
@@ -401,6 +402,47 @@ class Wired(nn.Module):
         for layer in self.layers:
             x = layer(x)
         return x if self.head is None else self.head(x)
+def exists(value):
+    return value is not None
+class Gated(nn.Module):
+    def __init__(self, *, width, gate=False):
+        super().__init__()
+        self.line, self.gate = nn.Linear(width, width), gate
+    def forward(self, x):
+        y = self.line(x)
+        if self.gate:
+            y = y.sigmoid() * x
+        return y
+class Pooled(nn.Module):
+    def __init__(self, width, branch, channel_first=False):
+        super().__init__()
+        self.score, self.branch, self.channel_first = nn.Linear(width, 1), branch, channel_first
+    def forward(self, x):
+        x = self.branch(x)
+        if self.channel_first:
+            x = x.transpose(1, 2)
+        return (x * self.score(x).softmax(1)).sum(1)
+class Embedded(nn.Module):
+    def __init__(self, tokens, width):
+        super().__init__()
+        self.embeds = exists(tokens)
+        if self.embeds:
+            self.table = nn.Embedding(tokens, width)
+        self.line = nn.Linear(width, width)
+    def forward(self, x):
+        if not self.embeds:
+            return self.line(x)
+        return self.line(self.table(x))
+class Placed(nn.Module):
+    def __init__(self, size=None):
+        super().__init__()
+        if size is not None:
+            height, width = size
+            self.table = nn.Parameter(torch.zeros(height * width // width, width))
+        else:
+            self.table = nn.Parameter(torch.zeros(1))
+    def forward(self, x):
+        return x + self.table
 class Conditioned(nn.Module):
     def __init__(self, sizes):
         super().__init__()
@@ -422,6 +464,15 @@ class Conditioned(nn.Module):
         ("Causal", "", "torch.randn(2, 4)", [("causal=True", "torch.randn(2, 4)[:1], streaming=True")]),
         ("Named", "", "torch.randn(2, 4)", [("norm='layer'", "torch.randn(2, 4)"), ("act=torch.nn.Tanh", "torch.randn(2, 4)")]),
         ("Wired", "", "torch.randn(2, 4)", [("widths=2", "torch.randn(2, 4)"), ("out=64", "torch.randn(2, 4)")]),
+        ("Gated", "width=4", "torch.randn(2, 4)", [("width=4, gate=True", "torch.randn(2, 4)")]),
+        (
+            "Pooled",
+            "4, torch.nn.LayerNorm(4)",
+            "torch.randn(2, 3, 4)",
+            [("4, torch.nn.Identity(), channel_first=True", "torch.randn(2, 4, 3)")],
+        ),
+        ("Embedded", "9, 4", "torch.randint(0, 9, (2, 3))", [("None, 4", "torch.randn(2, 3, 4)")]),
+        ("Placed", "", "torch.randn(4, 4)", [("size=[4, 4]", "torch.randn(4, 4)")]),
         (
             "Conditioned",
             "[2, 5]",

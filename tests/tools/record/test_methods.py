@@ -89,6 +89,11 @@ OPTIONS = """
 import torch
 from torch import nn
 
+def in_evaluation(function):
+    def inner(model, *args, **kwargs):
+        return function(model.eval(), *args, **kwargs)
+    return inner
+
 class Sampler(nn.Module):
     def __init__(self):
         super().__init__()
@@ -104,13 +109,26 @@ class Sampler(nn.Module):
         if sort:
             y = y.sort(-1).values
         return y
+
+    @torch.no_grad()
+    @in_evaluation
+    def best(self, x, count, temperature=1.0, mode="all"):
+        y = self(x)
+        if temperature == 0:
+            return y.argmax(-1)
+        return y.topk(count).values
 """
 
 
 def test_options_of_methods_that_reach_more_are_given_together(repository: Any, sandbox: Sandbox) -> None:
     inventory = repository({"net.py": OPTIONS})
     calls, _ = infer_methods(inventory, [Example("net.py:Sampler", "", "torch.randn(2, 4)")], [], sandbox)
-    assert [call.call for call in calls] == ["torch.randn(2, 4)", "torch.randn(2, 4), top_k=2, sort=True"]
+    assert [(call.method, call.call) for call in calls] == [
+        ("scores", "torch.randn(2, 4)"),
+        ("scores", "torch.randn(2, 4), top_k=2, sort=True"),
+        ("best", "torch.randn(2, 4), 2"),
+        ("best", "torch.randn(2, 4), 2, temperature=0.0"),
+    ]
 
 
 ANEW = """

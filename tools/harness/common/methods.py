@@ -93,6 +93,25 @@ def unbound(cls: Any, name: str) -> Callable[..., Any]:
     return getattr(cls, name)  # type: ignore[no-any-return]
 
 
+def declared(cls: Any, name: str) -> Callable[..., Any]:
+    """The method as it is written: below decorators, those too that hand any arguments on and do not say what they wrap. Raises `AttributeError`."""
+    function = unbound(cls, name)
+    inner = inspect.unwrap(function)
+    for cell in getattr(inner, "__closure__", None) or () if getattr(inner, "__name__", name) != name else ():
+        wrapped = _content(cell)
+        if callable(wrapped) and getattr(wrapped, "__name__", "") == name:
+            return wrapped  # type: ignore[no-any-return]
+    return function
+
+
+def _content(cell: Any) -> Any:
+    """What a cell of a closure holds; None where it holds nothing yet."""
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return None
+
+
 def _read(instance: Any) -> None:
     """The signature of a property."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from migrate_agent.tools.record.guessing.arguments import Call, by_position, text_of
@@ -16,13 +16,16 @@ OTHER = "'none'"
 def distinctions(tree: ast.AST) -> dict[str, tuple[str, ...]]:
     """Last part of a name (`act` of `cfg.act`) → texts of the values that code distinguishes in it, in the order of the source.
 
-    Constants that it is compared with or looked for among, keys of a dictionary that it selects from, and both values of a switch. What is handed on
-    under another name (`f(name=self.kind)`) takes what that name takes.
+    Constants that it is compared with or looked for among, keys of a dictionary that it selects from, and both values of a switch. A function such as
+    `def exists(x): return x is not None` compares its argument with None. What is handed on under another name (`f(name=self.kind)`) takes what that
+    name takes.
     """
     options: dict[str, dict[str, None]] = {}
+    absence = _asking_absence(tree)
     tables = {name: _keys(node.value) for node in ast.walk(tree) if isinstance(node, ast.Assign) for name in _targets(node)}
     for node in ast.walk(tree):
-        for name, texts in _of(node, tables):
+        asked = [(name, ["None"]) for name in _argument_of(node, absence)]
+        for name, texts in (*asked, *_of(node, tables)):
             options.setdefault(name, {}).update(dict.fromkeys(texts))
     for name, source in dict.fromkeys(pair for node in ast.walk(tree) for pair in _handed_on(node)):
         if name in options and name != source:
@@ -35,6 +38,39 @@ def _handed_on(node: ast.AST) -> Iterator[tuple[str, str]]:
     for keyword in node.keywords if isinstance(node, ast.Call) else ():
         if keyword.arg and last(keyword.value):
             yield keyword.arg, last(keyword.value)
+
+
+def _asking_absence(tree: ast.AST) -> set[str]:
+    """The names of the functions that do nothing but compare their argument with None."""
+    names = set[str]()
+    for node in ast.walk(tree):
+        match node:
+            case ast.FunctionDef(
+                args=ast.arguments(args=[asked]), body=[*_, ast.Return(value=ast.Compare(left=ast.Name(id=name), ops=[op]) as test)]
+            ):
+                if name == asked.arg and isinstance(op, (ast.Is, ast.IsNot)) and _constants(test.comparators[0]) == ["None"]:
+                    names.add(node.name)
+    return names
+
+
+def _argument_of(node: ast.AST, functions: Collection[str]) -> list[str]:
+    """The last part of the name that a call of one of these functions is given; none where it is no name."""
+    match node:
+        case ast.Call(func=ast.Name(id=name), args=[asked]) if name in functions:
+            return [last(asked)] if last(asked) else []
+    return []
+
+
+def indexed(tree: ast.AST) -> dict[str, int]:
+    """Names that code takes apart as a sequence → how many elements it takes: `sizes[1]`, `height, width = size`."""
+    counts = dict[str, int]()
+    for node in ast.walk(tree):
+        match node:
+            case ast.Subscript(value=ast.Name(id=name), slice=ast.Constant(value=int(place))) if place >= 0:
+                counts[name] = max(counts.get(name, 0), place + 1)
+            case ast.Assign(targets=[ast.Tuple(elts=parts)], value=ast.Name(id=name)):
+                counts[name] = max(counts.get(name, 0), len(parts))
+    return counts
 
 
 def _keys(table: ast.expr) -> list[str]:
@@ -148,6 +184,12 @@ def other_constructions(
     for name, text in values.items():
         for other in _other_settings(text, options, evaluate):
             yield text_of({**values, name: other}, leading)
+
+
+def other_values(parameter: inspect.Parameter, options: Mapping[str, Sequence[str]]) -> list[str]:
+    """Texts of the values of an optional argument, other than its default and of its kind, that code tells apart."""
+    switched = [str(not parameter.default)] if isinstance(parameter.default, bool) else []
+    return switched or _fitting(options.get(parameter.name, ()), repr(parameter.default))
 
 
 def _other_settings(text: str, options: Mapping[str, Sequence[str]], evaluate: Callable[[str], Any]) -> Iterator[str]:

@@ -64,14 +64,14 @@ def _items(result: Any) -> Mapping[str, Any]:
 
 
 def value_of(part: Any) -> Value | None:
-    """Tensors, lists, tuples and dictionaries of them as a value that can be written; None for anything else."""
+    """Tensors, lists, tuples (with names too) and dictionaries of them as a value that can be written; None for anything else."""
     import torch
 
     if isinstance(part, torch.Tensor):
         return tensor_like(part)
     if part is None or isinstance(part, (bool, int, float)):
         return repr(part)
-    if type(part) in (list, tuple):
+    if type(part) is list or isinstance(part, tuple):
         items = [value_of(item) for item in part]
         return None if None in items else Items(tuple(items), "[]" if isinstance(part, list) else "()")  # type: ignore[arg-type]
     if type(part) is dict and all(isinstance(key, str) for key in part):

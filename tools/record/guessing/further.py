@@ -21,15 +21,19 @@ from typing import Any, NamedTuple
 from migrate_agent.tools.harness.common import methods, reach
 from migrate_agent.tools.harness.common.example_text import build, call_arguments, import_module, in_mode, make_namespace
 from migrate_agent.tools.harness.common.partial_import import use_parts
+from migrate_agent.tools.harness.common.trees import encode
 from migrate_agent.tools.record.guessing.arguments import Call, by_position, first_samples, text_of
 from migrate_agent.tools.record.guessing.distinctions import (
+    SWITCH,
     asked_containers,
     compares_ranks,
     conditions_asked,
     distinctions,
+    indexed,
     other_constructions,
 )
 from migrate_agent.tools.record.guessing.feedback import fed_back
+from migrate_agent.tools.record.guessing.forms import features, of_other_axes, without_modules
 from migrate_agent.tools.record.guessing.kinds_asked import asked_kinds, of_other_kinds
 from migrate_agent.tools.record.guessing.own_seconds import WAITING, OwnSeconds
 from migrate_agent.tools.record.guessing.refused import SIZES, names_asked
@@ -301,7 +305,7 @@ class Search:
                 self._later.append((start, other))
             # What ends alike with several values does so with others.
             elif all(count < ALIKE for (changed, _), count in errors.items() if changed == names):
-                yield from self._added(start, self._with_what_is_asked(other, start.trial))
+                yield from self._added(start, self._with_what_is_asked(other, start))
                 errors[names, self._errors.get(_key(other), repr(other))] += 1
 
     def _added(self, start: Start, examples: Iterable[Example]) -> Iterator[Start]:
@@ -317,9 +321,10 @@ class Search:
         init = changed_names(example.init, other.init, self.constructor)
         return frozenset(init | changed_names(example.call, other.call, self.parameters))
 
-    def _with_what_is_asked(self, example: Example, trial: Trial) -> Iterator[Example]:
-        """The example; where the code refuses it on purpose, the example with what it asked before changed too, up to `DEPTH` times."""
-        waiting = [(example, 0)]
+    def _with_what_is_asked(self, example: Example, start: Start) -> Iterator[Example]:
+        """The example; where the code refuses it on purpose, the example with what it asked before changed too, up to `DEPTH` times, and where another
+        construction does not take the inputs of `start`, with inputs of another form."""
+        waiting, trial = [(example, 0)], start.trial
         while waiting and not self._over:
             one, depth = waiting.pop(0)
             outcome = self._attempt(one)
@@ -328,6 +333,7 @@ class Search:
                 return
             if depth < DEPTH:
                 waiting += [(other, depth + 1) for other in islice(self._changed_in(one, outcome, trial), MOST_TOGETHER)]
+                waiting += [(other, DEPTH) for other in islice(self._of_other_form(one, start.example, trial), MOST_TOGETHER)]
 
     def _attempt(self, example: Example) -> Trial | frozenset[str]:
         """What a call showed; or the names that the code asked before it refused it, none where it was tried before."""
@@ -359,6 +365,25 @@ class Search:
             yield replace(example, call=text_of(values, self._leading))
         for text in other_constructions(call, self.parameters, options, lambda text: None):
             yield replace(example, call=text)
+
+    def _of_other_form(self, example: Example, usual: Example, trial: Trial) -> Iterator[Example]:
+        """The example, which constructs otherwise than the `usual` one, with inputs of another form: with their last axis second or their first two the
+        other way round, as `channel_first` and `batch_first` ask for, or features in the place of token ids. Then also without the modules that the
+        constructor is given, which may ask for the usual form."""
+        call, init = Call.of(example.call), Call.of(example.init)
+        if call is None or init is None or example.init == usual.init or example.call != usual.call:
+            return
+        texts = call.by_name([parameter.name for parameter in self.parameters])
+        arguments = _arguments(self.module, self.name, example, self.parameters)
+        namespace = make_namespace(self.module, example)
+        given = init.by_name([parameter.name for parameter in self.constructor])
+        plain = text_of(without_modules(given, lambda text: _value(text, namespace)), by_position(self.constructor))
+        changed = changed_names(usual.init, example.init, self.constructor)
+        switched = any(given.get(name) in SWITCH for name in changed)
+        rows = of_other_axes(arguments) if switched else features(arguments, trial.widths)
+        for row in rows:
+            for constructed in dict.fromkeys((example.init, plain)):
+                yield replace(example, init=constructed, call=text_of({**texts, **row}, self._leading))
 
     def _of_one_sample(self, example: Example, call: Call) -> Iterator[Example]:
         texts = call.by_name([parameter.name for parameter in self.parameters])
@@ -409,10 +434,12 @@ class Search:
     def _given(self, texts: Mapping[str, str], trial: Trial) -> Iterator[dict[str, str]]:
         """Constructor arguments with one that is None given, as its annotation and its name say, or a size of the input."""
         sizes = [str(size) for size in dict.fromkeys([*(trial.shape or ())[1:]][::-1])]
+        counts = indexed(self.tree)
         for parameter in self.constructor:
             if parameter.default is None and texts.get(parameter.name, "None") == "None":
                 likely = parameter_texts(parameter.name, annotation_text(parameter.annotation))[:2]
-                for text in dict.fromkeys([*likely, *sizes, "2", "0.5"]):
+                rows = [f"[{', '.join([size] * counts[parameter.name])}]" for size in sizes if parameter.name in counts]
+                for text in dict.fromkeys([*rows, *likely, *sizes, "2", "0.5"]):
                     yield {**texts, parameter.name: text}
 
     def _of_first_elements(self, example: Example, texts: Mapping[str, str], leading: Sequence[str]) -> Iterator[Example]:
@@ -479,6 +506,8 @@ def _trial(module: Any, name: str, example: Example) -> Trial:
     """What an example runs, its constructor too. Raises the errors of the original."""
     import torch
 
+    from migrate_agent.tools.harness.torch_side.module import is_leaf  # here alone: it imports torch
+
     torch.manual_seed(0)
     with time_limit(MOST_SECONDS, WAITING):
         reach.take()
@@ -486,6 +515,7 @@ def _trial(module: Any, name: str, example: Example) -> Trial:
         tensors = [value for value in torch.utils._pytree.tree_leaves((args, kwargs)) if isinstance(value, torch.Tensor)]
         result = in_mode(instance, training=False)(*args, **kwargs)
         ran = reach.take()
+        encode(result, [], is_leaf)  # raises on what cannot be compared
         leaves = [value for value in torch.utils._pytree.tree_leaves(result) if isinstance(value, torch.Tensor)]
         if not leaves or any(value.is_floating_point() and not bool(torch.isfinite(value).all()) for value in leaves):
             raise ValueError("it gives no finite tensor")

@@ -8,6 +8,7 @@ import itertools
 import pickle
 import re
 import sys
+import textwrap
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +20,7 @@ from migrate_agent.tools.harness.common.partial_import import use_parts
 from migrate_agent.tools.harness.common.trees import Unencodable, encode
 from migrate_agent.tools.record.guessing.arguments import first_samples, text_of
 from migrate_agent.tools.record.guessing.choices import choices
+from migrate_agent.tools.record.guessing.distinctions import distinctions, other_values
 from migrate_agent.tools.record.guessing.own_seconds import WAITING, OwnSeconds
 from migrate_agent.tools.record.guessing.rows import annotation_text, call_values
 from migrate_agent.tools.record.guessing.trial import MOST_SECONDS, leaves, required, time_limit
@@ -234,7 +236,7 @@ class Methods:
         """The first argument list with which the method runs and gives what can be compared; None where there is none."""
         if methods.is_property(self.cls, name):
             return "" if self._runs(name, "") else None
-        function = methods.unbound(self.cls, name)
+        function = methods.declared(self.cls, name)
         needed = required(list(inspect.signature(function).parameters.values())[1:])
         if any(OUTSIDE.fullmatch(parameter.name) for parameter in needed):
             self.errors[name] = "it takes what lies outside of the program"
@@ -274,13 +276,14 @@ class Methods:
         """The call with those optional arguments that reach more code together; None where none does."""
         if methods.is_property(self.cls, name):
             return None
-        function, given = methods.unbound(self.cls, name), ""
+        function, given = methods.declared(self.cls, name), ""
         known = self._reached(name, call) or frozenset()
+        distinguished = _distinguished(function)
         for parameter in inspect.signature(function).parameters.values():
-            if not (parameter.default is None or isinstance(parameter.default, bool)) or OUTSIDE.fullmatch(parameter.name):
+            if parameter.default is parameter.empty or OUTSIDE.fullmatch(parameter.name):
                 continue
-            texts = self._values(function, parameter)[:MOST_VALUES] if parameter.default is None else [str(not parameter.default)]
-            for value in texts:
+            texts = self._values(function, parameter) if parameter.default is None else other_values(parameter, distinguished)
+            for value in texts[:MOST_VALUES]:
                 if self.time.spent:
                     break
                 longer = f"{given}, {parameter.name}={value}"
@@ -338,6 +341,14 @@ class Methods:
             return False
         self._note(result)
         return True
+
+
+def _distinguished(function: Any) -> Mapping[str, Sequence[str]]:
+    """What the text of a function tells apart in its arguments; nothing where there is no text."""
+    try:
+        return distinctions(ast.parse(textwrap.dedent(inspect.getsource(function))))
+    except (OSError, TypeError, SyntaxError):
+        return {}
 
 
 def _snapshot(module: Any) -> dict[str, str]:
