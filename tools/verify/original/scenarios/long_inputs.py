@@ -118,7 +118,7 @@ def beyond(writer: ScenarioWriter) -> None:
             continue
         label = f"{Role.LONG}-axis{axis}-{number + 1}"
         if writer.attempt(label, Role.LONG, 0, values, native=True, runs=1):
-            writer.attempt(f"gradient-{mode}-{label}", Role.GRADIENT, 0, values, mode=mode, gradient=True, runs=1)
+            writer.attempt(f"gradient-{mode}-{label}", Role.GRADIENT, 0, values, mode=mode, gradient=True, native=True, runs=1)
 
 
 def wide(writer: ScenarioWriter, values: Sequence[Array]) -> bool:
