@@ -14,7 +14,7 @@ from migrate_agent.sandbox.process import ProcessSandbox
 from migrate_agent.tools.record.further import further_examples
 from migrate_agent.tools.record.guessing.arguments import Call
 from migrate_agent.tools.record.guessing.distinctions import distinctions, other_constructions
-from migrate_agent.tools.record.guessing.further import guesses, others
+from migrate_agent.tools.record.guessing.further import Start, Trial, guesses, others, reaching_most
 from migrate_agent.tools.scan import scan
 from migrate_agent.tools.types import Example, Inventory, Limits, Recording, Unit
 
@@ -433,6 +433,20 @@ class Embedded(nn.Module):
         if not self.embeds:
             return self.line(x)
         return self.line(self.table(x))
+class Stored(nn.Module):
+    def __init__(self, width, form="each"):
+        super().__init__()
+        if form == "each":
+            self.rates = nn.Parameter(torch.ones(width))
+        else:
+            self.rates = nn.Parameter(torch.ones(1))
+    def forward(self, x, length=None):
+        y = x[..., None] * self.rates
+        if length is not None:
+            table = torch.zeros(len(x), 4)
+            table[:length] = y.squeeze(-1) if y.shape[-1] == 1 else y
+            return table
+        return y
 class Placed(nn.Module):
     def __init__(self, size=None):
         super().__init__()
@@ -472,6 +486,7 @@ class Conditioned(nn.Module):
             [("4, torch.nn.Identity(), channel_first=True", "torch.randn(2, 4, 3)")],
         ),
         ("Embedded", "9, 4", "torch.randint(0, 9, (2, 3))", [("None, 4", "torch.randn(2, 3, 4)")]),
+        ("Stored", "4", "torch.randn(3), length=3", [("4", "torch.randn(3)"), ("4, form='none'", "torch.randn(3)")]),
         ("Placed", "", "torch.randn(4, 4)", [("size=[4, 4]", "torch.randn(4, 4)")]),
         (
             "Conditioned",
@@ -487,6 +502,13 @@ def test_what_has_to_change_together(name: str, init: str, call: str, rows: list
     inventory = scan(tmp_path)
     unit = inventory.unit(f"model.py:{name}")
     assert [(example.init, example.call) for example in further(inventory, unit, [Example(unit.id, init, call)])] == rows
+
+
+@pytest.mark.parametrize(("most", "chosen"), [(3, [0, 1, 2]), (2, [0, 2]), (1, [2])])
+def test_of_too_many_calls_those_that_reach_most_together_are_chosen(most: int, chosen: list[int]) -> None:
+    reached = ({0, 1, 2}, {0, 3}, {0, 3, 4, 5})
+    starts = [Start(number, Example("", "", str(number)), Trial(frozenset(ran), None)) for number, ran in enumerate(reached)]
+    assert [start.number for start in reaching_most(starts, frozenset({0}), most)] == chosen
 
 
 def test_examples_that_reach_something_come_first(tmp_path: Path) -> None:

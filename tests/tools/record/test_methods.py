@@ -117,6 +117,12 @@ class Sampler(nn.Module):
         if temperature == 0:
             return y.argmax(-1)
         return y.topk(count).values
+
+    def grid(self, *sizes, starts=None):
+        starts = (0,) * len(sizes) if starts is None else starts
+        if starts[0]:
+            assert len(starts) == len(sizes)
+        return torch.stack([torch.ones(sizes).cumsum(axis) + start for axis, start in enumerate(starts)])
 """
 
 
@@ -128,6 +134,8 @@ def test_options_of_methods_that_reach_more_are_given_together(repository: Any, 
         ("scores", "torch.randn(2, 4), top_k=2, sort=True"),
         ("best", "torch.randn(2, 4), 2"),
         ("best", "torch.randn(2, 4), 2, temperature=0.0"),
+        ("grid", "2, 3"),
+        ("grid", "2, 3, starts=(2, 3)"),
     ]
 
 

@@ -44,6 +44,8 @@ from migrate_agent.tools.types import Example
 
 MOST = 12
 """Further calls of one module."""
+MOST_REACHING = 24
+"""Further calls of one module that are looked for: of more than `MOST`, those are chosen that reach most together."""
 MOST_WIDTHS = 4
 """Sizes of a module's parameters that an optional argument may have."""
 MOST_OF_FUNCTION = 6
@@ -185,7 +187,7 @@ def further_calls(arguments: Mapping[str, Any], inputs: Mapping[str, Path], outp
             Example("", row["init"], row["call"], row["setup"], tensors=inputs.get(f"{number}-{index}"))
             for index, row in enumerate(unit["examples"])
         ]
-        # An example that does not run here is told where it is recorded, and what was reached before an error counts.
+        # An example that does not run here is told where it is recorded.
         with suppress(Exception, SystemExit):
             for index, other in _of_unit(unit["module"], unit["name"], examples, OwnSeconds(unit["seconds"]), root):
                 rows.append({"unit": number, "example": index, "init": other.init, "call": other.call})
@@ -202,7 +204,11 @@ def _of_unit(module_name: str, name: str, examples: Sequence[Example], time: Own
         starts.append(Start(index, example, trial))
         if search.adds(trial):
             yield index, example
-    yield from search.beyond(starts)
+    further = []
+    with suppress(Exception, SystemExit):  # what was reached before an error counts
+        further.extend(search.beyond(starts))
+    for start in reaching_most(further, frozenset().union(*(start.trial.ran for start in starts)), search.most):
+        yield start.number, start.example
 
 
 class Start(NamedTuple):
@@ -211,6 +217,17 @@ class Start(NamedTuple):
     number: int
     example: Example
     trial: Trial
+
+
+def reaching_most(starts: Sequence[Start], known: frozenset[int], most: int) -> list[Start]:
+    """At most so many of these, in their order: of more than that those that together run most beyond the known places."""
+    left, chosen = list(starts), list[Start]()
+    while len(starts) > most and left and len(chosen) < most:
+        best = max(left, key=lambda start: len(start.trial.ran - known))
+        known |= best.trial.ran
+        chosen.append(best)
+        left.remove(best)
+    return [start for start in starts if len(starts) <= most or start in chosen]
 
 
 @dataclass
@@ -234,7 +251,7 @@ class Search:
         self.known |= trial.ran
         return new
 
-    def beyond(self, starts: Sequence[Start]) -> Iterator[tuple[int, Example]]:
+    def beyond(self, starts: Sequence[Start]) -> Iterator[Start]:
         """Further calls, those with other arguments of the call first, then those with other arguments of the constructor, and so on. What nothing
         that did not run asks about is tried last."""
         while starts:
@@ -246,19 +263,21 @@ class Search:
                     for other in self._changed(start, change):
                         waiting.append(other)
                         reaching.append(other)
-                        yield other.number, other.example
+                        yield other
             starts = reaching
         while self._later and not self._over:
             start, example = self._later.pop(0)
-            for other in self._added(start, (example,)):
-                yield other.number, other.example
+            yield from self._added(start, (example,))
 
     @property
     def _over(self) -> bool:
-        return self.time.spent or self.count >= self._most or not reach.any_left(self.known)
+        return (
+            self.time.spent or self.count >= (MOST_REACHING if isinstance(self.unit, type) else self.most) or not reach.any_left(self.known)
+        )
 
     @cached_property
-    def _most(self) -> int:
+    def most(self) -> int:
+        """So many further calls are compared."""
         return MOST if isinstance(self.unit, type) else MOST_OF_FUNCTION
 
     @cached_property
@@ -367,13 +386,16 @@ class Search:
             yield replace(example, call=text)
 
     def _of_other_form(self, example: Example, usual: Example, trial: Trial) -> Iterator[Example]:
-        """The example, which constructs otherwise than the `usual` one, with inputs of another form: with their last axis second or their first two the
-        other way round, as `channel_first` and `batch_first` ask for, or features in the place of token ids. Then also without the modules that the
-        constructor is given, which may ask for the usual form."""
+        """The example, which constructs otherwise than the `usual` one, without the call's options, and with inputs of another form: with their last axis
+        second or their first two the other way round, as `channel_first` and `batch_first` ask for, or features in the place of token ids. Then also
+        without the modules that the constructor is given, which may ask for the usual form."""
         call, init = Call.of(example.call), Call.of(example.init)
         if call is None or init is None or example.init == usual.init or example.call != usual.call:
             return
         texts = call.by_name([parameter.name for parameter in self.parameters])
+        needed = {name: text for name, text in texts.items() if name in self._leading}
+        if needed != texts:
+            yield replace(example, call=text_of(needed, self._leading))
         arguments = _arguments(self.module, self.name, example, self.parameters)
         namespace = make_namespace(self.module, example)
         given = init.by_name([parameter.name for parameter in self.constructor])

@@ -134,6 +134,9 @@ class Methods:
                 if name in missing or not reached <= places:
                     places |= reached
                     yield name, call, reached
+                    if name in missing and (longer := self._with_options(name, call)) is not None:
+                        places |= self._reached(name, longer) or frozenset()
+                        yield name, longer, places
                     break
 
     def _resets(self, name: str) -> bool:
@@ -279,10 +282,15 @@ class Methods:
         function, given = methods.declared(self.cls, name), ""
         known = self._reached(name, call) or frozenset()
         distinguished = _distinguished(function)
-        for parameter in inspect.signature(function).parameters.values():
+        parameters = inspect.signature(function).parameters.values()
+        # An option of a method that takes any number of arguments may be one value for each.
+        several = [f"({call})"] if "," in call and any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters) else []
+        for parameter in parameters:
             if parameter.default is parameter.empty or OUTSIDE.fullmatch(parameter.name):
                 continue
-            texts = self._values(function, parameter) if parameter.default is None else other_values(parameter, distinguished)
+            texts = other_values(parameter, distinguished)
+            if parameter.default is None:
+                texts += [*several, *self._values(function, parameter)]
             for value in texts[:MOST_VALUES]:
                 if self.time.spent:
                     break
@@ -315,7 +323,8 @@ class Methods:
         numbers = {"int": ["2", "3", "1"], "float": ["0.5", "2.0"], "bool": ["True", "False"]}.get(annotation, [])
         if not annotation and not same:
             numbers = ["2", "3", "1"] if COUNTS.fullmatch(name) else ["0.5"] if SHARES.fullmatch(name) else []
-        tensors = [text(value) for value in (*self.shapes, *call_values(name, annotation, main))]
+        with_heads = [Tensor((2, *shape[:-1], 3, shape[-1])) for shape in (tensor.shape for tensor in self.shapes[-1:]) if len(shape) == 2]
+        tensors = [text(value) for value in (*self.shapes, *with_heads, *call_values(name, annotation, main))]
         first = next(iter(self.given.values()), "")
         # What the call itself takes first is likelier than random numbers of its shape: it lies in the right range.
         likely = [*same, *words, *numbers, *([first] if first and not numbers else [])]
