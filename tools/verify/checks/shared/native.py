@@ -75,7 +75,8 @@ def compare_native(exact: Pair, native: Pair, scenario: Scenario, *, alike: bool
     if kinks and not _tells(exact.expected, native.expected):
         return Difference(label, 0.0, tolerances.CAP_FP64)
     expected = _where_torch_agrees(exact.expected, native.expected, native.got)
-    got = _without_outliers(exact.expected, expected, native.got) if dtype == "float16" else native.got
+    in_half = dtype == "float16" and not scenario.wide
+    got = _without_outliers(exact.expected, expected, native.got) if in_half else native.got
     problem = pattern_problem(expected, got)
     if problem:
         same_shape = expected.shape == got.shape
@@ -118,13 +119,14 @@ def _where_torch_agrees(exact: Array, native: Array, actual: Array) -> Array:
 
 
 def _without_outliers(exact: Array, expected: Array, actual: Array) -> Array:
-    """What the candidate gives, with torch's answer where one element in a hundred, far beyond the others, is lost in float16.
+    """What the candidate gives, with torch's answer where one element in a hundred, far beyond the others, is infinite in float16.
 
-    `y / sigmoid(x)` is that large only where the gate is less than a unit of the dtype: torch rounds the gate once, XLA each of its steps, to 0.
+    `y / sigmoid(x)` is that large only where the gate is less than a unit of the dtype: torch rounds the gate once, XLA each of its steps, to 0. A
+    gate of zero gives no NaN, and no infinity of the other sign; nor does one that torch computes in float32.
     """
     if exact.dtype.kind != "f" or actual.dtype.kind != "f" or not exact.shape == expected.shape == actual.shape:
         return actual
-    lost = np.isfinite(exact) & np.isfinite(expected) & ~np.isfinite(actual)
+    lost = np.isfinite(exact) & np.isfinite(expected) & np.isinf(actual) & (np.sign(actual) == np.sign(exact))
     count = int(lost.sum())
     if not 0 < count <= max(1, lost.size * tolerances.OUTLIERS):
         return actual

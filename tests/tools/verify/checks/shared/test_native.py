@@ -36,13 +36,25 @@ def test_where_torch_overflows_natively_the_exact_answer_is_right_too(ours: floa
 
 
 @pytest.mark.parametrize(
-    ("large", "lost", "narrow", "failed"),
-    [(3e4, 1, "float16", False), (900.0, 1, "float16", True), (3e4, 2, "float16", True), (3e4, 1, "bfloat16", True), (3e4, 1, "", True)],
+    ("large", "ours", "count", "narrow", "wide", "failed"),
+    [
+        (3e4, np.inf, 1, "float16", (), False),
+        (-3e4, -np.inf, 1, "float16", (), False),
+        (900.0, np.inf, 1, "float16", (), True),
+        (3e4, np.inf, 2, "float16", (), True),
+        (3e4, np.inf, 1, "bfloat16", (), True),
+        (3e4, np.inf, 1, "", (), True),
+        (3e4, np.nan, 1, "float16", (), True),
+        (3e4, -np.inf, 1, "float16", (), True),
+        (3e4, np.inf, 1, "float16", ("sigmoids",), True),
+    ],
 )
-def test_in_float16_an_outlier_may_be_lost(large: float, lost: int, narrow: str, failed: bool) -> None:
-    scenario = Scenario(name="a", role=Role.NARROW, noise=NoiseOfScenario({}), narrow=narrow)
-    exact = np.where(np.arange(150) < lost, large, 1.0)
-    native = Pair("out", "out/0", exact, np.where(np.arange(150) < lost, np.inf, exact))
+def test_in_float16_an_outlier_may_overflow(
+    large: float, ours: float, count: int, narrow: str, wide: tuple[str, ...], failed: bool
+) -> None:
+    scenario = Scenario(name="a", role=Role.NARROW, noise=NoiseOfScenario({}), narrow=narrow, wide=wide)
+    exact = np.where(np.arange(150) < count, large, 1.0)
+    native = Pair("out", "out/0", exact, np.where(np.arange(150) < count, ours, exact))
     assert compare_native(Pair("out", "out/0", exact, None), native, scenario).failed == failed
 
 
