@@ -98,9 +98,9 @@ def declared(cls: Any, name: str) -> Callable[..., Any]:
     function = unbound(cls, name)
     inner = inspect.unwrap(function)
     for cell in getattr(inner, "__closure__", None) or () if getattr(inner, "__name__", name) != name else ():
-        wrapped = _content(cell)
-        if callable(wrapped) and getattr(wrapped, "__name__", "") == name:
-            return wrapped  # type: ignore[no-any-return]
+        content = _content(cell)
+        if callable(content) and getattr(content, "__name__", "") == name:
+            return content  # type: ignore[no-any-return]
     return function
 
 

@@ -24,8 +24,8 @@ def distinctions(tree: ast.AST) -> dict[str, tuple[str, ...]]:
     absence = _asking_absence(tree)
     tables = {name: _keys(node.value) for node in ast.walk(tree) if isinstance(node, ast.Assign) for name in _targets(node)}
     for node in ast.walk(tree):
-        asked = [(name, ["None"]) for name in _argument_of(node, absence)]
-        for name, texts in (*asked, *_of(node, tables)):
+        absent = [(name, ["None"]) for name in _argument_of(node, absence)]
+        for name, texts in (*absent, *_of(node, tables)):
             options.setdefault(name, {}).update(dict.fromkeys(texts))
     for name, source in dict.fromkeys(pair for node in ast.walk(tree) for pair in _handed_on(node)):
         if name in options and name != source:
@@ -46,9 +46,9 @@ def _asking_absence(tree: ast.AST) -> set[str]:
     for node in ast.walk(tree):
         match node:
             case ast.FunctionDef(
-                args=ast.arguments(args=[asked]), body=[*_, ast.Return(value=ast.Compare(left=ast.Name(id=name), ops=[op]) as test)]
+                args=ast.arguments(args=[parameter]), body=[*_, ast.Return(value=ast.Compare(left=ast.Name(id=name), ops=[op]) as test)]
             ):
-                if name == asked.arg and isinstance(op, (ast.Is, ast.IsNot)) and _constants(test.comparators[0]) == ["None"]:
+                if name == parameter.arg and isinstance(op, (ast.Is, ast.IsNot)) and _constants(test.comparators[0]) == ["None"]:
                     names.add(node.name)
     return names
 
@@ -56,8 +56,8 @@ def _asking_absence(tree: ast.AST) -> set[str]:
 def _argument_of(node: ast.AST, functions: Collection[str]) -> list[str]:
     """The last part of the name that a call of one of these functions is given; none where it is no name."""
     match node:
-        case ast.Call(func=ast.Name(id=name), args=[asked]) if name in functions:
-            return [last(asked)] if last(asked) else []
+        case ast.Call(func=ast.Name(id=name), args=[argument]) if name in functions:
+            return [last(argument)] if last(argument) else []
     return []
 
 
@@ -188,8 +188,8 @@ def other_constructions(
 
 def other_values(parameter: inspect.Parameter, options: Mapping[str, Sequence[str]]) -> list[str]:
     """Texts of the values of an optional argument, other than its default and of its kind, that code tells apart."""
-    switched = [str(not parameter.default)] if isinstance(parameter.default, bool) else []
-    return switched or _fitting(options.get(parameter.name, ()), repr(parameter.default))
+    opposite = [str(not parameter.default)] if isinstance(parameter.default, bool) else []
+    return opposite or _fitting(options.get(parameter.name, ()), repr(parameter.default))
 
 
 def _other_settings(text: str, options: Mapping[str, Sequence[str]], evaluate: Callable[[str], Any]) -> Iterator[str]:

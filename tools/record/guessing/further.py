@@ -393,16 +393,15 @@ class Search:
         if call is None or init is None or example.init == usual.init or example.call != usual.call:
             return
         texts = call.by_name([parameter.name for parameter in self.parameters])
-        needed = {name: text for name, text in texts.items() if name in self._leading}
-        if needed != texts:
-            yield replace(example, call=text_of(needed, self._leading))
+        without_options = {name: text for name, text in texts.items() if name in self._leading}
+        if without_options != texts:
+            yield replace(example, call=text_of(without_options, self._leading))
         arguments = _arguments(self.module, self.name, example, self.parameters)
         namespace = make_namespace(self.module, example)
-        given = init.by_name([parameter.name for parameter in self.constructor])
-        plain = text_of(without_modules(given, lambda text: _value(text, namespace)), by_position(self.constructor))
-        changed = changed_names(usual.init, example.init, self.constructor)
-        switched = any(given.get(name) in SWITCH for name in changed)
-        rows = of_other_axes(arguments) if switched else features(arguments, trial.widths)
+        settings = init.by_name([parameter.name for parameter in self.constructor])
+        plain = text_of(without_modules(settings, lambda text: _value(text, namespace)), by_position(self.constructor))
+        names = changed_names(usual.init, example.init, self.constructor)
+        rows = of_other_axes(arguments) if any(settings.get(name) in SWITCH for name in names) else features(arguments, trial.widths)
         for row in rows:
             for constructed in dict.fromkeys((example.init, plain)):
                 yield replace(example, init=constructed, call=text_of({**texts, **row}, self._leading))
