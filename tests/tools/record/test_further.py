@@ -287,12 +287,19 @@ class Steps(nn.Module):
         for t in range(x.shape[1]):
             hidden = self.cell(x[:, t], hidden)
         return {"y": hidden, "state": {"h": hidden}}
+class Averages(nn.Module):
+    def forward(self, x, past=None):
+        y = x.exp().cumsum(1)
+        if past is not None:
+            y = (y.log() + past.log()).exp()
+        return y, y[:, -1:]
 """
 
 
 @pytest.mark.parametrize(
     ("name", "calls"),
     [
+        ("Averages", ["torch.randn(2, 3, 4), past=torch.rand(2, 1, 4)"]),
         ("Attention", ["torch.randn(2, 3, 4), use_cache=True, kv_cache=(torch.randn(2, 3, 4), torch.randn(2, 3, 4))"]),
         ("Steps", ["torch.randn(2, 1, 4), hidden={'h': torch.randn(2, 4)}"]),
     ],

@@ -81,7 +81,7 @@ def value_of(part: Any) -> Value | None:
 
 
 def tensor_like(tensor: Any) -> Tensor:
-    """Random numbers of a tensor's shape and kind."""
+    """Random numbers of a tensor's shape and kind: where none of its numbers is below zero, as where code takes their logarithm, none is."""
     import torch
 
     shape = tuple(tensor.shape)
@@ -90,7 +90,7 @@ def tensor_like(tensor: Any) -> Tensor:
     if tensor.is_complex():
         return Tensor(shape, "complex")
     if tensor.is_floating_point():
-        return Tensor(shape)
+        return Tensor(shape, "positive" if tensor.numel() and bool((tensor >= 0).all()) else "normal")
     return Tensor(shape, "integer", max(int(tensor.max()) + 1, 2) if tensor.numel() else 2)
 
 
