@@ -204,7 +204,7 @@ def _of_unit(module_name: str, name: str, examples: Sequence[Example], time: Own
         starts.append(Start(index, example, trial))
         if search.adds(trial):
             yield index, example
-    further = []
+    further = list[Start]()
     with suppress(Exception, SystemExit):  # what was reached before an error counts
         further.extend(search.beyond(starts))
     for start in reaching_most(further, frozenset().union(*(start.trial.ran for start in starts)), search.most):
