@@ -80,11 +80,13 @@ def _around_modules() -> None:
     own: Any = torch.nn.Module.__call__
 
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-        inside[0] += 1
+        before = inside[0]
+        # Transforms of data are modules too, and draw from torch's stream in JAX as well.
+        inside[0] = 0 if type(self).__module__.startswith("torchvision.transforms") else before + 1
         try:
             return own(self, *args, **kwargs)
         finally:
-            inside[0] -= 1
+            inside[0] = before
 
     module: Any = torch.nn.Module
     module.__call__ = call

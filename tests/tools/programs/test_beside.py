@@ -118,6 +118,23 @@ def test_what_modules_use_is_traced(repository: Path) -> None:
     assert {one.source: one.names for one in files.beside()}["trainer.py"] == ("Numbers", "Trainer")
 
 
+@pytest.mark.parametrize(
+    ("text", "own"),
+    [
+        ("def small(width):\n    return Net()\n", True),
+        ("def report(width):\n    return str(width)\n", False),
+        # Its step would be looked at too.
+        ("def fit(x):\n    Net()(x).backward()\n", False),
+    ],
+)
+def test_functions_that_construct_are_the_programs_own(repository: Path, text: str, own: bool) -> None:
+    """The script may call them by a name that it is told, where nothing can hand them streams."""
+    (repository / "small.py").write_text(f"from model import Net\n\n\n{text}")
+    (repository / "train.py").write_text("import small\n" + SCRIPT)
+    files = ProgramFiles(scan(repository), "train.py")
+    assert ("small.py" in files.own(files.traced())) is own
+
+
 @pytest.mark.ci
 def test_a_trainer_in_another_file(repository: Path, tmp_path: Path, sandbox: ProcessSandbox) -> None:
     """Its step is taken out there, its data set is one of the helpers', and the loss that others read stays an attribute."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import jax.numpy as jnp
 import numpy as np
+import pytest
 import torch
 
 from migrate_agent.tools.programs.judge.draws import NativeDraws
@@ -41,3 +42,25 @@ def test_the_script_draws_of_torchs_stream() -> None:
         torch.manual_seed(0)
         with NativeDraws(paired):
             assert torch.equal(draw(), expected)
+
+
+class Flip(torch.nn.Module):
+    """Draws one number, as a transform of images does."""
+
+    def forward(self, value: float) -> bool:
+        """Whether it is below the number."""
+        return bool(torch.rand(1, dtype=torch.float64) < value)
+
+
+@pytest.mark.parametrize("around", [False, True])
+def test_transforms_of_data_draw_of_torchs_stream(monkeypatch: pytest.MonkeyPatch, around: bool) -> None:
+    """They are modules, and no part of a network: their rewrites draw of that stream too, whatever calls them."""
+    paired = PairedDraws()
+    paired.active = True
+    monkeypatch.setattr(Flip, "__module__", "torchvision.transforms.transforms")
+    flip: torch.nn.Module = torch.nn.Sequential(Flip()) if around else Flip()
+    torch.manual_seed(0)
+    expected = [float(number) < 0.5 for number in torch.rand(20)]
+    torch.manual_seed(0)
+    with NativeDraws(paired):
+        assert [flip(0.5) for _ in range(20)] == expected

@@ -83,6 +83,17 @@ def test_a_device_is_shown_where_it_becomes_text(tmp_path: Path) -> None:
     [
         (("    optimizer.step()\n", "    print(model.fc1.weight.grad.norm())\n    optimizer.step()\n"), "gradients or the optimizer"),
         (("Adam(model.parameters()", "Adam([model.fc1.weight]"), "other parameters"),
+        # The update would come before what leaves it out.
+        (
+            ("    optimizer.zero_grad()\n", "    if torch.isnan(loss):\n        continue\n    optimizer.zero_grad()\n"),
+            "goes on without the step",
+        ),
+        (
+            ("    optimizer.zero_grad()\n", "    if not loss.item() < 1e6:\n        break\n    optimizer.zero_grad()\n"),
+            "goes on without the step",
+        ),
+        # What is skipped adds up for the next step.
+        (("    optimizer.step()\n", "    if step % 2:\n        continue\n    optimizer.step()\n"), "goes on without the step"),
     ],
 )
 def test_what_is_not_understood_is_a_hole(tmp_path: Path, change: tuple[str, str], reason: str) -> None:

@@ -74,9 +74,11 @@ def test_what_stays_unverified(original: str, rewrite: str) -> None:
 
 def test_the_device_has_no_counterpart() -> None:
     """So a region of the original that moves values there need not be in the rewrite."""
-    original = "if cuda:\n    model = model.cuda()\n    torch.backends.cudnn.benchmark = flag()\n"
+    original = "if cuda:\n    model = model.cuda()\n    x, y = x.cuda(), y.cuda()\n    torch.backends.cudnn.benchmark = flag()\n"
     missed = unreached(original, {1})
     assert as_reached(original.replace(" = flag()", "()"), "pass\n", (missed, []), keep=False) is not None
+    other = "if cuda:\n    x, y = x.cuda(), y + 1\n"
+    assert as_reached(other, "pass\n", (unreached(other, {1}), []), keep=False) is None
 
 
 BRANCHES = "if fast:\n    a.zero()\nloss()\nif fast:\n    a.step()\nif slow:\n    b.step()\n"

@@ -17,6 +17,7 @@ from migrate_agent.sandbox.base import Sandbox
 from migrate_agent.tools.programs.judge.beside import Beside, Missed, missed_beside
 from migrate_agent.tools.programs.judge.clipping import clipping_runs, clipping_verdict
 from migrate_agent.tools.programs.judge.compare import EXACT, NATIVE_CHECKS, Pair, Ran, idle_parts, missed_lines, reach, verdict
+from migrate_agent.tools.programs.judge.constructions import missed_but_for_constructions
 from migrate_agent.tools.programs.judge.contract import TENSORS, TRACE
 from migrate_agent.tools.programs.judge.running import WORK
 from migrate_agent.tools.programs.judge.variants import PLAIN, Further, Variant, VariantSearch
@@ -53,7 +54,7 @@ class Judge:
         tell: Callable[[str], None],
         beside: Sequence[Beside] = (),
     ) -> None:
-        self.beside = beside
+        self.beside, self.root = beside, root
         self.program, self.sandbox, self.folder, self.limits, self.tell = program, sandbox, folder, limits, tell
         tell("running the original in float64")
         self.exact = self._original(root, exact=True)
@@ -94,7 +95,8 @@ class Judge:
         verdicts += [check(pair, own) for check in NATIVE_CHECKS]
         originals, candidates = [self.exact, *(one.original for one in self.further)], [exact, *unrun]
         self.missed = missed_lines(originals, candidates)
-        self.missed_beside = missed_beside(self.beside, *([run.trace["beside"] for run in side] for side in (originals, candidates)))
+        rows = missed_beside(self.beside, *([run.trace["beside"] for run in side] for side in (originals, candidates)))
+        self.missed_beside = missed_but_for_constructions(rows, self.root, root)
         self.idle = idle_parts(originals, candidates)
         verdicts.append(reach(self.missed, self.idle, self.missed_beside))
         return self._evidence(target, verdicts, began)

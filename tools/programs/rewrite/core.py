@@ -546,6 +546,8 @@ def _sort(core: Core, imports: Imports, region: tuple[int, int]) -> None:
         method = method_of(statement)[1]
         if statement in (*core.slice, *core.backwards, *core.steps) or method == "zero_grad" or not start <= position <= region[1]:
             continue
+        if leaves(statement):
+            raise NotUnderstoodError("the loop goes on without the step where this holds, after the loss was computed", statement)
         if is_clip(statement, imports):
             core.clips.append(statement)
             computed |= set(given_by_clip(statement))
@@ -556,6 +558,21 @@ def _sort(core: Core, imports: Imports, region: tuple[int, int]) -> None:
             core.after.append(statement)
         else:
             core.before.append(statement)
+
+
+def leaves(statement: cst.CSTNode) -> bool:
+    """Whether a statement may end the loop around it, its iteration, or the function, other than by an error: `if torch.isnan(loss): continue`."""
+    return _leaving(parse(statement), False)
+
+
+def _leaving(node: ast.AST, in_loop: bool) -> bool:
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
+        return False
+    if isinstance(node, (ast.For, ast.AsyncFor, ast.While)):
+        return any(_leaving(one, True) for one in node.body) or any(_leaving(one, in_loop) for one in node.orelse)
+    if isinstance(node, (ast.Break, ast.Continue)):
+        return not in_loop
+    return isinstance(node, ast.Return) or any(_leaving(one, in_loop) for one in ast.iter_child_nodes(node))
 
 
 def _sort_late(core: Core, statements: list[cst.CSTNode], position: int) -> None:

@@ -58,10 +58,10 @@ class ProgramFiles:
         return frozenset(result)
 
     def own(self, traced: Names) -> tuple[str, ...]:
-        """The files beside the script in which something ran that nothing traces, such as a data set."""
-        return tuple(
-            path for path in self.reached if path != self.source and any(self._runs(path, name) for name in self._free(path, traced))
-        )
+        """The files beside the script in which something ran that nothing traces, such as a data set, or in which functions construct modules, which
+        the script may call by a name that it is told.
+        """
+        return tuple(path for path in self.reached if path != self.source and self._is_own(path, self._free(path, traced)))
 
     def beside(self) -> tuple[Beside, ...]:
         """The files beside the script with functions and classes of which nothing is traced for sure."""
@@ -100,6 +100,22 @@ class ProgramFiles:
 
     def _free(self, path: str, traced: Names) -> list[str]:
         return [name for name in self._definitions(path) if (path, name) not in traced]
+
+    def _is_own(self, path: str, free: Collection[str]) -> bool:
+        if any(self._runs(path, name) for name in free):
+            return True
+        trains = any(isinstance(node, ast.Attribute) and node.attr == "backward" for node in ast.walk(self.repo.files[path].tree))
+        return not trains and any(self._constructs(path, name) for name in free)
+
+    def _constructs(self, path: str, name: str) -> bool:
+        """Whether a function constructs a module of the repository."""
+        node = self._definitions(path)[name]
+        calls = [one.func.id for one in ast.walk(node) if isinstance(one, ast.Call) and isinstance(one.func, ast.Name)]
+        return isinstance(node, ast.FunctionDef) and any(self._is_module(*self.resolved(path, called)) for called in calls)
+
+    def _is_module(self, path: str, name: str) -> bool:
+        model = self.repo.files[path].classes.get(name)
+        return model is not None and self.repo.is_module_class(model)
 
     def _runs(self, path: str, name: str) -> bool:
         node = self._definitions(path)[name]

@@ -234,6 +234,8 @@ def _is_harmless(statement: ast.stmt) -> bool:
 
 
 def _is_idle(value: ast.expr) -> bool:
+    if isinstance(value, ast.Tuple):
+        return bool(value.elts) and all(map(_is_idle, value.elts))
     text = ast.unparse(value.func) if isinstance(value, ast.Call) else ""
     return text.startswith(("torch.cuda.", "torch.backends.", "torch.accelerator.", "torch.device")) or text.rpartition(".")[2] in MOVES
 
