@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import libcst as cst
@@ -12,8 +13,9 @@ SELF = "self"
 _PRINTER = cst.Module([])
 
 
+@lru_cache(maxsize=16_384)
 def code(node: cst.CSTNode) -> str:
-    """The source text of a node."""
+    """The source text of a node, which never changes."""
     return _PRINTER.code_for_node(node)
 
 

@@ -195,6 +195,9 @@ def _after(
 ) -> Script:
     new = module.visit(change)
     assert isinstance(new, cst.Module)
+    if new.code == module.code:
+        # Most passes change nothing of a script, and where everything stands is slow to ask.
+        return module, observed
     return cst.parse_module(new.code), moved(new, change.origin, positions, observed)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 import libcst as cst
@@ -28,6 +29,7 @@ class ScriptPass(cst.CSTTransformer):
         return result
 
 
+@lru_cache(maxsize=4)
 def positions_of(module: cst.Module) -> Positions:
     """The position of each node of a file."""
     return MetadataWrapper(module, unsafe_skip_copy=True).resolve(PositionProvider)

@@ -311,9 +311,9 @@ def _lists(module: cst.Module) -> dict[str, tuple[cst.CSTNode, cst.BaseExpressio
     once = {name: (statement, value) for statement, name, value in rows if sum(other == name for _, other, _ in rows) == 1}
     result: dict[str, tuple[cst.CSTNode, cst.BaseExpression]] = {}
     for name, (statement, value) in once.items():
-        if _is_iterator(value) and sum(not _binds(use, name) for use in _uses(module, name)) != 1:
+        if not isinstance(value, (cst.BinaryOperation, cst.List, cst.Call, cst.ListComp, cst.GeneratorExp)) or not _shares(value, {}):
             continue
-        if isinstance(value, (cst.BinaryOperation, cst.List, cst.Call, cst.ListComp, cst.GeneratorExp)) and _shares(value, {}):
+        if not _is_iterator(value) or sum(not _binds(use, name) for use in _uses(module, name)) == 1:
             result[name] = statement, value
     return result
 
