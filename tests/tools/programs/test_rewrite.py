@@ -92,6 +92,10 @@ def test_a_device_is_shown_where_it_becomes_text(tmp_path: Path) -> None:
             ("    optimizer.zero_grad()\n", "    if not loss.item() < 1e6:\n        break\n    optimizer.zero_grad()\n"),
             "goes on without the step",
         ),
+        (
+            ("    loss = F.cross", "    if logits.mean() > 9:\n        logits = 2 * logits\n        continue\n    loss = F.cross"),
+            "goes on without the step",
+        ),
         # What is skipped adds up for the next step.
         (("    optimizer.step()\n", "    if step % 2:\n        continue\n    optimizer.step()\n"), "goes on without the step"),
     ],

@@ -544,10 +544,10 @@ def _sort(core: Core, imports: Imports, region: tuple[int, int]) -> None:
     computed = {name for s in core.slice for name in gives(s)}
     for position, statement in enumerate(statements):
         method = method_of(statement)[1]
+        if start <= position <= region[1] and statement not in core.steps and leaves(statement):
+            raise NotUnderstoodError("the loop goes on without the step where this holds, after the loss was computed", statement)
         if statement in (*core.slice, *core.backwards, *core.steps) or method == "zero_grad" or not start <= position <= region[1]:
             continue
-        if leaves(statement):
-            raise NotUnderstoodError("the loop goes on without the step where this holds, after the loss was computed", statement)
         if is_clip(statement, imports):
             core.clips.append(statement)
             computed |= set(given_by_clip(statement))
