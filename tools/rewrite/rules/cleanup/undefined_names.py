@@ -1,12 +1,15 @@
-"""Names that the original itself does not define, on lines that no example reached."""
+"""Names that the original itself does not define: on lines that no example reached, and in messages of assertions that held."""
 
 from __future__ import annotations
 
 import ast
 import builtins
+from collections.abc import Set
 from functools import cached_property
+from itertools import pairwise
 
 import libcst as cst
+import libcst.matchers as m
 
 from migrate_agent.tools.rewrite.rules.rule import Rule
 from migrate_agent.tools.scan.symbols import global_names
@@ -16,10 +19,20 @@ class RefuseUndefinedNames(Rule):
     """Refuse names that the file neither defines nor imports: `sim = einsum(q, k)` → a hole, which `StubUnexercised` turns into an error.
 
     Declines where the file was not observed, or where anything ran on the statement's lines: the name then stands
-    where it is not read.
+    where it is not read. In the message of an assertion it is written as text: `f"one of {KIND}"` → `f"one of KIND"`.
     """
 
     KEEP = ("def f(x):\n    return g(x)\n",)
+    CHANGE = (
+        (
+            "KINDS = {'exp': 1}\n\ndef f(kind):\n    assert kind in KINDS, f'{kind} is none of {KIND.keys()}'\n    return KINDS[kind]\n",
+            "KINDS = {'exp': 1}\n\ndef f(kind):\n    assert kind in KINDS, f'{kind} is none of KIND.keys()'\n    return KINDS[kind]\n",
+        ),
+        (
+            "KINDS = {'exp': 1}\n\ndef f(kind):\n    assert kind in KINDS, f'none of {KIND.keys()}'\n    assert kind, KIND\n    return KINDS[kind]\n",
+            "KINDS = {'exp': 1}\n\ndef f(kind):\n    assert kind in KINDS, 'none of KIND.keys()'\n    assert kind, 'KIND'\n    return KINDS[kind]\n",
+        ),
+    )
 
     def leave_Name(self, original: cst.Name, updated: cst.Name) -> None:
         context, parent = self.context, self.context.parent()
@@ -30,10 +43,24 @@ class RefuseUndefinedNames(Rule):
         )
         if named or any(isinstance(node, cst.Annotation) for node in context.stack) or self._is_bound(original.value):
             return
+        if any(isinstance(node, cst.Assert) and node.msg is inner for node, inner in pairwise([*context.stack, original])):
+            return
         statement = next((node for node in reversed(context.stack) if isinstance(node, cst.SimpleStatementLine)), None)
         span = context.span(statement) if statement else None
         if span and not any(span.line <= line <= span.end_line for line in context.observed_lines):
             context.hole(original, f"{original.value} is not defined in the original either", "undefined-name")
+
+    def leave_Assert(self, original: cst.Assert, updated: cst.Assert) -> cst.Assert | None:
+        """An assertion that held read no part of its message."""
+        if original.msg is None or updated.msg is None:
+            return None
+        undefined = {name for name in self._unknown_names & _names(original.msg) if not self._is_bound(name)}
+        if not undefined:
+            return None
+        message = updated.msg.visit(_AsText(undefined))
+        if not isinstance(message, cst.BaseExpression) or undefined & _names(message):
+            message = cst.SimpleString(repr(cst.Module([]).code_for_node(original.msg)))
+        return updated.with_changes(msg=message)
 
     def leave_FunctionDef(self, original: cst.FunctionDef, updated: cst.FunctionDef) -> None:
         """What stands where no error can take its place stays as it is; it is noted later."""
@@ -58,3 +85,29 @@ class RefuseUndefinedNames(Rule):
             return frozenset()
         names = global_names(file.text) - file.top_names - file.bindings.keys() - set(dir(builtins))
         return frozenset(name for name in names if not name.startswith("__"))
+
+
+def _names(node: cst.CSTNode) -> frozenset[str]:
+    return frozenset(name.value for name in m.findall(node, m.Name()) if isinstance(name, cst.Name))
+
+
+class _AsText(cst.CSTTransformer):
+    """Writes what reads one of these names as text, in an f-string or as a whole."""
+
+    def __init__(self, names: Set[str]) -> None:
+        self.names = names
+
+    def leave_FormattedStringExpression(
+        self, original: cst.FormattedStringExpression, updated: cst.FormattedStringExpression
+    ) -> cst.BaseFormattedStringContent:
+        if not self.names & _names(original.expression):
+            return updated
+        code = cst.Module([]).code_for_node(original.expression)
+        return cst.FormattedStringText(code.replace("{", "{{").replace("}", "}}"))
+
+    def leave_FormattedString(self, original: cst.FormattedString, updated: cst.FormattedString) -> cst.BaseExpression:
+        if not self.names & _names(original) or not all(isinstance(part, cst.FormattedStringText) for part in updated.parts):
+            return updated
+        text = "".join(part.value for part in updated.parts if isinstance(part, cst.FormattedStringText))
+        start = updated.start.translate({ord("f"): None, ord("F"): None})
+        return cst.SimpleString(f"{start}{text.replace('{{', '{').replace('}}', '}')}{updated.end}", updated.lpar, updated.rpar)
