@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import math
 
 import libcst as cst
@@ -11,13 +12,15 @@ from migrate_agent.tools.rewrite.rules.context import Context
 from migrate_agent.tools.rewrite.rules.rule import Rule
 
 FLOATS = frozenset({"float16", "bfloat16", "float32", "float64"})
+INTEGERS = frozenset({"int8", "int16", "int32", "int64", "uint8"})
 DISPLAYS = (cst.Tuple, cst.List, cst.Dict, cst.Element, cst.DictElement)
 
 
 class HandBackNumbers(Rule):
-    """Keep what is handed back as an array: `losses.append(loss.item())` → `losses.append(jax.lax.stop_gradient(loss))`, for a tensor of floats with one element.
+    """Keep what is handed back as an array: `losses.append(loss.item())` → `losses.append(jax.lax.stop_gradient(loss))`, for a tensor with one element.
 
-    Under `jit` no value can be read. Declines where anything is computed from the number, or may be, and in code that Python runs.
+    Under `jit` no value can be read. A count stays as it is: `return loss, mask.sum().item()` → `return loss, jnp.sum(mask)`. Declines where
+    anything is computed from the number, or may be, and in code that Python runs.
     """
 
     KEEP = ("def f(x, logs):\n    logs.append(float(x))\n    return logs\n",)
@@ -28,16 +31,22 @@ class HandBackNumbers(Rule):
         value = updated.args[0].value if updated.args else cst.ensure_type(updated.func, cst.Attribute).value
         fact = self.context.observed(_read(original) or original)
         has_axes = fact is not None and any(fact.shapes)
-        return self.context.build("lax.stop_gradient({x}.reshape(()))" if has_axes else "lax.stop_gradient({x})", x=value)
+        template = "{x}.reshape(())" if has_axes else "{x}"
+        if fact is None or not set(fact.dtypes) <= INTEGERS:
+            template = f"lax.stop_gradient({template})"
+        return self.context.build(template, x=value)
 
 
 def hands_back(context: Context, call: cst.Call) -> bool:
-    """Whether an original call, the one that is being left, reads a number out of a tensor of floats only to hand it back."""
+    """Whether an original call, the one that is being left, reads a number out of a tensor only to hand it back."""
     read = _read(call)
     if read is None or context.at_host or context.constructing or not context.functions or not _is_handed_back(context):
         return False
     fact = context.observed(read)
-    if fact is None or not is_tensor(fact) or not fact.dtypes or not set(fact.dtypes) <= FLOATS:
+    if fact is None or not is_tensor(fact) or not fact.dtypes or not set(fact.dtypes) <= FLOATS | INTEGERS:
+        return False
+    # `float(count)` makes another number of it.
+    if set(fact.dtypes) & INTEGERS and (set(fact.dtypes) & FLOATS or isinstance(call.func, cst.Name)):
         return False
     return bool(fact.shapes) and all(math.prod(shape) == 1 for shape in fact.shapes)
 
@@ -59,13 +68,34 @@ def _is_handed_back(context: Context) -> bool:
     match around[:3]:
         case [cst.Return(), *_]:
             return True
-        case [cst.Assign(targets=[cst.AssignTarget(target=cst.Name())]), *_]:
-            return inside
+        case [cst.Assign(targets=[cst.AssignTarget(target=cst.Name(value=name))]), *_]:
+            return inside or (len(around) == len(context.stack) and _is_only_returned(context, name))
         case [cst.Assign(targets=[cst.AssignTarget(target=cst.Subscript(value=holder))]), *_]:
             return _holds(context, holder, {"dict", "list"})
         case [cst.Arg(keyword=None), cst.Call(func=cst.Attribute(value=holder, attr=cst.Name("append")), args=[_]), cst.Expr()]:
             return _holds(context, holder, {"list"})
     return False
+
+
+def _is_only_returned(context: Context, name: str) -> bool:
+    """Whether the function around binds a local name once, and returns it, alone or in a tuple, list or dictionary, and does nothing else with it."""
+    function = context.file.functions.get(".".join(context.path))
+    if function is None:
+        return False
+    uses = [node for node in ast.walk(function) if isinstance(node, ast.Name) and node.id == name]
+    loads = [node for node in uses if isinstance(node.ctx, ast.Load)]
+    returned = [leaf for node in ast.walk(function) if isinstance(node, ast.Return) and node.value for leaf in _leaves(node.value)]
+    return len(uses) == len(loads) + 1 and bool(loads) and all(any(load is leaf for leaf in returned) for load in loads)
+
+
+def _leaves(node: ast.expr) -> list[ast.expr]:
+    """The expressions that stand in nested displays."""
+    match node:
+        case ast.Tuple(elts=parts) | ast.List(elts=parts):
+            return [leaf for part in parts for leaf in _leaves(part)]
+        case ast.Dict(values=parts):
+            return [leaf for part in parts for leaf in _leaves(part)]
+    return [node]
 
 
 def _holds(context: Context, node: cst.BaseExpression, kinds: set[str]) -> bool:

@@ -46,10 +46,10 @@ FLOATS = frozenset({"float32", "float64", "float16", "bfloat16"})
 
 @dataclass(frozen=True)
 class Reduction:
-    """A call that reduces what masks select: its operands, the subscripts in them, and the template that leaves the others out."""
+    """A call that reduces what masks select: its operands, the selections in them, and the template that leaves the others out."""
 
     operands: tuple[cst.BaseExpression, ...]
-    parts: tuple[cst.Subscript, ...]
+    parts: tuple[cst.BaseExpression, ...]
     template: str
     trailing: int
     """Axes of the operands behind those that the mask goes over."""
@@ -67,7 +67,7 @@ def reduction(context: Context, call: cst.Call) -> Reduction | None:
     except _Unknown:
         return None
     ranks = {_rank(context, part) for part in parts}
-    masks = {cst.Module([]).code_for_node(mask) for part in parts if (mask := mask_of(part)) is not None}
+    masks = {cst.Module([]).code_for_node(mask) for part in parts if (mask := selection(part)[1]) is not None}
     # Two masks may select different elements, and broadcasting operands would be counted more than once.
     if len(masks) != 1 or len(ranks) != 1 or not all(_rank(context, operand) in ranks for operand in operands):
         return None
@@ -86,6 +86,32 @@ def mask_of(node: cst.Subscript) -> cst.BaseExpression | None:
     """The only index of a subscript."""
     index = node.slice[0].slice
     return index.value if len(node.slice) == 1 and isinstance(index, cst.Index) else None
+
+
+def selection(node: cst.BaseExpression) -> tuple[cst.BaseExpression | None, cst.BaseExpression | None]:
+    """What is selected from and by which mask, in `x[mask]`, `x.masked_select(mask)` and `torch.masked_select(x, mask)`."""
+    match node:
+        case cst.Subscript():
+            return node.value, mask_of(node)
+        case cst.Call(func=cst.Attribute(value=value, attr=cst.Name("masked_select")), args=[cst.Arg(value=mask, star="")]):
+            return value, mask
+        case cst.Call(
+            func=cst.Attribute(attr=cst.Name("masked_select")), args=[cst.Arg(value=value, keyword=None), cst.Arg(value=mask, keyword=None)]
+        ):
+            return value, mask
+    return None, None
+
+
+def selects_alike(context: Context, call: cst.Call) -> bool:
+    """Whether an original `masked_select` was seen to take a mask of the same shape as what it selects from, so that nothing is broadcast."""
+    if not isinstance(call.func, cst.Attribute) or call.func.attr.value != "masked_select":
+        return False
+    of_torch = context.dotted(call.func) == "torch.masked_select"
+    if len(call.args) != 1 + of_torch:
+        return False
+    facts = [context.observed(one) if one is not None else None for one in selection(call)]
+    shapes = [set(fact.shapes) for fact in facts if fact is not None and is_tensor(fact)]
+    return len(shapes) == 2 and len(shapes[0]) == 1 and shapes[0] == shapes[1]
 
 
 def _reduction_call(context: Context, call: cst.Call) -> tuple[tuple[cst.BaseExpression, ...], str]:
@@ -120,9 +146,12 @@ def _rank(context: Context, node: cst.BaseExpression) -> int:
     return ranks.pop() if len(ranks) == 1 else -1
 
 
-def _masked_parts(context: Context, node: cst.BaseExpression) -> Iterator[cst.Subscript]:
-    """The masked subscripts in an expression that is computed from them element by element. Raises `_Unknown`."""
+def _masked_parts(context: Context, node: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
+    """The selections in an expression that is computed from them element by element. Raises `_Unknown`."""
     if isinstance(node, cst.Subscript) and selects(context, node) and mask_of(node) is not None and _rank(context, node) > 0:
+        yield node
+        return
+    if isinstance(node, cst.Call) and selects_alike(context, node):
         yield node
         return
     for inner in _operands_inside(context, node):

@@ -5,16 +5,17 @@ from __future__ import annotations
 import libcst as cst
 import libcst.matchers as m
 
+from migrate_agent.tools.rewrite.rules.apply_tables import bare
 from migrate_agent.tools.rewrite.rules.context import Context
 from migrate_agent.tools.rewrite.rules.indexing.known_masks import known_selections
-from migrate_agent.tools.rewrite.rules.indexing.masked_reductions import Reduction, mask_of, reduction, selects
+from migrate_agent.tools.rewrite.rules.indexing.masked_reductions import Reduction, mask_of, reduction, selection, selects, selects_alike
 from migrate_agent.tools.rewrite.rules.indexing.padded_rows import padded_read
 from migrate_agent.tools.rewrite.rules.rule import Rule
 from migrate_agent.tools.types import Span
 
 
 class ReduceMaskedParts(Rule):
-    """Reduce what a mask selects: `x[mask].sum()` → `jnp.sum(x, where=mask)`.
+    """Reduce what a mask selects: `x[mask].sum()`, `x.masked_select(mask).sum()` → `jnp.sum(x, where=mask)`.
 
     Likewise what is computed element by element from parts that one mask selects. Inside a computation the
     other elements get the value of a selected one, so that neither they nor their gradients make NaN:
@@ -51,13 +52,22 @@ class ReduceMaskedParts(Rule):
             reason = "a boolean mask selects a number of elements that depends on the data: use `jnp.where`, or a fixed size"
             self.context.hole(original, reason, "dynamic-shape")
             return None
+        return self._left_whole(original, around, updated.value, mask)
+
+    def _left_whole(
+        self, original: cst.BaseExpression, around: Reduction, value: cst.BaseExpression, mask: cst.BaseExpression
+    ) -> cst.BaseExpression:
+        """All elements, in the place of those that the mask selects."""
         self.masks[self.context.span(original)] = mask
         # Nothing is computed with the other elements before the reduction leaves them out.
         if around.operands == (original,):
-            return updated.value
-        return self.context.build("vendored.fill_unselected({x}, {mask})", x=updated.value, mask=mask)
+            return value
+        return self.context.build("vendored.fill_unselected({x}, {mask})", x=value, mask=mask)
 
     def leave_Call(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression | None:
+        if selects_alike(self.context, original) and not self.context.constructing:
+            around, (whole, selector) = self._reduction_around(original), selection(updated)
+            return None if around is None or whole is None or selector is None else self._left_whole(original, around, whole, selector)
         masked = reduction(self.context, original)
         if masked is None or not all(self.context.span(part) in self.masks for part in masked.parts):
             return None
@@ -68,7 +78,7 @@ class ReduceMaskedParts(Rule):
             return self.context.build(masked.template, x=updated.args[0].value, y=updated.args[1].value, mask=mask)
         if masked.operands[0] is not getattr(original.func, "value", None):
             return self.context.build(masked.template, x=updated.args[0].value, mask=mask)
-        return self.context.build(masked.template, x=cst.ensure_type(updated.func, cst.Attribute).value, mask=mask)
+        return self.context.build(masked.template, x=bare(cst.ensure_type(updated.func, cst.Attribute).value), mask=mask)
 
     def _is_known_mask(self, part: cst.Subscript) -> bool:
         index = part.slice[0].slice
@@ -78,7 +88,7 @@ class ReduceMaskedParts(Rule):
             and self.context.span(index.value) in known_selections(self.context).indices
         )
 
-    def _reduction_around(self, part: cst.Subscript) -> Reduction | None:
+    def _reduction_around(self, part: cst.BaseExpression) -> Reduction | None:
         """The innermost call around an original expression that reduces it, with whatever else is computed from it."""
         for node in reversed(self.context.stack):
             if not isinstance(node, (cst.BaseExpression, cst.Arg, cst.ComparisonTarget)):
