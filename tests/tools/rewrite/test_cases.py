@@ -43,6 +43,7 @@ CALLS = {
     "Tied": ("11, 6", "torch.randint(0, 11, (2, 3))"),
     "MaskFill": ("", "torch.randn(3, 6), torch.rand(3, 6) > 0.5"),
     "SelectedSum": ("", "torch.randn(3, 6), torch.rand(3, 6) > 0.5"),
+    "AskedMode": ("6", "torch.randn(3, 6)"),
     "UNetish": ("4", "torch.randn(2, 4, 8, 8)"),
     "BranchHelper": ("6", "torch.randn(3, 6)"),
     "Outer": ("8", "torch.randn(3, 5, 8)"),

@@ -40,7 +40,7 @@ class ClassFacts:
     counters: frozenset[str] = frozenset()
     """Attributes that are numbers and that calls count up."""
     reads_training: bool = False
-    """Whether a method of this module class reads or sets `self.training`."""
+    """Whether a method of this module class reads or sets `self.training`, or other code asks for the mode of one."""
 
 
 def class_facts(repo: Repo, file: FileModel, facts: Facts, randomness: Randomness) -> Mapping[str, ClassFacts]:
@@ -53,7 +53,8 @@ def class_facts(repo: Repo, file: FileModel, facts: Facts, randomness: Randomnes
             taken_names=taken_names(repo, model),
             intermediates=randomness.intermediates.get(model.id, {}),
             counters=counters(repo, model, facts, randomness),
-            reads_training=repo.is_module_class(model) and any(map(_reads_training, _methods(model.node.body))),
+            reads_training=repo.is_module_class(model)
+            and (model.id in randomness.asked_modes or any(map(_reads_training, _methods(model.node.body)))),
         )
         for model in file.classes.values()
     }
@@ -107,6 +108,21 @@ def walked_classes(repo: Repo, facts: Mapping[str, Facts]) -> Set[str]:
                 models = [model for model in classes if model is not None]
             walked |= {one.id: one for model in models for one in repo.ancestors(model)}
     return {key for key, one in walked.items() if repo.is_module_class(one) and not _derives_from_layer(repo, one)}
+
+
+def asked_modes(repo: Repo, facts: Mapping[str, Facts]) -> Set[str]:
+    """The ids of the module classes whose mode other code reads: `def dropped(module, x): return x if not module.training else …`."""
+    kinds = {
+        kind.removeprefix("module:")
+        for file in repo.files.values()
+        for node in walk(file.tree)
+        if isinstance(node, ast.Attribute) and node.attr == "training" and isinstance(node.ctx, ast.Load)
+        if (fact := facts[file.file.path].observed.get(span_of(node.value, file.lines))) is not None
+        for kind in fact.kinds
+        if kind.startswith("module:")
+    }
+    models = (repo.class_of(kind) for kind in kinds)
+    return {model.id for model in models if model is not None and repo.is_module_class(model)}
 
 
 def asks_layers_for_class(repo: Repo, facts: Mapping[str, Facts]) -> bool:

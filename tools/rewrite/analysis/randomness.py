@@ -63,6 +63,8 @@ class Randomness:
     """See `initialising_lambdas`."""
     walked: Set[str] = frozenset()
     """See `walked_classes`."""
+    asked_modes: Set[str] = frozenset()
+    """See `asked_modes` of class_facts."""
     factories: Set[FunctionKey] = frozenset()
     """See `_factories`."""
     asked_for_class: bool = False

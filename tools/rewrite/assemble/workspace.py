@@ -10,7 +10,7 @@ from functools import cached_property
 
 import libcst as cst
 
-from migrate_agent.tools.rewrite.analysis.class_facts import asks_layers_for_class, walked_classes
+from migrate_agent.tools.rewrite.analysis.class_facts import asked_modes, asks_layers_for_class, walked_classes
 from migrate_agent.tools.rewrite.analysis.coverage import unexercised
 from migrate_agent.tools.rewrite.analysis.exercised import Exercised, exercised
 from migrate_agent.tools.rewrite.analysis.facts import Facts, span_of
@@ -104,6 +104,7 @@ class Workspace:
         result.written = written_parameters(self.repo, facts)
         result.mutated, result.out_of_reach = mutated_parameters(self.repo, facts)
         result.walked = walked_classes(self.repo, facts)
+        result.asked_modes = asked_modes(self.repo, facts)
         result.asked_for_class = asks_layers_for_class(self.repo, facts)
         result.intermediates = intermediates(self.repo, facts, result, self.observed_lines)
         return result

@@ -11,8 +11,8 @@ from migrate_agent.tools.rewrite.tables.templates import wrap
 class ReplaceTrainingFlag(Rule):
     """Replace the mode of a module: `self.training` → `not self.deterministic`; `self.training = x` → `self.deterministic = not x`.
 
-    `deterministic` is the flag that NNX's `.train()` and `.eval()` set. Declines (a hole) where the mode of
-    another module is asked for: not every module of NNX has one.
+    `deterministic` is the flag that NNX's `.train()` and `.eval()` set. So is the mode of another module of the repository, `module.training`.
+    Declines (a hole) where the mode of a layer is asked for, or another's is set: not every module of NNX has one.
     """
 
     KEEP = ("class Plain:\n    def f(self):\n        return self.training\n",)
@@ -36,9 +36,11 @@ class ReplaceTrainingFlag(Rule):
         context = self.context
         if not self._is_training_flag(original):
             fact = context.observed(original.value) if original.attr.value == "training" else None
-            if fact is not None and any(kind.startswith("module:") for kind in fact.kinds):
+            if fact is None or not any(kind.startswith("module:") for kind in fact.kinds):
+                return None
+            if not all(map(self._has_mode, fact.kinds)) or isinstance(context.parent(), cst.AssignTarget | cst.AugAssign):
                 context.hole(original, "the mode of another module: give it as an argument, or ask the layer that has one", "module-method")
-            return None
+                return None
         flag = updated.with_changes(attr=cst.Name("deterministic"))
         if isinstance(context.parent(), cst.AssignTarget) and isinstance(context.parent(2), cst.Assign):
             return flag  # what is set is turned round: see `leave_Assign`
@@ -58,6 +60,11 @@ class ReplaceTrainingFlag(Rule):
                 return updated.with_changes(value=inner)
         turned = cst.UnaryOperation(cst.Not(), cst.Name("x"))
         return updated.with_changes(value=turned.with_changes(expression=wrap(updated.value, turned)))
+
+    def _has_mode(self, kind: str) -> bool:
+        """Whether this is a module class of the repository: it has a flag where its mode is asked for."""
+        model = self.context.repo.class_of(kind.removeprefix("module:")) if kind.startswith("module:") else None
+        return model is not None and model.id in self.context.randomness.asked_modes
 
     def _is_training_flag(self, node: cst.Attribute) -> bool:
         """Whether this is `self.training` of a module."""
