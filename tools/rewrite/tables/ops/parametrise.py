@@ -4,11 +4,20 @@
 
 from __future__ import annotations
 
-from migrate_agent.tools.rewrite.tables.registry import Op
+from migrate_agent.tools.rewrite.tables.ops.calls import required_literal
+from migrate_agent.tools.rewrite.tables.registry import Call, Op, Refuse
 
 WEIGHT = "module, name='weight', dim=0"
 SPECTRAL = "module, name='weight', n_power_iterations=1, eps=1e-12, dim=None"
 SPECTRAL_TO = "({module}, name={name}, n_power_iterations={n_power_iterations}, eps={eps}, dim={dim}, rngs={rngs})"
+
+
+def _norm_except_dim(call: Call) -> str:
+    """The template of `norm_except_dim`, for the 2-norm, which is what `weight_norm` divides by."""
+    if required_literal(call, "pow") != 2:
+        raise Refuse("a norm of another power than 2")
+    return "vendored.norm_except_dim({v}, {dim=0})"
+
 
 ROWS = (
     Op("torch.nn.utils.weight_norm", WEIGHT, "vendored.weight_norm({module}, name={name}, dim={dim})", returns=""),
@@ -46,5 +55,21 @@ ROWS = (
         "module, tensor_name, leave_parametrized=True",
         "vendored.remove_parametrizations({module}, {tensor_name}, leave_parametrized={leave_parametrized})",
         returns="",
+    ),
+    # What copies of `weight_norm` in older code compute a weight with.
+    Op(
+        "torch.norm_except_dim",
+        "v, pow=2, dim=0",
+        _norm_except_dim,
+        samples=("torch.norm_except_dim(torch.arange(24.0).view(3, 4, 2))", "torch.norm_except_dim(torch.eye(3, 4), 2, dim=-1)"),
+    ),
+    Op(
+        "torch._weight_norm",
+        "v, g, dim=0",
+        "vendored.from_norm({g}, {v}, {dim=0})",
+        samples=(
+            "torch._weight_norm(torch.arange(12.0).view(3, 4), torch.arange(3.0).view(3, 1))",
+            "torch._weight_norm(torch.arange(24.0).view(3, 4, 2), torch.arange(2.0).view(1, 1, 2), 2)",
+        ),
     ),
 )
