@@ -16,7 +16,13 @@ class NotMigrated:
         raise NotImplementedError(self.reason)
 
     __call__ = __getitem__ = __setitem__ = __iter__ = __len__ = __contains__ = __bool__ = __enter__ = __exit__ = _refuse
-    __instancecheck__ = __subclasscheck__ = __mro_entries__ = _refuse
+    __mro_entries__ = _refuse
+
+    def __instancecheck__(self, instance: Any) -> bool:
+        raise NotImplementedError(self.reason)
+
+    def __subclasscheck__(self, subclass: Any) -> bool:
+        raise NotImplementedError(self.reason)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):  # what Python and JAX ask any object for
@@ -28,3 +34,13 @@ class NotMigrated:
         return Any
 
     __ror__ = __or__
+
+
+class NoLayer(NotMigrated):
+    """Stands for a layer of torch that JAX lacks, in tests of what a module is: nothing here is one."""
+
+    def __instancecheck__(self, instance: Any) -> bool:
+        return False
+
+    def __subclasscheck__(self, subclass: Any) -> bool:
+        return False

@@ -483,6 +483,9 @@ def _note_call(repo: Repo, file: FileModel, facts: Facts, function: _Function, c
         function.needs |= any(
             RESETS.get(k, "")[6:] in ("affine", "embedding") for k in layers_reset(repo, function.model, receiver, upwards, own)
         )
+    elif _is_apply(call) and len(call.args) == 1:
+        first = span_of(call.args[0], file.lines)
+        function.calls |= functions_named(repo, facts.dotted.get(first, ""), facts.observed.get(first))
     elif isinstance(call.func, ast.Attribute) and is_sample_call(call.func.attr, facts.observed.get(span_of(call.func.value, file.lines))):
         function.needs = True
     elif isinstance(call.func, ast.Attribute):

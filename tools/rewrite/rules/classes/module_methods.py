@@ -19,6 +19,11 @@ WALKERS: Mapping[str, str] = {
 }
 DROPPED = frozenset({"to", "cuda", "cpu", "share_memory", "requires_grad_", "xpu", "to_empty", "flatten_parameters"})
 """Methods that give the module itself, or nothing; in JAX there is nothing to do."""
+STATE_HOOKS = frozenset(
+    """register_state_dict_pre_hook register_state_dict_post_hook _register_state_dict_hook _register_load_state_dict_pre_hook
+    register_load_state_dict_pre_hook register_load_state_dict_post_hook""".split()
+)
+"""Methods that note what runs around torch's own reading and writing of checkpoints."""
 
 
 class ReplaceModuleMethods(Rule):
@@ -26,7 +31,8 @@ class ReplaceModuleMethods(Rule):
 
     `self.apply(f)` → a loop, inner modules first, so that what an outer one sets in an inner one stays.
     In plain style it is NNX's own, and parameters that are only counted, or asked for their dtype, come from the state.
-    `copy.deepcopy(m)` → `copied(m)`, so that the copies do not all draw the same random numbers. Declines
+    `copy.deepcopy(m)` → `copied(m)`, so that the copies do not all draw the same random numbers. Hooks around checkpoints are
+    left out, with a note. Declines
     where the repository's class defines the method; a hole for those without a counterpart (`m.half()`).
     """
 
@@ -59,6 +65,20 @@ class ReplaceModuleMethods(Rule):
             "class M(OwnTrain):\n    def __init__(self, *, rngs: nnx.Rngs):\n        pass\n\n    def to(self, device):\n"
             "        self.device = device\n        return self\n\n    def train(self, mode=True):\n"
             "        super().train(mode)\n        return self\n",
+        ),
+        (
+            "from torch import nn\n\nclass M(nn.Module):\n    def __init__(self, hook):\n        super().__init__()\n        self.d = 1\n"
+            "        self._register_load_state_dict_pre_hook(hook)\n",
+            "class M(nnx.Module):\n    def __init__(self, hook, *, rngs: nnx.Rngs):\n        self.d = 1\n",
+        ),
+        (
+            "from torch import nn\n\ndef start(m):\n    if isinstance(m, nn.Linear):\n        nn.init.normal_(m.weight)\n\nclass M(nn.Module):\n"
+            "    def __init__(self):\n        super().__init__()\n        self.a = nn.Linear(2, 2)\n        self.reset()\n\n"
+            "    def reset(self):\n        self.apply(start)\n",
+            "def start(m, *, rngs: nnx.Rngs):\n    if isinstance(m, nnx.Linear):\n        m.weight = init_normal(rngs(), m.weight)\n\n\n"
+            "class M(nnx.Module):\n    def __init__(self, *, rngs: nnx.Rngs):\n        self.a = Linear(2, 2, rngs=rngs)\n"
+            "        self.reset(rngs=rngs)\n\n    def reset(self, *, rngs: nnx.Rngs):\n        for module in inner_first(self):\n"
+            "            start(module, rngs=rngs)\n",
         ),
     )
 
@@ -179,6 +199,10 @@ class ReplaceModuleMethods(Rule):
             and isinstance(updated.body[0], cst.Expr)
             and isinstance(updated.body[0].value, cst.Attribute | cst.Name)
         ):
+            return cst.RemoveFromParent()
+        if call.func.attr.value in STATE_HOOKS:
+            at = f"{self.context.file.file.path}:{self.context.span(original).line}"
+            self.context.notes.append(f"{at}: {call.func.attr.value} is left out: it runs where torch reads or writes a checkpoint")
             return cst.RemoveFromParent()
         if call.func.attr.value == "apply" and len(call.args) == 1:
             return self._apply_loop(call, updated)

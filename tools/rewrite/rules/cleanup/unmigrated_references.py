@@ -15,6 +15,8 @@ AROUND = (cst.Element, cst.DictElement, cst.List, cst.Tuple, cst.Set, cst.Dict, 
 """What only keeps the values inside it."""
 PERHAPS_NONE = ("torch.version.", "torch.backends.", "torch._C.")
 """Names of torch that may stand for None."""
+LAYERS = ("torch.nn.modules.", "torch.nn.Lazy")
+"""Where names of layers begin that have no counterpart."""
 
 
 Node = TypeVar("Node", bound=cst.CSTNode)
@@ -152,7 +154,8 @@ class StubUnmigratedReferences(Rule):
         self.reason = inside[0].reason
         context.holes[:] = [hole for hole in context.holes if hole not in inside]
         context.notes.append(f"{context.file.file.path}:{span.line}: not migrated, an error once it is used: {self.reason}")
-        return cst.Call(context.helper("NotMigrated"), [cst.Arg(cst.SimpleString(repr(self.reason)))])
+        is_layer = isinstance(node, cst.Attribute | cst.Name) and context.dotted(node).startswith(LAYERS)
+        return cst.Call(context.helper("NoLayer" if is_layer else "NotMigrated"), [cst.Arg(cst.SimpleString(repr(self.reason)))])
 
 
 def _names(target: cst.BaseExpression) -> list[cst.Name]:

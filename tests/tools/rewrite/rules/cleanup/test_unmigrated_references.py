@@ -14,7 +14,7 @@ from migrate_agent.tools.rewrite import compose
 from migrate_agent.tools.rewrite.assemble.import_errors import names_used
 from migrate_agent.tools.scan import scan
 from migrate_agent.tools.types import Draft, Observations, Observed, Span
-from migrate_agent.tools.vendored.unmigrated import NotMigrated
+from migrate_agent.tools.vendored.unmigrated import NoLayer, NotMigrated
 
 MODEL = """import functools
 import torch
@@ -89,6 +89,7 @@ KEPT = [
         "TABLE",
         'TABLE = {"adam": NotMigrated(\'no rule for torch.optim.Adam\'), "two": 2}',
     ),
+    ("TABLE = (Known, torch.nn.LazyLinear)", "TABLE", "TABLE = (Known, NoLayer('torch.nn.LazyLinear has no counterpart in JAX'))"),
     ("TABLE = [Known, (Adam, 3)]", "TABLE", f"TABLE = [Known, ({ERROR}, 3)]"),
     ("TABLE = dict(one=partial(Adam, lr=0.1))", "TABLE", f"TABLE = dict(one=partial({ERROR}, lr=0.1))"),
     ("TABLE = {'f': lambda p: Adam(p)}", "TABLE", "TABLE = {'f': NotMigrated('no rule for torch.optim.Adam')}"),
@@ -162,6 +163,14 @@ USES = [
 def test_using_it_says_why(use: object) -> None:
     with pytest.raises(NotImplementedError, match="the reason"):
         use(NotMigrated("the reason"))  # type: ignore[operator]
+
+
+def test_nothing_is_an_instance_of_a_layer_that_is_not_there() -> None:
+    layer = NoLayer("the reason")
+    assert not isinstance(3, (str, layer))  # type: ignore[arg-type]
+    assert not issubclass(int, (str, layer))  # type: ignore[arg-type]
+    with pytest.raises(NotImplementedError, match="the reason"):
+        layer(3)
 
 
 def test_it_may_be_kept_in_a_module() -> None:
