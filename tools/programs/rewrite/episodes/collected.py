@@ -185,7 +185,7 @@ class _Planner:
                 target = call.body[0].targets[0].target if binds_alone(call) else None  # type: ignore[attr-defined]
                 part = target.elements[element].value if isinstance(target, cst.Tuple) and element < len(target.elements) else None
                 reads = list(self._readers(part.value, function_of(around))) if isinstance(part, cst.Name) else []
-                if len(reads) == 1 and reads[0] in lines and code(_appended(reads[0]) or cst.Name("_")) == code(part):  # type: ignore[arg-type]
+                if len(reads) == 1 and reads[0] in lines and code(_appended(reads[0]) or cst.Name("_")) == code(part):
                     return reads[0]
         return None
 
