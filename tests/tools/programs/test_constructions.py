@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from migrate_agent.tools.programs.judge.beside import Beside, Missed
-from migrate_agent.tools.programs.judge.constructions import constructions, missed_but_for_constructions
+from migrate_agent.tools.programs.judge.constructions import constructions, split_constructions
 
 HEAD = "from nets import Net\n"
 SMALL = "def small(depth=2, **kwargs):\n    return Net(8, depth=depth, **kwargs)\n"
@@ -29,7 +29,7 @@ def test_the_same_words_but_for_streams(tmp_path: Path, original: str, rewrite: 
     (tmp_path / "models.py").write_text(HEAD + original)
     (tmp_path / "models_jax.py").write_text(HEAD + rewrite)
     row = Missed(Beside("models.py", "models_jax.py", ("small",)), (3,), (3,))
-    assert missed_but_for_constructions([row], tmp_path, tmp_path) == (() if same else (row,))
+    assert split_constructions([row], tmp_path, tmp_path) == (((), ("models_jax.py: small",)) if same else ((row,), ()))
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import ast
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from migrate_agent.tools.programs.judge.beside import Missed
 
@@ -20,13 +21,26 @@ STREAMS = "rngs"
 DICTIONARY_METHODS = ("update", "setdefault")
 
 
-def without_constructions(row: Missed, original: Path, rewrite: Path) -> Missed:
-    """The same without the lines of functions that only construct, and say the same in both files, which lie below these folders."""
+class Split(NamedTuple):
+    """Files of which lines are missed beyond those of functions that only construct; and these functions, as `file: name`."""
+
+    missed: tuple[Missed, ...]
+    functions: tuple[str, ...]
+
+
+def split_constructions(rows: Collection[Missed], original: Path, rewrite: Path) -> Split:
+    """Take out what only constructs, in the same words in both files, which lie below these folders."""
+    pairs = [_split(row, original, rewrite) for row in rows]
+    return Split(tuple(row for row, _ in pairs if row.original or row.rewrite), tuple(name for _, names in pairs for name in names))
+
+
+def _split(row: Missed, original: Path, rewrite: Path) -> tuple[Missed, list[str]]:
     ours, theirs = (constructions((root / path).read_text()) for root, path in ((original, row.file.source), (rewrite, row.file.target)))
     same = [name for name in ours if name in theirs and ours[name][0] == theirs[name][0]]
+    unrun = [name for name in same if set(theirs[name][1]) & set(row.rewrite)]
     left = [{line for name in same for line in side[name][1]} for side in (ours, theirs)]
     lines = [tuple(line for line in side if line not in gone) for side, gone in zip((row.original, row.rewrite), left, strict=True)]
-    return replace(row, original=lines[0], rewrite=lines[1])
+    return replace(row, original=lines[0], rewrite=lines[1]), [f"{row.file.target}: {name}" for name in unrun]
 
 
 def constructions(text: str) -> dict[str, tuple[str, range]]:
@@ -135,9 +149,3 @@ class _Bare(ast.NodeTransformer):
     def visit_keyword(self, node: ast.keyword) -> ast.AST | None:
         self.generic_visit(node)
         return None if node.arg == STREAMS else node
-
-
-def missed_but_for_constructions(rows: Collection[Missed], original: Path, rewrite: Path) -> tuple[Missed, ...]:
-    """The files of which lines are missed beyond those of functions that only construct."""
-    left = (without_constructions(row, original, rewrite) for row in rows)
-    return tuple(row for row in left if row.original or row.rewrite)

@@ -17,7 +17,7 @@ from migrate_agent.sandbox.base import Sandbox
 from migrate_agent.tools.programs.judge.beside import Beside, Missed, missed_beside
 from migrate_agent.tools.programs.judge.clipping import clipping_runs, clipping_verdict
 from migrate_agent.tools.programs.judge.compare import EXACT, NATIVE_CHECKS, Pair, Ran, idle_parts, missed_lines, reach, verdict
-from migrate_agent.tools.programs.judge.constructions import missed_but_for_constructions
+from migrate_agent.tools.programs.judge.constructions import split_constructions
 from migrate_agent.tools.programs.judge.contract import TENSORS, TRACE
 from migrate_agent.tools.programs.judge.running import WORK
 from migrate_agent.tools.programs.judge.variants import PLAIN, Further, Variant, VariantSearch
@@ -55,6 +55,7 @@ class Judge:
         beside: Sequence[Beside] = (),
     ) -> None:
         self.beside, self.root = beside, root
+        self.unrun: tuple[str, ...] = ()
         self.program, self.sandbox, self.folder, self.limits, self.tell = program, sandbox, folder, limits, tell
         tell("running the original in float64")
         self.exact = self._original(root, exact=True)
@@ -96,7 +97,7 @@ class Judge:
         originals, candidates = [self.exact, *(one.original for one in self.further)], [exact, *unrun]
         self.missed = missed_lines(originals, candidates)
         rows = missed_beside(self.beside, *([run.trace["beside"] for run in side] for side in (originals, candidates)))
-        self.missed_beside = missed_but_for_constructions(rows, self.root, root)
+        self.missed_beside, self.unrun = split_constructions(rows, self.root, root)
         self.idle = idle_parts(originals, candidates)
         verdicts.append(reach(self.missed, self.idle, self.missed_beside))
         return self._evidence(target, verdicts, began)
@@ -158,7 +159,8 @@ class Judge:
         return [verdict("numeric", "options_fp64", "pass", "; ".join(one.variant.name for one in self.further))] if self.further else []
 
     def _evidence(self, target: str, verdicts: list[Verdict], began: float) -> Evidence:
-        return Evidence(self.program.source, tuple(verdicts), time.monotonic() - began)
+        notes = tuple(f"{name} was called by no run: it constructs a module in the original's own words" for name in self.unrun)
+        return Evidence(self.program.source, tuple(verdicts), time.monotonic() - began, notes)
 
     def _original(self, root: Path, exact: bool, perturb: float = 0.0, variant: Variant = PLAIN) -> Ran:
         arguments = {
