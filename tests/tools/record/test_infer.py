@@ -226,12 +226,19 @@ GUESSABLE = {
         "class Net(nn.Module):\n def __init__(self, size):\n  super().__init__()\n"
         "  self.w = nn.Parameter(torch.zeros(size ** 6)) if size > 16 else nn.Parameter(torch.zeros(4))\n"
         " def forward(self, x):\n  return x * self.w[0]\n",
-        ("16", "torch.randn(2, 16, 64)"),
+        ("4", "torch.randn(2, 16, 64)"),
     ),
     "class that shares its name with a layer": (
         "class LayerNorm(nn.Module):\n def __init__(self, ndim, bias):\n  super().__init__()\n"
         "  self.weight = nn.Parameter(torch.ones(ndim))\n def forward(self, x):\n  return x * self.weight\n",
         ("64, True", "torch.randn(2, 16, 64)"),
+    ),
+    "constructor that hands on all that it takes": (
+        "class Part(nn.Module):\n def __init__(self, width, bias):\n  super().__init__()\n  self.fc = nn.Linear(width, width, bias=bias)\n"
+        " def forward(self, x):\n  return self.fc(x)\n"
+        "class Net(nn.Module):\n def __init__(self, *args, **kwargs):\n  super().__init__()\n"
+        "  self.a, self.b = Part(*args, **kwargs), Part(*args, **kwargs)\n def forward(self, x):\n  return self.a(x) + self.b(x)\n",
+        ("width=32, bias=True", "torch.randn(2, 16, 32)"),
     ),
     "a GPU that is not there, found after some trials": (
         "class Net(nn.Module):\n def __init__(self, size):\n  super().__init__()\n  assert size == 3\n  self.fc = nn.Linear(3, 3)\n"

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from migrate_agent.tools.record.guessing.repairs import _fewer
+from migrate_agent.tools.record.guessing.repairs import _each_scaled, _fewer
 from migrate_agent.tools.record.guessing.tensor_uses import used_as_numbers, used_as_sizes, used_as_tensors
 from migrate_agent.tools.record.guessing.trial import Attempt
 from migrate_agent.tools.record.guessing.values import Tensor
@@ -33,3 +33,7 @@ def test_what_takes_too_long_is_tried_with_less() -> None:
     assert [one.call for one in smaller] == [None] * 3
     assert [dict(one.init)["width"] for one in smaller] == ["4", "2", "64"]
     assert [dict(one.init)["depth"] for one in smaller] == ["4", "32", "2"]
+
+
+def test_sizes_that_are_folded_into_channels() -> None:
+    assert list(_each_scaled((2, 3, 8, 16), 48, 75)) == [(2, 3, 8, 25)]

@@ -260,6 +260,7 @@ class Options:
         mains = self._mains if index == 0 else (main,)
         sizes = widths(self.trial.instance) if index else ()
         beside = [Tensor((*leading, width)) for leading in dict.fromkeys((main.shape[:1], main.shape[:2])) for width in sizes]
+        beside += [Tensor((main.shape[-2],) * 2)] if index and len(main.shape) > 2 else []  # of a graph: between its nodes
         return tuple(dict.fromkeys([*self._call_domain(self.call[name], main, index), *beside, *mains, Items((main, main), "[]"), "None"]))
 
     def texts_of(self, name: str) -> tuple[str, ...]:

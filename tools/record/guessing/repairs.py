@@ -262,6 +262,9 @@ def _mended(value: Value, outcome: Outcome) -> Iterator[Value]:
             if len(value.shape) == 4 and int(match[1]) == value.shape[-1]:  # a vector was wanted, not an image
                 yield replace(value, shape=(value.shape[0], int(match[2])))
             yield from (replace(value, shape=shape) for shape in _scaled(value.shape, int(match[2]) / int(match[1])))
+        if match := re.search(r"running_mean should contain (\d+) elements not (\d+)", outcome.error):
+            # Dimensions were folded into the channels.
+            yield from (replace(value, shape=shape) for shape in _each_scaled(value.shape, int(match[1]), int(match[2])))
         yield from (replace(value, shape=shape) for shape in _matching_shapes(value.shape, outcome.place.numbers))
         if re.search(
             r"unpack|iterable|has no attribute '(append|copy|items|keys|values)'|must be (tuple|list)|not subscriptable", outcome.error
@@ -318,6 +321,13 @@ def _scaled(shape: tuple[int, ...], ratio: float) -> Iterator[tuple[int, ...]]:
             yield (*shape[:-2], *both)
     if len(shape) >= 3 and (last := round(shape[-1] * ratio)) and math.isclose(last, shape[-1] * ratio) and last <= 512:
         yield _with(shape, len(shape) - 1, last)
+
+
+def _each_scaled(shape: tuple[int, ...], actual: int, expected: int) -> Iterator[tuple[int, ...]]:
+    """Shapes with one size other than the first changed so that products with it become what is expected."""
+    for at in range(1, len(shape)):
+        if shape[at] * expected % actual == 0:
+            yield _with(shape, at, shape[at] * expected // actual)
 
 
 def _same_sizes(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:

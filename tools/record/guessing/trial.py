@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import os
 import re
@@ -17,6 +18,7 @@ from typing import Any, NamedTuple
 from migrate_agent.tools.harness.common import methods
 from migrate_agent.tools.harness.common.example_text import call_arguments, construct, in_mode, make_namespace
 from migrate_agent.tools.harness.common.function_module import function_module
+from migrate_agent.tools.record.guessing.choices import nodes_of, value_of_name
 from migrate_agent.tools.record.guessing.functions import called_parameters
 from migrate_agent.tools.record.guessing.own_seconds import WAITING
 from migrate_agent.tools.record.guessing.place import Place, place_of
@@ -249,7 +251,29 @@ def constructor_parameters(cls: type) -> list[inspect.Parameter]:
         by_name = [parameter if parameter.kind in VARIADIC else parameter.replace(kind=parameter.KEYWORD_ONLY) for parameter in more]
         if "__init__" in vars(base):
             found = [*own, *(more if variadic and not own else by_name)]
-    return found
+    return _with_those_of_parts(cls, found)
+
+
+def _with_those_of_parts(cls: type, found: list[inspect.Parameter]) -> list[inspect.Parameter]:
+    """The parameters of a constructor, with those of the classes that it constructs from all that it takes: `self.stream = Stream(*args, **kwargs)`."""
+    keywords = next((parameter for parameter in found if parameter.kind is parameter.VAR_KEYWORD), None)
+    if keywords is None:
+        return found
+    own = [parameter for parameter in found if parameter.kind not in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL)]
+    names = vars(sys.modules[cls.__module__]) if cls.__module__ in sys.modules else {}
+    parts: dict[str, inspect.Parameter] = {}
+    for node in nodes_of(vars(cls).get("__init__")):
+        if isinstance(node, ast.Call) and any(_is_name(one.value, keywords.name) for one in node.keywords if one.arg is None):
+            called = value_of_name(node.func, names)
+            if inspect.isclass(called) and not called.__module__.startswith("torch."):
+                written = {one.arg for one in node.keywords}
+                parts |= {one.name: one for one in parameters(called) if one.kind not in VARIADIC and one.name not in written}
+    by_name = [one.replace(kind=one.KEYWORD_ONLY) for one in parts.values() if one.name not in {mine.name for mine in own}]
+    return [*own, *by_name] if by_name else found
+
+
+def _is_name(node: ast.expr, name: str) -> bool:
+    return isinstance(node, ast.Name) and node.id == name
 
 
 def required(function_parameters: Sequence[inspect.Parameter]) -> list[inspect.Parameter]:
