@@ -43,14 +43,14 @@ def guess_example(arguments: Mapping[str, Any], inputs: Mapping[str, Path], outp
         return {"error": f"{message[:500]}{_position(error, root)}", "imported": False}
     trial = Trial(cls, module, [str(root)])
     options = Options(trial, [(root / path, name) for path, name, _ in arguments["files"]], root)
-    found = Search(trial, options, arguments["seconds"]).run()
-    if found is None:
+    best = Search(trial, options, arguments["seconds"]).run()
+    if best is None:
         return {"error": "nothing could be tried"}
-    example = trial.example(found.attempt)
-    ran = found.outcome.stage in (Stage.DONE, Stage.EVALUATION_ONLY)
-    train = False if found.outcome.stage is Stage.EVALUATION_ONLY else None
-    row = {"init": example.init, "call": example.call, "setup": example.setup, "train": train, "trials": found.trials}
-    return {**row, "hopeless": found.outcome.hopeless, "error": "" if ran else found.outcome.error or NOT_CALLED}
+    example = trial.example(best.attempt)
+    ran = best.outcome.stage in (Stage.DONE, Stage.EVALUATION_ONLY)
+    train = False if best.outcome.stage is Stage.EVALUATION_ONLY else None
+    row = {"init": example.init, "call": example.call, "setup": example.setup, "train": train, "trials": best.trials}
+    return {**row, "hopeless": best.outcome.hopeless, "error": "" if ran else best.outcome.error or NOT_CALLED}
 
 
 def _bound_memory() -> None:

@@ -191,8 +191,8 @@ class Options:
 
     def _calls_of_function(self, needed: Sequence[inspect.Parameter]) -> Iterator[tuple[tuple[str, Value], ...]]:
         """First calls of a function: with labels, and with what the repository itself gives it."""
-        known = vars(self.trial.module)
-        shown = shown_values([path for path, _ in self._files], self.trial.function, self.trial.call_parameters, known)
+        names = vars(self.trial.module)
+        shown = shown_values([path for path, _ in self._files], self.trial.function, self.trial.call_parameters, names)
         for start in (*usual_starts(needed), *shown[:2]):
             values = {item.name: self._call_domain(item, SCORES, index)[0] for index, item in enumerate(needed)}
             yield tuple({**values, **start}.items())
@@ -293,9 +293,9 @@ class Options:
         words = () if annotation in ("bool", *NUMBERS) else choices(self.trial.cls, parameter)
         objects = self._objects(parameter, annotation)
         texts = self._texts(name, annotation)
-        made = (*tensor_texts(self.trial.cls, name), *self._own_factories(name)) if not annotation else ()
+        constructed = (*tensor_texts(self.trial.cls, name), *self._own_factories(name)) if not annotation else ()
         return (
-            *made,
+            *constructed,
             *objects,
             *words,
             *texts,
@@ -388,12 +388,12 @@ class Options:
         """Classes of other files whose names say that they are configurations."""
         self._find_classes(lambda name, source: CONFIG_CLASS.fullmatch(name) is not None)
 
-    def _find_classes(self, wanted: Callable[[str, str], bool]) -> None:
+    def _find_classes(self, is_sought: Callable[[str, str], bool]) -> None:
         """Import classes of other files, by their names and the text of the file."""
         for path, module in self._files:
             source = path.read_text(encoding="utf-8", errors="replace") if path.is_file() and path.stat().st_size < LARGEST else ""
             for match in re.finditer(r"^class (\w+)", source, re.M):
-                if match[1] not in self._classes and wanted(match[1], source):
+                if match[1] not in self._classes and is_sought(match[1], source):
                     try:
                         cls = getattr(importlib.import_module(module), match[1])
                     except (Exception, SystemExit):

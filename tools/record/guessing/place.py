@@ -59,7 +59,7 @@ def _handed_down(own: FrameType, frames: Sequence[tuple[FrameType, int]]) -> lis
     mine = own.f_locals
     read = [(name, inner.f_locals[name]) for name in _mentioned(inner, at) if name in inner.f_locals]
     alike = [name for name, value in read if name in mine and mine[name] is value]
-    alone = [name for _, value in read for name in mine if mine[name] is value and sum(held is value for held in mine.values()) == 1]
+    alone = [name for _, value in read for name in mine if mine[name] is value and sum(other is value for other in mine.values()) == 1]
     return [*alike, *alone]
 
 
@@ -93,16 +93,16 @@ def _nodes(tree: ast.AST) -> tuple[ast.AST, ...]:
 @cache
 def _statement(path: str, line: int) -> ast.AST | None:
     """The innermost statement at a line; of a compound one its head only."""
-    found: ast.AST | None = None
+    innermost: ast.AST | None = None
     for node in _nodes(_tree(path)):
         if isinstance(node, ast.stmt) and node.lineno <= line <= (node.end_lineno or node.lineno):
-            found = node if found is None or node.lineno >= getattr(found, "lineno", 0) else found
-    match found:
+            innermost = node if innermost is None or node.lineno >= getattr(innermost, "lineno", 0) else innermost
+    match innermost:
         case ast.If(test=head) | ast.While(test=head) | ast.For(iter=head):
             return head
         case ast.With(items=[item, *_]):
             return item.context_expr
-    return found
+    return innermost
 
 
 LIBRARIES = re.compile(r"[/\\\\](site-packages|dist-packages|lib[/\\\\]python3[^/\\\\]*)[/\\\\]")

@@ -158,8 +158,8 @@ class Search:
         neighbours = self._calls(attempt) if outcome.stage is Stage.CONSTRUCTED else repairs(attempt, outcome, self.options)
         # One that came no further than what it mends waits behind the other mends of that: else the search runs
         # away with one argument and never comes to the next.
-        further = parent is None or reach < (parent.stage, parent.progress)
-        state = State(*reach, 0 if further else idle, next(self._order), neighbours)
+        advanced = parent is None or reach < (parent.stage, parent.progress)
+        state = State(*reach, 0 if advanced else idle, next(self._order), neighbours)
         heapq.heappush(self._queue, state)
         return False
 

@@ -240,26 +240,26 @@ def parameters(function: Any) -> list[inspect.Parameter]:
 
 def constructor_parameters(cls: type) -> list[inspect.Parameter]:
     """The parameters of a constructor, and those that it hands on to its bases by `**kwargs`."""
-    found = parameters(cls)
+    signature = parameters(cls)
     for base in cls.__mro__[1:-1]:
-        if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in found) or base.__module__ == "torch.nn.modules.module":
+        if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in signature) or base.__module__ == "torch.nn.modules.module":
             break
-        variadic = any(parameter.kind is parameter.VAR_POSITIONAL for parameter in found)
-        names = {parameter.name for parameter in found}
+        variadic = any(parameter.kind is parameter.VAR_POSITIONAL for parameter in signature)
+        names = {parameter.name for parameter in signature}
         more = [parameter for parameter in parameters(base) if parameter.name not in names] if "__init__" in vars(base) else []
-        own = [parameter for parameter in found if parameter.kind not in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL)]
+        own = [parameter for parameter in signature if parameter.kind not in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL)]
         by_name = [parameter if parameter.kind in VARIADIC else parameter.replace(kind=parameter.KEYWORD_ONLY) for parameter in more]
         if "__init__" in vars(base):
-            found = [*own, *(more if variadic and not own else by_name)]
-    return _with_those_of_parts(cls, found)
+            signature = [*own, *(more if variadic and not own else by_name)]
+    return _with_those_of_parts(cls, signature)
 
 
-def _with_those_of_parts(cls: type, found: list[inspect.Parameter]) -> list[inspect.Parameter]:
+def _with_those_of_parts(cls: type, signature: list[inspect.Parameter]) -> list[inspect.Parameter]:
     """The parameters of a constructor, with those of the classes that it constructs from all that it takes: `self.stream = Stream(*args, **kwargs)`."""
-    keywords = next((parameter for parameter in found if parameter.kind is parameter.VAR_KEYWORD), None)
+    keywords = next((parameter for parameter in signature if parameter.kind is parameter.VAR_KEYWORD), None)
     if keywords is None:
-        return found
-    own = [parameter for parameter in found if parameter.kind not in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL)]
+        return signature
+    own = [parameter for parameter in signature if parameter.kind not in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL)]
     names = vars(sys.modules[cls.__module__]) if cls.__module__ in sys.modules else {}
     parts: dict[str, inspect.Parameter] = {}
     for node in nodes_of(vars(cls).get("__init__")):
@@ -269,7 +269,7 @@ def _with_those_of_parts(cls: type, found: list[inspect.Parameter]) -> list[insp
                 written = {one.arg for one in node.keywords}
                 parts |= {one.name: one for one in parameters(called) if one.kind not in VARIADIC and one.name not in written}
     by_name = [one.replace(kind=one.KEYWORD_ONLY) for one in parts.values() if one.name not in {mine.name for mine in own}]
-    return [*own, *by_name] if by_name else found
+    return [*own, *by_name] if by_name else signature
 
 
 def _is_name(node: ast.expr, name: str) -> bool:
