@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
 
 import libcst as cst
 import libcst.matchers as m
@@ -25,8 +27,8 @@ class ConvertModuleClass(Rule):
     """Convert module classes: `class M(nn.Module)` → `class M(nnx.Module)` with `rngs` in its constructor.
 
     It keeps `self.rngs` and `self.deterministic` where methods need them. What torch's own constructor
-    of a layer does, calling an overridden `reset_parameters`, is written out. A dataclass gains a field
-    `rngs` instead. Declines for classes that are no modules.
+    of a layer does, calling an overridden `reset_parameters`, is written out. A dataclass, and a class of attrs,
+    gains a field `rngs` instead. Declines for classes that are no modules.
     """
 
     KEEP = ("class Plain:\n    def __init__(self, x):\n        super().__init__()\n        self.x = x\n",)
@@ -43,6 +45,15 @@ class ConvertModuleClass(Rule):
             "from dataclasses import dataclass\n\n@dataclass(eq=False)\nclass M(nnx.Module):\n    d: int\n    k: int = 2\n"
             "    rngs: nnx.Rngs = dataclasses.field(kw_only=True)\n\n"
             "    def __post_init__(self):\n        self.fc = Linear(self.d, self.k, rngs=self.rngs)\n\n"
+            "    def __call__(self, x):\n        return self.fc(x)\n",
+        ),
+        (
+            "import attr\nfrom torch import nn\n\n@attr.s(eq=False)\nclass M(nn.Module):\n    d = attr.ib()\n    k: int = attr.ib(default=2)\n\n"
+            "    def __attrs_post_init__(self):\n        super().__init__()\n        self.fc = nn.Linear(self.d, self.k)\n\n"
+            "    def forward(self, x):\n        return self.fc(x)\n",
+            "import attr\n\n@attr.s(eq=False)\nclass M(nnx.Module):\n    d = attr.ib()\n    k: int = attr.ib(default=2)\n"
+            "    rngs: nnx.Rngs = attr.ib(kw_only=True)\n\n"
+            "    def __attrs_post_init__(self):\n        self.fc = Linear(self.d, self.k, rngs=self.rngs)\n\n"
             "    def __call__(self, x):\n        return self.fc(x)\n",
         ),
         (
@@ -73,8 +84,8 @@ class ConvertModuleClass(Rule):
                 _insert_in_constructor(s, inserted) if isinstance(s, cst.FunctionDef) and s.name.value == "__init__" else s
                 for s in body.body
             ]
-        elif is_dataclass(model) and not self._inherits_constructor(model):
-            statements = self._with_field(list(body.body), [one for one in inserted if not one.deep_equals(STORED)])
+        elif (written := written_constructor(model)) and not self._inherits_constructor(model):
+            statements = self._with_field(list(body.body), written, [one for one in inserted if not one.deep_equals(STORED)])
         # All modules are constructed with `rngs`, and `nnx.Module` itself takes none.
         elif inserted or not self._inherits_constructor(model):
             statements = _with_constructor(list(body.body), self._constructor(model, inserted))
@@ -97,13 +108,16 @@ class ConvertModuleClass(Rule):
             lines.append(f"self.reset_parameters({'rngs=rngs' if drawing else ''})")
         return [cst.parse_statement(line) for line in lines]
 
-    def _with_field(self, body: list[cst.BaseStatement], inserted: Sequence[cst.BaseStatement]) -> list[cst.BaseStatement]:
-        """The body of a dataclass with a field `rngs`, and with these statements where its own code runs after the constructor's."""
-        field = cst.AnnAssign(
-            cst.Name("rngs"), cst.Annotation(cst.parse_expression("nnx.Rngs")), self.context.build("dataclasses.field(kw_only=True)")
-        )
-        last = max((i for i, one in enumerate(body) if m.matches(one, m.SimpleStatementLine([m.AnnAssign()]))), default=-1)
-        body = [_insert_in_constructor(one, inserted) if m.matches(one, m.FunctionDef(m.Name("__post_init__"))) else one for one in body]  # type: ignore[arg-type]
+    def _with_field(
+        self, body: list[cst.BaseStatement], written: WrittenConstructor, inserted: Sequence[cst.BaseStatement]
+    ) -> list[cst.BaseStatement]:
+        """The body with a field `rngs`, and with these statements where the class's own code runs after the constructor's."""
+        annotation = cst.Annotation(cst.parse_expression("nnx.Rngs"))
+        field = cst.AnnAssign(cst.Name("rngs"), annotation, self.context.build(f"{written.field}(kw_only=True)"))
+        fields = m.SimpleStatementLine([m.AnnAssign() | m.Assign()])
+        last = max((i for i, one in enumerate(body) if m.matches(one, fields)), default=-1)
+        after = m.FunctionDef(m.Name(written.after))
+        body = [_insert_in_constructor(one, inserted) if m.matches(one, after) else one for one in body]  # type: ignore[arg-type]
         return [*body[: last + 1], cst.SimpleStatementLine([field]), *body[last + 1 :]]
 
     def _inherits_constructor(self, model: ClassModel) -> bool:
@@ -128,10 +142,26 @@ class ConvertModuleClass(Rule):
         return function.with_changes(body=function.body.with_changes(body=[*start, *(body if inserted or not start else [])]))
 
 
-def is_dataclass(model: ClassModel) -> bool:
-    """Whether `dataclass` writes the constructor of a class, and its own code runs in `__post_init__`."""
-    calls = [node.func if isinstance(node, ast.Call) else node for node in model.node.decorator_list]
-    return "__post_init__" in model.methods and any(dotted_name(node, model.file) == "dataclasses.dataclass" for node in calls)
+@dataclass(frozen=True)
+class WrittenConstructor:
+    """A constructor that a decorator writes: the method that runs after it, and what declares a field."""
+
+    after: str
+    field: str
+
+
+_WRITTEN: Final = {
+    "dataclasses.dataclass": WrittenConstructor("__post_init__", "dataclasses.field"),
+    **{f"attr.{name}": WrittenConstructor("__attrs_post_init__", "attr.ib") for name in ("s", "attrs", "attributes", "dataclass")},
+    **{f"{package}.define": WrittenConstructor("__attrs_post_init__", f"{package}.field") for package in ("attr", "attrs")},
+    **{f"{package}.mutable": WrittenConstructor("__attrs_post_init__", f"{package}.field") for package in ("attr", "attrs")},
+}
+
+
+def written_constructor(model: ClassModel) -> WrittenConstructor | None:
+    """The constructor that a decorator of the class writes, where the class's own code runs after it; None for every other class."""
+    names = [dotted_name(node.func if isinstance(node, ast.Call) else node, model.file) for node in model.node.decorator_list]
+    return next((_WRITTEN[name] for name in names if name in _WRITTEN and _WRITTEN[name].after in model.methods), None)
 
 
 class ConvertMethods(Rule):
