@@ -12,12 +12,25 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 GPUS = ("cuda", "mps", "xpu")
+LEGACY_TYPES = ("Float", "Double", "Half", "BFloat16", "Long", "Int", "Short", "Char", "Byte", "Bool")
+
+
+class _LegacyType(type):
+    """The type of what stands in the place of `torch.cuda.FloatTensor` and its relatives: called, it makes a tensor on the CPU."""
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        return getattr(torch, cls.__name__)(*args, **kwargs)
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return False  # no tensor is on a GPU
 
 
 def on_cpu(value: Any) -> Any:
     """The CPU in place of a GPU, also in the name of a tensor's type; anything else as it is."""
     if isinstance(value, str) and value.startswith("torch.cuda."):
         return value.replace(".cuda", "", 1)
+    if isinstance(value, type) and value.__module__ == "torch.cuda" and value.__name__.endswith("Tensor"):
+        return f"torch.{value.__name__}"
     name = value.type if isinstance(value, torch.device) else value
     return torch.device("cpu") if isinstance(name, str) and name.partition(":")[0] in GPUS else value
 
@@ -47,6 +60,14 @@ def spare_gpus() -> None:
         mode: Any = CpuInPlaceOfGpu()
         mode.__enter__()
         _entered.append(mode)
+        make_legacy_types()
+
+
+def make_legacy_types() -> None:
+    """Let `torch.cuda.FloatTensor(…)` and its relatives make tensors on the CPU, for the rest of the process."""
+    cuda: Any = torch.cuda
+    for name in (f"{dtype}Tensor" for dtype in LEGACY_TYPES):
+        setattr(cuda, name, _LegacyType(name, (), {"__module__": "torch.cuda"}))
 
 
 def _imported_files() -> set[str]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from migrate_agent.tools.harness.torch_side.gpu_names import CpuInPlaceOfGpu, on_cpu
+from migrate_agent.tools.harness.torch_side.gpu_names import CpuInPlaceOfGpu, make_legacy_types, on_cpu
 
 
 def everything_on_cpu() -> None:
@@ -23,6 +23,7 @@ def everything_on_cpu() -> None:
     loader.__init__ = _in_process(loader.__init__)
     mode: Any = CpuInPlaceOfGpu()
     mode.__enter__()
+    make_legacy_types()
 
 
 def _device(value: Any) -> Any:

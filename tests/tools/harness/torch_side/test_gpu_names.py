@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from migrate_agent.tools.harness.torch_side.gpu_names import CpuInPlaceOfGpu
+from migrate_agent.tools.harness.torch_side.gpu_names import LEGACY_TYPES, CpuInPlaceOfGpu, make_legacy_types
 
 X = torch.arange(3.0)
 
@@ -23,13 +23,21 @@ X = torch.arange(3.0)
         lambda: X.to(torch.device("cuda"), torch.float32),
         lambda: X.to(device="cuda"),
         lambda: X.type("torch.cuda.FloatTensor"),
+        lambda: X.type(torch.cuda.FloatTensor),
+        lambda: torch.cuda.FloatTensor([0.0, 1.0, 2.0]),
+        lambda: torch.cuda.LongTensor([0, 1, 2]).float(),
+        lambda: torch.cuda.FloatTensor(X.shape).copy_(X),
         lambda: X.pin_memory(),
         lambda: torch.arange(3.0, device="cuda"),
         lambda: torch.nn.Identity().to("cuda").cuda()(X),
         lambda: torch.nn.Linear(3, 3, device="cuda").cuda().to("cuda").weight.detach()[0] * 0 + X,
     ],
 )
-def test_a_gpu_is_the_cpu(call: Callable[[], Any]) -> None:
+def test_a_gpu_is_the_cpu(call: Callable[[], Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in (f"{dtype}Tensor" for dtype in LEGACY_TYPES):
+        monkeypatch.setattr(torch.cuda, name, getattr(torch.cuda, name))  # so that they are undone
+    make_legacy_types()
+    assert not isinstance(X, torch.cuda.FloatTensor)
     with CpuInPlaceOfGpu():
         value = call()
     assert value.device.type == "cpu" and torch.equal(value, X) and value.dtype == X.dtype

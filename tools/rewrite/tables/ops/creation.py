@@ -6,6 +6,7 @@ import ast
 from collections.abc import Callable
 
 from migrate_agent.tools.rewrite.tables.ops.calls import is_kind, may_be_kind, sequence
+from migrate_agent.tools.rewrite.tables.ops.dtype import LEGACY_TYPES
 from migrate_agent.tools.rewrite.tables.registry import Call, Op, Refuse, Template
 
 
@@ -167,12 +168,11 @@ DATA = [
     Op("torch.complex", "real, imag", _complex),
     Op("torch.polar", "abs, angle", "{abs} * jnp.exp(1j * {angle})"),
     Op("torch.Tensor", "*args", _constructor("jnp.float32")),
-    Op("torch.FloatTensor", "*args", _constructor("jnp.float32")),
-    Op("torch.DoubleTensor", "*args", _constructor("jnp.float64")),
-    Op("torch.HalfTensor", "*args", _constructor("jnp.float16")),
-    Op("torch.LongTensor", "*args", _constructor("int")),
-    Op("torch.IntTensor", "*args", _constructor("jnp.int32")),
-    Op("torch.BoolTensor", "*args", _constructor("bool")),
+    *(
+        Op(name.replace("torch.", prefix), "*args", _constructor(dtype))
+        for name, dtype in LEGACY_TYPES.items()
+        for prefix in ("torch.", "torch.cuda.")
+    ),
     Op(
         "torch.Tensor.new",
         "self, *args",
