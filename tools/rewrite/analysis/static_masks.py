@@ -32,17 +32,21 @@ PARTS = (ast.BinOp, ast.UnaryOp, ast.Compare, ast.BoolOp, ast.IfExp, ast.Tuple, 
 
 class Selections(NamedTuple):
     """`indices`: spans of the known boolean masks. `names`: local tensors that must be computed at
-    trace time. `numbers`: spans of known tensors of which Python asks the values (`int(…)`, `item()`).
+    trace time. `numbers`: spans of known tensors of which Python asks the values (`int(…)`, `item()`). `selecting`: spans of
+    the known tensors whose places are asked for (`nonzero()`).
     """
 
     indices: frozenset[Span]
     names: frozenset[str]
     numbers: frozenset[Span] = frozenset()
+    selecting: frozenset[Span] = frozenset()
 
 
 NOTHING = Selections(frozenset(), frozenset())
 READERS = frozenset({"int", "float", "range"})
 READING_METHODS = frozenset({"item", "tolist"})
+PLACES = frozenset({"nonzero", "argwhere"})
+"""Functions and methods that give the places of what is not zero, as `torch.where` of a condition alone does."""
 COUNTING = frozenset({"torch.unique", "torch.unique_consecutive"})
 """Functions of which the size of the result is up to the values of the first argument."""
 SIZED = frozenset(f"torch.{name}" for name in ("arange", "zeros", "ones", "empty", "eye", "rand", "randn", "linspace"))
@@ -84,11 +88,29 @@ class StaticValues:
                 spans.add(span_of(node.slice, self.file.lines))
                 used |= self._tensors(node.slice)
         numbers = {span_of(value, self.file.lines): value for value in self._asked() if self.known(value)}
-        for value in numbers.values():
+        places = [node for node in walk(self.function) if isinstance(node, ast.Call) and self._known_places(node)]
+        selecting = {span_of(value, self.file.lines): value for node in places for value in self._searched(node)}
+        for value in (*numbers.values(), *selecting.values()):
             used |= self._tensors(value)
         while more := {name for local in used for value in self.values.get(local, ()) for name in self._tensors(value)} - used:
             used |= more
-        return Selections(frozenset(spans), frozenset(used), frozenset(numbers)) if spans or numbers else NOTHING
+        if not (spans or numbers or selecting):
+            return NOTHING
+        return Selections(frozenset(spans), frozenset(used), frozenset(numbers), frozenset(selecting))
+
+    def _searched(self, call: ast.Call) -> list[ast.expr]:
+        """The tensor of which a call gives the places that are not zero; empty for another call."""
+        dotted = self.dotted(call.func)
+        if dotted in {f"torch.{name}" for name in PLACES} or (dotted == "torch.where" and len(call.args) == 1):
+            return call.args[:1]
+        match call.func:
+            case ast.Attribute(value=value, attr=attr) if attr in PLACES and not dotted and is_tensor(self.observed(value)):
+                return [value]
+        return []
+
+    def _known_places(self, call: ast.Call) -> bool:
+        searched = self._searched(call)
+        return bool(searched) and all(self.known(value) for value in searched)
 
     def _asked(self) -> Iterator[ast.expr]:
         """The tensors of which Python asks the values."""
@@ -288,7 +310,7 @@ def _may_need_values(node: ast.AST) -> bool:
             return name in READERS
         case ast.Call(func=ast.Attribute(value=value, attr=attr)):
             module = isinstance(value, ast.Name) and value.id in ("torch", "math")
-            return attr in READING_METHODS or module
+            return attr in READING_METHODS or attr in PLACES or module
     return False
 
 
