@@ -210,6 +210,14 @@ GUESSABLE = {
         " def forward(self, x):\n  return self.fc(self.cut(x).transpose(1, 2)) + self.places\n",
         ("", "torch.randn(2, 3, 24, 24)"),
     ),
+    "windows that do not divide the image": (
+        "def windows(x, size):\n b, h, w, c = x.shape\n return x.view(b, h // size, size, w // size, size, c)\n"
+        "class Net(nn.Module):\n def __init__(self, img_size=64, in_chans=3, dim=96, window_size=7):\n  super().__init__()\n"
+        "  self.size, self.fc = window_size, nn.Linear(in_chans, dim)\n"
+        "  self.mask = windows(torch.zeros(1, img_size, img_size, 1), window_size)\n"
+        " def forward(self, x):\n  return windows(self.fc(x.permute(0, 2, 3, 1)), self.size)\n",
+        ("window_size=8", "torch.randn(2, 3, 64, 64)"),
+    ),
     "configuration that is handed on": (
         "class Decoder(nn.Module):\n def __init__(self, hp):\n  super().__init__()\n  self.hp = hp\n"
         "  if hp.kind == 'wide':\n   self.fc = nn.Linear(hp.dim, hp.dim)\n def forward(self, x):\n  return self.fc(x) * self.hp.scale_by\n"

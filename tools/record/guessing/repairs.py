@@ -80,6 +80,7 @@ def _constructor_repairs(attempt: Attempt, outcome: Outcome, options: Options) -
     error = f"{outcome.error} {outcome.place.statement}" if outcome.error.startswith("AssertionError") else outcome.error
     yield from _named_words(attempt, outcome, options)
     ordered = [name for name in names if name in dict(attempt.init)] + [name for name in names if name not in dict(attempt.init)]
+    yield from _rounded(attempt, ordered, options, error)
     yield from interleave(*(_with_values(attempt, name, options, error) for name in ordered[:4]))
     for first, second in combinations(ordered[:3], 2):
         for one, other in product(SMALL, SMALL):
@@ -87,6 +88,16 @@ def _constructor_repairs(attempt: Attempt, outcome: Outcome, options: Options) -
     for name in dict(attempt.init):
         for value in options.init_values(name, error):
             yield set_init(attempt, name, value)
+
+
+def _rounded(attempt: Attempt, names: Sequence[str], options: Options, error: str) -> Iterator[Attempt]:
+    """Where sizes do not fit each other, such as windows of 7 in an image of 64: the nearest power of two in place of a default, odd ones first."""
+    if not re.search(r"is invalid for input of size|divisible|must match the size|% ", error):
+        return
+    defaults = {name: options.init[name].default for name in names if name in options.init and name not in dict(attempt.init)}
+    uneven = {name: size for name, size in defaults.items() if type(size) is int and size > 2 and size & (size - 1)}
+    for name, size in sorted(uneven.items(), key=lambda pair: pair[1] % 2 == 0):
+        yield set_init(attempt, name, str(2 ** round(math.log2(size))))
 
 
 def _with_values(attempt: Attempt, name: str, options: Options, error: str) -> Iterator[Attempt]:
