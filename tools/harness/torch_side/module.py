@@ -395,16 +395,14 @@ class Original:
             state, values = jittered(state, noise, share), list(jittered(dict(enumerate(values)), noise, share).values())
         module = self.module(state, "train" if trained else mode, native=native, conditions=conditions)
         made = _plain_attributes(module)
+        called: dict[str, Any] = {"native": native, "noise": noise, "share": share}
         if before is not None:
-            self.call_once(module, before, drawing, native=native, noise=noise, share=share)
+            self.call_once(module, before, drawing, **called)
         called_once = _plain_attributes(module)
         if trained:
             in_mode(module, training=mode == "train")
         if prior is not None:
-            hidden = noted(held_values(module, hidden=True)) if spoiled else {}
-            prior[0].call_once(module, prior[1], drawing, native=native, noise=noise, share=share)
-            if spoiled:
-                spoil(module, hidden)
+            _call_prior(module, prior, drawing, spoiled=spoiled, **called)
         leaves, args, kwargs, parts = self.arguments(values, native=native, layout=layout, dtypes=dtypes)
         versions = [part._version for part in parts if isinstance(part, torch.Tensor)]
         stream, result, widths = Stream(0, drawing), Result(), Widths()
@@ -419,13 +417,7 @@ class Original:
             watch or nullcontext(),
             torch.set_grad_enabled(targets is not None or asks_gradients(self.cls)),
         ):
-            output = methods.bound(module, self.method)(*args, **kwargs)
-            outputs: list[Any] = []
-            result.tree = trees.encode(output, outputs, is_leaf)
-            result.dtypes = [dtype_name(item) for item in outputs]
-            result.arrays |= {f"out/{index}": to_numpy(item) for index, item in enumerate(outputs)}
-            numbers = enumerate(trees.items(result.tree))
-            result.arrays |= {f"number/{index}": np.asarray(item) for index, item in numbers if isinstance(item, float)}
+            outputs = _note_outputs(result, methods.bound(module, self.method)(*args, **kwargs))
             if targets is not None:
                 result.targets = targets(result) if callable(targets) else targets
                 value = loss(outputs, result.targets)
@@ -439,13 +431,7 @@ class Original:
         result.rearranged = trees.rearranged(self.tree, (args, kwargs), is_leaf)
         if targets is not None:
             result.arrays |= _gradients(dict(module.named_parameters(remove_duplicate=False)) | named, leaves)
-        # `remove_duplicate=False`: a tied parameter counts under each of its names.
-        names = dict(module.named_parameters(remove_duplicate=False))
-        for name, value in tensors_of(module).items():  # one at a time: a large unit's state fits into memory a few times only
-            after = to_numpy(value)
-            # Some write to parameters as they are called.
-            if name not in names or (name in state and not _same(after, state[name])):
-                result.arrays[f"state/{name}"] = after
+        _note_state(result, module, state)
         if not native:
             attributes = _left(module, held_before)
             result.arrays |= attributes
@@ -455,6 +441,36 @@ class Original:
             self.resolved |= {name: value for name, value in called_once.items() if name not in made or value != made[name]}
         self.changes_objects |= any(put_back() for put_back in objects)
         return result
+
+
+def _call_prior(module: Any, prior: tuple[Original, Sequence[Array]], drawing: Drawing, *, spoiled: bool, **called: Any) -> None:
+    """Call the module as another example does; with `spoiled`, change what that left in attributes."""
+    hidden = noted(held_values(module, hidden=True)) if spoiled else {}
+    original, values = prior
+    original.call_once(module, values, drawing, **called)
+    if spoiled:
+        spoil(module, hidden)
+
+
+def _note_outputs(result: Result, output: Any) -> list[Any]:
+    """The tensors of an output, after what a result says of them and of the numbers beside them was noted."""
+    outputs: list[Any] = []
+    result.tree = trees.encode(output, outputs, is_leaf)
+    result.dtypes = [dtype_name(item) for item in outputs]
+    result.arrays |= {f"out/{index}": to_numpy(item) for index, item in enumerate(outputs)}
+    numbers = enumerate(trees.items(result.tree))
+    result.arrays |= {f"number/{index}": np.asarray(item) for index, item in numbers if isinstance(item, float)}
+    return outputs
+
+
+def _note_state(result: Result, module: torch.nn.Module, before: State) -> None:
+    """Note the buffers after a call, and the parameters that it wrote to."""
+    # `remove_duplicate=False`: a tied parameter counts under each of its names.
+    parameters = dict(module.named_parameters(remove_duplicate=False))
+    for name, value in tensors_of(module).items():  # one at a time: a large unit's state fits into memory a few times only
+        after = to_numpy(value)
+        if name not in parameters or (name in before and not _same(after, before[name])):
+            result.arrays[f"state/{name}"] = after
 
 
 def _left(module: torch.nn.Module, before: Mapping[str, tuple[Any, int]]) -> dict[str, Array]:

@@ -11,6 +11,7 @@ import torch
 from migrate_agent.tools.harness.torch_side.gpu_names import LEGACY_TYPES, CpuInPlaceOfGpu, make_legacy_types
 
 X = torch.arange(3.0)
+CUDA: Any = torch.cuda
 
 
 @pytest.mark.parametrize(
@@ -23,10 +24,10 @@ X = torch.arange(3.0)
         lambda: X.to(torch.device("cuda"), torch.float32),
         lambda: X.to(device="cuda"),
         lambda: X.type("torch.cuda.FloatTensor"),
-        lambda: X.type(torch.cuda.FloatTensor),
-        lambda: torch.cuda.FloatTensor([0.0, 1.0, 2.0]),
-        lambda: torch.cuda.LongTensor([0, 1, 2]).float(),
-        lambda: torch.cuda.FloatTensor(X.shape).copy_(X),
+        lambda: X.type(CUDA.FloatTensor),
+        lambda: CUDA.FloatTensor([0.0, 1.0, 2.0]),
+        lambda: CUDA.LongTensor([0, 1, 2]).float(),
+        lambda: CUDA.FloatTensor(X.shape).copy_(X),
         lambda: X.pin_memory(),
         lambda: torch.arange(3.0, device="cuda"),
         lambda: torch.nn.Identity().to("cuda").cuda()(X),
@@ -37,7 +38,7 @@ def test_a_gpu_is_the_cpu(call: Callable[[], Any], monkeypatch: pytest.MonkeyPat
     for name in (f"{dtype}Tensor" for dtype in LEGACY_TYPES):
         monkeypatch.setattr(torch.cuda, name, getattr(torch.cuda, name))  # so that they are undone
     make_legacy_types()
-    assert not isinstance(X, torch.cuda.FloatTensor)
+    assert not isinstance(X, CUDA.FloatTensor)
     with CpuInPlaceOfGpu():
         value = call()
     assert value.device.type == "cpu" and torch.equal(value, X) and value.dtype == X.dtype
