@@ -113,7 +113,8 @@ def _observed(
 ) -> Observations:
     """What expressions were in a further run."""
     root = judge.stage(inventory.root, further.variant)
-    again = replace(program, command=(*program.command, *further.variant.options.split()))
+    arguments = program.arguments(options=further.variant.options.split(), without=further.variant.without)
+    again = replace(program, command=tuple(arguments["command"]))
     return observe(again, replace(inventory, root=root), sandbox, folder / "recording-further", limits).recording.observations
 
 

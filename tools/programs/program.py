@@ -29,9 +29,10 @@ class Program:
         """The script, as a POSIX path relative to the repository."""
         return PurePosixPath(self.command[0]).as_posix()
 
-    def arguments(self, script: str = "", options: Sequence[str] = ()) -> dict[str, Any]:
-        """What a job is told of it: where it runs, and its command with another script and with further options."""
-        return {"command": [script or self.command[0], *self.command[1:], *options], "folder": self.folder}
+    def arguments(self, script: str = "", options: Sequence[str] = (), without: str = "") -> dict[str, Any]:
+        """What a job is told of it: where it runs, and its command with another script, with further options and `without` one of its own."""
+        own = [word for word in self.command[1:] if word != without]
+        return {"command": [script or self.command[0], *own, *options], "folder": self.folder}
 
 
 class NoProgramError(ValueError):

@@ -44,6 +44,19 @@ def test_the_script_draws_of_torchs_stream() -> None:
             assert torch.equal(draw(), expected)
 
 
+@pytest.mark.parametrize(
+    ("module", "drew"),
+    [(torch.nn.Dropout(0.5), True), (torch.nn.Dropout(0.5).eval(), False), (torch.nn.Dropout(0.0), False), (Sampler(), True)],
+)
+def test_what_modules_draw_is_noted(module: torch.nn.Module, drew: bool) -> None:
+    """Masks too, where they leave something out: the draws of the own precision are others."""
+    paired = PairedDraws()
+    paired.active = True
+    with NativeDraws(paired):
+        module(torch.from_numpy(WEIGHTS))
+    assert paired.drew == drew
+
+
 class Flip(torch.nn.Module):
     """Draws one number, as a transform of images does."""
 

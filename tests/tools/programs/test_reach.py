@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from migrate_agent.tools.programs.judge.compare import Ran, missed_lines, reach
-from migrate_agent.tools.programs.judge.options import guarding_switches, resuming_options, shortening_options
+from migrate_agent.tools.programs.judge.options import given_switches, guarding_switches, resuming_options, shortening_options
 from migrate_agent.tools.programs.judge.plain_lines import PlainLines
 from migrate_agent.tools.programs.judge.reach import ranges, reached, unreached
 from migrate_agent.tools.programs.judge.variants import Variant, VariantSearch
@@ -83,6 +83,31 @@ for epoch in range(epochs):
 def test_options_that_guard_lines(lines: list[int], command: tuple[str, ...], switches: list[str]) -> None:
     """Those without a value, in the conditions around the lines."""
     assert guarding_switches(OPTIONS, lines, command) == switches
+
+
+@pytest.mark.parametrize(
+    ("lines", "command", "switches"),
+    [
+        ([12], ("train.py", "--save-model"), ["--save-model"]),
+        ([10], ("train.py", "-r", "--epochs", "2"), ["-r"]),
+        ([14], ("train.py", "--save-model"), []),
+    ],
+)
+def test_given_options_that_keep_a_run_from_lines(lines: list[int], command: tuple[str, ...], switches: list[str]) -> None:
+    """As the command spells them."""
+    assert given_switches(OPTIONS, lines, command) == switches
+
+
+def test_a_run_without_an_option_reaches_the_other_branch() -> None:
+    """It keeps the other options, and runs in a folder of its own."""
+    program = Program(("train.py", "--epochs", "2", "--save-model"))
+
+    def run(variant: Variant, moved: bool) -> Ran | None:
+        assert program.arguments(without=variant.without)["command"] == ["train.py", "--epochs", "2"]
+        return Ran({"unrun": [], "steps": 12, "files": [], "contents": {}}, {})
+
+    rows = list(VariantSearch(program, OPTIONS, Ran({"unrun": [12], "steps": 12}, {}), run).variants())
+    assert [(one.variant.name, one.variant.folder) for one in rows] == [("without --save-model", "-without--save-model")]
 
 
 @pytest.mark.parametrize(

@@ -33,9 +33,11 @@ class NativeDraws(OperatorMode):  # type: ignore[no-untyped-call]
         name = func.__name__.partition(".")[0]
         if name == "native_dropout":
             value, rate, train = args
+            self.paired.drew |= train is not False and 0 < rate < 1
             mask = torch.ones_like(value, dtype=torch.bool)
             return (value.clone() if train is False or rate == 0 else value / (1 - rate)), mask
         if name in ("bernoulli", "bernoulli_"):
+            self.paired.drew = True
             return args[0].fill_(1) if name.endswith("_") else torch.ones_like(args[0])
         if self.paired.active and name in PAIRED and drawn_by_a_module():
             return _paired(self.paired, func, name, args, kwargs)

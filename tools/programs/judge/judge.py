@@ -164,7 +164,7 @@ class Judge:
 
     def _original(self, root: Path, exact: bool, perturb: float = 0.0, variant: Variant = PLAIN) -> Ran:
         arguments = {
-            **self.program.arguments(options=variant.options.split()),
+            **self.program.arguments(options=variant.options.split(), without=variant.without),
             "beside": {file.source: list(file.names) for file in self.beside},
             "exact": exact,
             "perturb": perturb,
@@ -182,7 +182,7 @@ class Judge:
 
     def _candidate(self, root: Path, target: str, of: Ran, variant: Variant = PLAIN, exact: bool = True) -> tuple[Ran | None, str]:
         arguments = {
-            **self.program.arguments(target, variant.options.split()),
+            **self.program.arguments(target, variant.options.split(), variant.without),
             "beside": {file.target: list(file.names) for file in self.beside},
             "exact": exact,
             "scale": variant.scale,

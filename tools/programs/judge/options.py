@@ -15,17 +15,24 @@ LOOKS = ("exists", "isfile", "is_file", "isdir", "is_dir")
 
 @dataclass(frozen=True)
 class Option:
-    """An option of a parser: as it is spelled, its attribute, `switch`, `int` or `text`, and its default."""
+    """An option of a parser: as it is spelled in full, its attribute, `switch`, `int` or `text`, its default, and all of its spellings."""
 
     flag: str
     name: str
     kind: str
     default: Any
+    spellings: tuple[str, ...] = ()
 
 
 def guarding_switches(text: str, lines: Sequence[int], command: Sequence[str]) -> list[str]:
     """The options without a value, in order, that conditions around these lines of a script ask for and `command` does not give."""
     return [option.flag for option in _guarding(ast.parse(text), lines, command) if option.kind == "switch"]
+
+
+def given_switches(text: str, lines: Sequence[int], command: Sequence[str]) -> list[str]:
+    """The options without a value that conditions around these lines of a script ask for and `command` gives, as it spells them."""
+    options = _asked(ast.parse(text), lines)
+    return [word for option in options if option.kind == "switch" for word in command[1:] if word in option.spellings]
 
 
 def resuming_options(text: str, lines: Sequence[int], command: Sequence[str], files: Sequence[str]) -> list[str]:
@@ -53,9 +60,14 @@ def shortening_options(text: str, command: Sequence[str], steps: int) -> list[st
 
 
 def _guarding(tree: ast.Module, lines: Sequence[int], command: Sequence[str]) -> list[Option]:
+    return [option for option in _asked(tree, lines) if not set(option.spellings) & set(command)]
+
+
+def _asked(tree: ast.Module, lines: Sequence[int]) -> list[Option]:
+    """The options that conditions around these lines ask for."""
     options, aliases = {option.name: option for option in _options(tree)}, _aliases(tree)
     names = dict.fromkeys(name for node in _guards(tree, lines) for name in _read(node.test, aliases))
-    return [options[name] for name in names if name in options and not set(options[name].flag.split()) & set(command)]
+    return [options[name] for name in names if name in options]
 
 
 def _guards(tree: ast.Module, lines: Sequence[int]) -> list[ast.If | ast.While]:
@@ -112,7 +124,7 @@ def _options(tree: ast.Module) -> Iterator[Option]:
         if flags and (kind := _kind(action, named.get("type"))):
             flag = next((one for one in flags if one.startswith("--")), flags[0])
             name = destination.value if isinstance(destination, ast.Constant) else flag.lstrip("-").replace("-", "_")
-            yield Option(flag, str(name), kind, _constant(default))
+            yield Option(flag, str(name), kind, _constant(default), tuple(flags))
 
 
 def _kind(action: ast.expr | None, of: ast.expr | None) -> str:

@@ -104,6 +104,7 @@ def run_original(arguments: Mapping[str, Any], inputs: Mapping[str, Path], outpu
         contents=torch_files(work, files),
         optimizers=watch.rows,
         draws=watch.draws,
+        drew=watch.paired.drew,
         roots=watch.root_names,
         schedules=schedules,
     )

@@ -20,10 +20,13 @@ class PairedDraws:
 
     def __init__(self) -> None:
         self.active = False
+        self.drew = False
+        """Whether a module drew numbers that are others in the program's own precision, masks too."""
         self._counts: Counter[tuple[str, tuple[int, ...]]] = Counter()
 
     def draw(self, kind: str, shape: Sequence[int]) -> Any:
         """Uniform numbers (integers too, as parts of their range), standard normal or standard exponential ones, float64 of that shape."""
+        self.drew = True
         size = tuple(int(n) for n in shape)
         number = self._counts[kind, size]
         self._counts[kind, size] += 1

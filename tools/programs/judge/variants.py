@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from migrate_agent.tools.programs.judge.compare import Ran
-from migrate_agent.tools.programs.judge.options import guarding_switches, resuming_options, shortening_options
+from migrate_agent.tools.programs.judge.options import given_switches, guarding_switches, resuming_options, shortening_options
 from migrate_agent.tools.programs.program import Program
 
 MOST_TRIES = 4
@@ -16,18 +16,20 @@ MOST_TRIES = 4
 
 @dataclass(frozen=True)
 class Variant:
-    """A further run of the program, in float64: with further `options`, in a folder with what the run `after` left, ended after `steps`, or both sides
-    with gradients multiplied by `scale`."""
+    """A further run of the program, in float64: with further `options` or `without` one of its own, in a folder with what the run `after` left, ended
+    after `steps`, or both sides with gradients multiplied by `scale`."""
 
     options: str = ""
     after: Variant | None = None
     steps: int = 0
     scale: float = 1.0
+    without: str = ""
 
     @property
     def name(self) -> str:
         """As people read it."""
         own = f"with {self.options}" if self.options else f"to step {self.steps}" if self.steps else "again"
+        own = f"without {self.without}" if self.without else own
         before = (
             "one that was ended early" if self.after is not None and self.after.steps else f"one {self.after.name}" if self.after else ""
         )
@@ -37,6 +39,7 @@ class Variant:
     def folder(self) -> str:
         """What its runs' folders are called after."""
         own = "".join(character if character.isalnum() or character in "-_" else "_" for character in self.options)
+        own = f"{own}-without{self.without}" if self.without else own
         ended, scaled = "-ended" if self.steps else "", "-scaled" if self.scale != 1.0 else ""
         return f"{own}{ended}{scaled}{f'-after{self.after.folder}' if self.after is not None else ''}"
 
@@ -64,9 +67,11 @@ class VariantSearch:
         self.lines = set(plain.trace["unrun"])
 
     def variants(self) -> Iterator[Further]:
-        """Runs with options that guard lines, then those that go on from files that an earlier run left."""
+        """Runs with options that guard lines and without those that guard other lines, then those that go on from files that an earlier run left."""
         for switch in guarding_switches(self.text, sorted(self.lines), self.program.command)[:MOST_TRIES]:
             yield from self._useful(Variant(switch))
+        for switch in given_switches(self.text, sorted(self.lines), self.program.command)[:MOST_TRIES]:
+            yield from self._useful(Variant(without=switch))
         for before in self._earlier():
             if not resuming_options(self.text, sorted(self.lines), self.program.command, ["file"]):
                 return
