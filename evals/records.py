@@ -22,6 +22,8 @@ from migrate_agent.evals.suite import COUNTED, STATUSES, Group, Options, Outcome
 FOLDER = Path("evals") / "results"
 LATEST = ".latest.json"
 """How the name of a group's later results ends, where its first ones are kept. It sorts behind `.json`: of both, the later ones are read."""
+ALL = "all"
+"""What stands for a folder of clones where groups are only listed: those that need one are counted too."""
 FIELDS = ("case", "status", "reason")
 
 
@@ -130,7 +132,7 @@ def _samples(outcomes: Iterable[Outcome]) -> int | None:
 
 def assembled(suite: Suite, folder: Path) -> dict[str, Any]:
     """The whole suite's result, of the groups that are stored; those that were never measured are named in it (`missing`)."""
-    stored, groups = stored_groups(suite, folder), suite.groups(Options())
+    stored, groups = stored_groups(suite, folder), suite.groups(Options(sources=ALL))
     chosen = [stored[group] for group in groups if group in stored]
     outcomes = [outcome(row) for content in chosen for row in content["cases"]]
     versions: dict[str, str] = {}

@@ -21,6 +21,8 @@ FRAMEWORKS = ("torch", "jax", "flax")
 PEERS = "peers"
 FEW = 6
 JUDGED = {"wrong": "wrong rewrites refused", "cheats": "cheats refused", "mutants": "mutants refused", "right": "right rewrites accepted"}
+PROGRAMS = {"programs", "public", "claims"}
+"""What the summary of training programs has."""
 UNCOUNTED = ("subject", "mutants")
 """Rows of the verifier's suite that are no cases left out: what was mutated, and mutants that do nothing."""
 PARTS = {"cases": "small cases that went wrong elsewhere", "modules": "classes of `module_db`", "zoo": "classes of the zoo's packages"}
@@ -80,6 +82,8 @@ def sentence(result: Mapping[str, Any]) -> str:
         text += f"; the model that was asked: {label}"
     if JUDGED.keys() <= result.get("summary", {}).keys():
         text += f": {judged(result['summary'])}"
+    if result.get("summary", {}).keys() >= PROGRAMS:
+        text += f": {programs(result)}"
     if missing := result.get("missing"):
         text += f"; not measured yet: {_some(missing)}"
     reasons = Counter(case["reason"] for case in result["cases"] if case["status"] == "excluded" and case.get("kind") not in UNCOUNTED)
@@ -100,6 +104,21 @@ def judged(summary: Mapping[str, Any]) -> str:
         f"{', '.join(rates)} ({equal} more mutants are the same program, {argued} are argued to be equivalent{uncalled}). Of the wrong rewrites an "
         f"`allclose` on random inputs lets through {through}. Right submodule named: {placed['right']} of {placed['of']}. Seeds: {seeds}"
     )
+
+
+def programs(result: Mapping[str, Any]) -> str:
+    """Both denominators, ours and public programs apart, what their judge claimed, and the time of a step."""
+    counts = result["summary"]
+    right, public = counts["overall"], counts["public"]
+    text = (
+        f"{right} of {counts['in_scope']} in scope, {right} of {counts['programs']} in all (ours {right - public[0]} of {counts['in_scope'] - public[1]} in scope, public "
+        f"{public[0]} of {public[1]}); claims that the suite does not confirm: {counts['unconfirmed']} of {counts['claims']}"
+    )
+    if counts["timed"]:
+        text += f"; verified in time: {counts['in_time']} of {counts['timed']}"
+    if counts["step_ratio"]:
+        text += f"; from step to step {counts['step_ratio']} of torch eager, a step alone {counts['step_alone']}"
+    return f"{text}; each file names the commit of its row, of {len(result['commit'].split(', '))}"
 
 
 def _some(names: Sequence[str]) -> str:

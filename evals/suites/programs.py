@@ -87,9 +87,12 @@ def passed(verdicts: Iterable[Mapping[str, Any]]) -> int:
 def summary(outcomes: Sequence[Outcome]) -> dict[str, Any]:
     """Counts: of all programs and of those in scope, how many passed each stage; refusals by name; claims; and the ratio of step times."""
     scope = [outcome for outcome in outcomes if "by_name" not in outcome.details]
+    addresses = {row.name for row in load_programs().values() if row.address}
+    public = [outcome for outcome in scope if outcome.case in addresses]
     return {
         "programs": len(outcomes),
         "in_scope": len(scope),
+        "public": [sum(outcome.status == "right" for outcome in public), len(public)],
         "passed": [sum(outcome.details.get("passed", 0) > number for outcome in scope) for number in range(len(STAGES))],
         "overall": sum(outcome.status == "right" for outcome in scope),
         "refused_by_name": sum(bool(outcome.details.get("by_name")) for outcome in outcomes),

@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 import torch
 
+from migrate_agent.evals import records, scoreboard
 from migrate_agent.evals.programs.both_run import Parts, _stop_the_calendar, median_interval, median_step
 from migrate_agent.evals.programs.confirm import different_lines, different_weights
 from migrate_agent.evals.programs.listed import OWN, load_programs
 from migrate_agent.evals.programs.stand_ins import stand_in
 from migrate_agent.evals.programs.torch_run import KeepsAll
-from migrate_agent.evals.suite import Options, Outcome
+from migrate_agent.evals.suite import Options, Outcome, load_suite
 from migrate_agent.evals.suites.programs import groups, passed, report, summary
 
 
@@ -94,6 +95,28 @@ def test_both_denominators_and_claims_are_told() -> None:
     assert "overall: 1 of 3 in scope, 1 of 4 in all" in lines
     assert "refused by name: 1 of 1 out of scope" in lines
     assert "in at most 10 T + 60 s, for a run of T seconds: 1 of 2" in lines
+
+
+def test_the_page_of_results_counts_public_programs_too() -> None:
+    """Beside ours, with both denominators."""
+    done = {"passed": 3, "comparable": True, "confirmed": True}
+    outcomes = [
+        Outcome("vae", "right", "", done),
+        Outcome("gae", "right", "", done),
+        Outcome("cnn_text", "refused", "reach", {"passed": 2}),
+    ]
+    outcomes.append(Outcome("sparse_embedding", "excluded", "SparseAdam", {"passed": 0, "by_name": True}))
+    text = scoreboard.sentence({"suite": "programs", "commit": "a1, b2", "summary": summary(outcomes), "cases": []})
+    assert "2 of 3 in scope, 2 of 4 in all (ours 1 of 1 in scope, public 1 of 2)" in text
+    assert "the suite does not confirm: 0 of 2" in text
+
+
+def test_stored_public_programs_are_part_of_the_suite(tmp_path: Path) -> None:
+    """Though a run without their clones leaves them out."""
+    suite = load_suite("programs")
+    records.store_group(suite, ("gae",), [Outcome("gae", "right", "", {"passed": 3})], 1.0, tmp_path)
+    whole = records.assembled(suite, tmp_path)
+    assert [case["case"] for case in whole["cases"]] == ["gae"] and "minimal_dqn" in whole["missing"]
 
 
 def test_the_first_steps_are_no_part_of_the_time_of_a_step() -> None:
