@@ -106,6 +106,7 @@ from migrate_agent.tools.rewrite.rules.parameters.interim_containers import Buil
 from migrate_agent.tools.rewrite.rules.parameters.late_attributes import MarkLateAttributes
 from migrate_agent.tools.rewrite.rules.parameters.layer_walks import GoThroughModules
 from migrate_agent.tools.rewrite.rules.parameters.lists_of_arrays import WrapListsOfArrays
+from migrate_agent.tools.rewrite.rules.parameters.made_values import GiveValuesWhereMade
 from migrate_agent.tools.rewrite.rules.parameters.named_layers import ChooseLayersByName
 from migrate_agent.tools.rewrite.rules.parameters.passed_variables import PassVariables
 from migrate_agent.tools.rewrite.rules.parameters.registration import RegisterSequentialParts, ReplaceRegistrations
@@ -274,6 +275,7 @@ AROUND_NOTES: tuple[type[Rule], ...] = (
     SaveForBackwardLast,
     ComputeMasksAtOnce,
     InitialiseWhereMade,
+    GiveValuesWhereMade,
 )
 
 # At the very end what is left over, and what nobody could rewrite: any rule above may still take a hole away.

@@ -68,7 +68,7 @@ class InitialiseWhereMade(Rule):
             return False
         attribute, variable, value = written
         initialiser = self._initialiser(value, f"self.{attribute}.{variable}")
-        if initialiser is None or _bound_between(before[maker:], initialiser):
+        if initialiser is None or bound_between(before[maker:], initialiser):
             return False
         before[maker] = _initialised(before[maker], OPTIONS[variable], initialiser, statement)
         return True
@@ -76,11 +76,11 @@ class InitialiseWhereMade(Rule):
     def _maker(self, statements: Sequence[cst.BaseStatement], attribute: str, variable: str) -> int | None:
         """The statement that makes the layer of an attribute with an initialiser for the variable, if nothing after it could tell when it has its values."""
         for number in reversed(range(len(statements))):
-            call = _made(statements[number], attribute)
+            call = made(statements[number], attribute)
             if call is not None:
                 takes_initialiser = any(argument.keyword and argument.keyword.value == OPTIONS[variable] for argument in call.args)
                 return number if takes_initialiser else None
-            if _touches(statements[number], attribute):
+            if touches(statements[number], attribute):
                 return None
         return None
 
@@ -139,7 +139,7 @@ def _write(statement: cst.BaseStatement) -> tuple[str, str, cst.BaseExpression] 
     return None
 
 
-def _made(statement: cst.BaseStatement, attribute: str) -> cst.Call | None:
+def made(statement: cst.BaseStatement, attribute: str) -> cst.Call | None:
     """The call in `self.<attribute> = layer(…)`."""
     match statement:
         case cst.SimpleStatementLine(
@@ -153,7 +153,7 @@ def _made(statement: cst.BaseStatement, attribute: str) -> cst.Call | None:
     return None
 
 
-def _touches(statement: cst.BaseStatement, attribute: str) -> bool:
+def touches(statement: cst.BaseStatement, attribute: str) -> bool:
     """Whether a statement may read or change the layer: it names it, calls a method of the module, or hands the module on."""
     named = m.findall(statement, m.Attribute(value=m.Name("self"), attr=m.Name(attribute)))
     methods = m.findall(statement, m.Call(func=m.Attribute(value=m.Name("self"))))
@@ -169,7 +169,7 @@ def _names(node: cst.CSTNode) -> Iterator[str]:
     return (name.value for name in m.findall(node, m.Name()) if isinstance(name, cst.Name))
 
 
-def _bound_between(statements: Sequence[cst.BaseStatement], initialiser: cst.BaseExpression) -> bool:
+def bound_between(statements: Sequence[cst.BaseStatement], initialiser: cst.BaseExpression) -> bool:
     """Whether a name, or an attribute of the module, that the initialiser reads gets its value only after the layer is made."""
     targets = {
         cst.Module([]).code_for_node(target.target)

@@ -91,8 +91,8 @@ class ReplaceInitialisers(Rule):
             "import torch\nfrom torch import nn\n\nclass M(nn.Module):\n    def __init__(self, s):\n        super().__init__()\n"
             "        self.w = nn.Parameter(torch.empty(3, 4))\n        nn.init.normal_(self.w, std=s)\n        nn.init.uniform_(self.w, -1, 1)\n"
             "        nn.init.normal_(self.w, mean=1.0)\n",
-            "class M(nnx.Module):\n    def __init__(self, s, *, rngs: nnx.Rngs):\n        self.w = nnx.Param(jnp.empty((3, 4)))\n"
-            "        self.w[...] = s * jax.random.normal(rngs.params(), self.w.shape, self.w.dtype)\n"
+            "class M(nnx.Module):\n    def __init__(self, s, *, rngs: nnx.Rngs):\n"
+            "        self.w = nnx.Param(s * jax.random.normal(rngs.params(), (3, 4)))\n"
             "        self.w[...] = jax.random.uniform(rngs.params(), self.w.shape, self.w.dtype, -1, 1)\n"
             "        self.w[...] = init_normal(rngs.params(), self.w, mean=1.0)\n",
         ),
