@@ -151,6 +151,8 @@ def _materialise(instance: Any, example: Example, namespace: Mapping[str, Any]) 
     """Make the first call of a module with lazy layers, in evaluation mode, so that running statistics stay as they are."""
     import torch
 
+    from migrate_agent.tools.harness.torch_side.value_trees import map_tree
+
     module = instance if isinstance(instance, torch.nn.Module) else torch.nn.Module()
     lazy = [value for value in (*module.parameters(), *module.buffers()) if torch.nn.parameter.is_lazy(value)]
     if not lazy:
@@ -162,7 +164,7 @@ def _materialise(instance: Any, example: Example, namespace: Mapping[str, Any]) 
         return value.to(lazy[0].dtype) if isinstance(value, torch.Tensor) and value.is_floating_point() else value
 
     training = instance.training
-    args, kwargs = torch.utils._pytree.tree_map(same_precision, call_arguments(example, namespace))
+    args, kwargs = map_tree(same_precision, call_arguments(example, namespace))
     with torch.no_grad():
         in_mode(instance, training=False)(*args, **kwargs)
     instance.train(training)

@@ -11,12 +11,12 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_map, tree_map_only
 from torch.utils.weak import WeakIdKeyDictionary
 
 from migrate_agent.tools.harness.common import budgets, operator_kinds
 from migrate_agent.tools.harness.common.random_streams import Draw, Stream
 from migrate_agent.tools.harness.torch_side.triton import wide_kernels
+from migrate_agent.tools.harness.torch_side.value_trees import map_tree
 
 LIFTED = {
     torch.float32: torch.float64,
@@ -50,8 +50,8 @@ def _lift(value: Any) -> Any:
 
 
 def _lift_tree(value: Any) -> Any:
-    """Lift dtypes in an argument. Most are no containers, and `tree_map` costs more than the call itself."""
-    return tree_map(_lift, value) if isinstance(value, (tuple, list, dict)) else _lift(value)
+    """Lift dtypes in an argument. Most are no containers, and `map_tree` costs more than the call itself."""
+    return map_tree(_lift, value) if isinstance(value, (tuple, list, dict)) else _lift(value)
 
 
 def widened(value: torch.Tensor) -> torch.Tensor:
@@ -64,10 +64,10 @@ def wide_names(namespace: Mapping[str, Any], module: str) -> dict[str, Any]:
     module_names = vars(importlib.import_module(module))
     own = {name: value for name, value in namespace.items() if name not in module_names or value is not module_names[name]}
 
-    def wide(value: torch.Tensor) -> torch.Tensor:
-        return value if isinstance(value, torch.nn.Parameter) else widened(value)
+    def wide(value: Any) -> Any:
+        return widened(value) if isinstance(value, torch.Tensor) and not isinstance(value, torch.nn.Parameter) else value
 
-    return {**namespace, **tree_map_only(torch.Tensor, wide, own)}
+    return {**namespace, **map_tree(wide, own)}
 
 
 class LiftFunctions(TorchFunctionMode):

@@ -11,6 +11,7 @@ import torch
 from migrate_agent.tools.harness.common import tensor_files
 from migrate_agent.tools.harness.common.input_sampling import Array
 from migrate_agent.tools.harness.torch_side.module import Original, dtype_name, flushing, to_numpy
+from migrate_agent.tools.harness.torch_side.value_trees import map_tree
 from migrate_agent.tools.verify.contract.scenario import Request, Role
 
 
@@ -89,7 +90,7 @@ class Recorder:
             tensors.append(torch.zeros_like(item, requires_grad=True))
             return item + tensors[-1]
 
-        return torch.utils._pytree.tree_map(note, tree), tensors
+        return map_tree(note, tree), tensors
 
     def results(self) -> dict[str, Array]:
         """The recorded arrays by call (`0/in/0`), or their gradients."""

@@ -16,6 +16,7 @@ from migrate_agent.tools.harness.common import methods, reach, trees
 from migrate_agent.tools.harness.common.example_text import call_arguments, construct, import_module, in_mode, load_unit, make_namespace
 from migrate_agent.tools.harness.common.partial_import import use_parts, use_roots
 from migrate_agent.tools.harness.torch_side.module import dtype_name, is_leaf
+from migrate_agent.tools.harness.torch_side.value_trees import map_tree
 from migrate_agent.tools.types import Example
 from migrate_agent.tools.verify.original.outputs import one_line
 
@@ -53,7 +54,7 @@ def _uncalled(example: Example) -> Example:
 def _outputs(unit: Any, example: Example, namespace: Mapping[str, Any]) -> list[list[Any]]:
     """Shape and dtype of each array that an evaluation pass on the example's arguments gives. Raises what needs numbers."""
     arguments = call_arguments(example, dict(namespace))
-    args, kwargs = torch.utils._pytree.tree_map(lambda value: value.to("meta") if isinstance(value, torch.Tensor) else value, arguments)
+    args, kwargs = map_tree(lambda value: value.to("meta") if isinstance(value, torch.Tensor) else value, arguments)
     leaves: list[Any] = []
     with torch.no_grad(), torch.device("meta"):
         trees.encode(methods.bound(in_mode(unit, training=False), example.method)(*args, **kwargs), leaves, is_leaf)

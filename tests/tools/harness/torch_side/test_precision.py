@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from migrate_agent.tools.harness.common.random_streams import Stream
-from migrate_agent.tools.harness.torch_side.precision import PairedDraws, Undefined, wide_names
+from migrate_agent.tools.harness.torch_side.precision import LiftFunctions, PairedDraws, Undefined, wide_names
 from migrate_agent.tools.harness.torch_side.rounding import RoundingNoise
 
 
@@ -84,3 +84,10 @@ def test_ties_among_the_largest_are_noticed(values: list[float], k: int, tied: b
     with PairedDraws(stream):
         torch.tensor(values).topk(k)
     assert stream.tied == tied
+
+
+def test_sizes_stay_sizes_where_dtypes_are_lifted() -> None:
+    x = torch.zeros(2, 3, dtype=torch.float64)
+    with LiftFunctions():
+        assert x.new(x.size()).shape == x.shape  # of a tuple it would make data
+        assert torch.zeros(x.shape).dtype == torch.float64
