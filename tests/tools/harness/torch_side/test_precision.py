@@ -90,4 +90,4 @@ def test_sizes_stay_sizes_where_dtypes_are_lifted() -> None:
     x = torch.zeros(2, 3, dtype=torch.float64)
     with LiftFunctions():
         assert x.new(x.size()).shape == x.shape  # of a tuple it would make data
-        assert torch.zeros(x.shape).dtype == torch.float64
+        assert x.new_zeros(x.shape, dtype=torch.float32).dtype == torch.float64
