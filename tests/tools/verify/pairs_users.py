@@ -123,4 +123,36 @@ class M(nnx.Module):
     # At zero torch's second derivative of `elu` is a convention.
     call="torch.nn.functional.pad(torch.randn(5, 3), (1, 0))",
 )
-PAIRS = (PADDED, USED)
+REPARAMETRISED = Pair(
+    "reparametrised",
+    """
+    class M(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.fc = nn.Linear(4, 6)
+
+        def forward(self, x):
+            mu, logvar = self.fc(x).chunk(2, 1)
+            std = logvar.mul(0.5).exp_()
+            eps = std.data.new(std.size()).normal_()
+            return eps.mul(std).add_(mu), mu, logvar
+    """,
+    """
+from nnx_layers_jax import Linear
+
+
+class M(nnx.Module):
+    def __init__(self, *, rngs):
+        self.fc = Linear(4, 6, rngs=rngs)
+        self.rngs = rngs
+
+    def __call__(self, x):
+        mu, logvar = jnp.split(self.fc(x), 2, axis=1)
+        std = jnp.exp(0.5 * logvar)
+        eps = jax.random.normal(self.rngs(), std.shape, std.dtype)
+        return eps * std + mu, mu, logvar
+""",
+    call="torch.randn(5, 4)",
+    extra={"nnx_layers_jax.py": helpers.render({"Linear"})},
+)
+PAIRS = (PADDED, REPARAMETRISED, USED)

@@ -22,6 +22,9 @@ from migrate_agent.tools.harness.torch_side.precision import Vanishing
 
 Given = TypeVar("Given")
 
+OVERFLOWING = 1e100
+"""Beyond it the square of a number is near the largest of double precision."""
+
 
 def attempt(action: Callable[[], Given]) -> Given | None:
     """The result, or None where the original raises: it does not support the variation then."""
@@ -36,6 +39,12 @@ def finite_share(result: Result, infinite: bool = False) -> float:
     floats = [value for key, value in result.arrays.items() if key.startswith("out/") and value.dtype.kind in "fc"]
     count = sum(value.size for value in floats)
     return sum(int((~np.isnan(value) if infinite else np.isfinite(value)).sum()) for value in floats) / count if count else 1.0
+
+
+def overflows_soon(result: Result) -> bool:
+    """Whether an output is so large that its square, or a product of a few of them as in gradients, may overflow in double precision."""
+    floats = [value for key, value in result.arrays.items() if key.startswith("out/") and value.dtype.kind in "fc"]
+    return any(float(np.abs(value[np.isfinite(value)]).max(initial=0.0)) > OVERFLOWING for value in floats)
 
 
 def make_targets(result: Result, seed: int) -> dict[int, Array]:

@@ -29,6 +29,7 @@ from migrate_agent.tools.verify.original.outputs import (
     finite_share,
     make_targets,
     noise_of,
+    overflows_soon,
     same,
     tipped,
 )
@@ -114,11 +115,13 @@ class ScenarioWriter:
         """The strongest perturbation with which the recorded call still runs and stays as finite as it was."""
         unit = self.original
         state, tied = unit.state(), unit.tied()
-        usual = finite_share(self.once(state, self.values(0), "eval"))
+        as_made = self.once(state, self.values(0), "eval")
+        usual = finite_share(as_made)
         for strength in STRENGTHS if seed != STRONG else (STRONGEST, *STRENGTHS):
             drawn = input_sampling.sample_state(state, frozenset(unit.parameters), tied, (self.base + seed,), strength)
             result = attempt(partial(self.once, drawn, self.values(0), "eval"))
-            if result is not None and finite_share(result) >= usual:
+            # Where a product of outputs overflows, which elements of a gradient are NaN is up to the order of its sums.
+            if result is not None and finite_share(result) >= usual and (overflows_soon(as_made) or not overflows_soon(result)):
                 return drawn
         return dict(state)
 
