@@ -95,6 +95,11 @@ GLOBAL_SCALE_NATIVE: Final = 1e-3
 """Native gradients: sums over a batch in another order, and cancellation, make right ones differ by 1e-6 … 1e-4; a branch that only native
 dtypes take is off by per cents. (Narrow: in ulp.) On the scale of this fraction of the largest gradient, as `GLOBAL_SCALE`."""
 
+VANISHING: Final = 1e-9
+GLOBAL_SCALE_VANISHING: Final = 1e-2
+"""A gradient that is zero by its formula (a bias before batch norm) is in float64 below this fraction of the largest one. Natively it is rounding
+alone, by ten to a hundred ulp of the sums that cancel in it, and counts on this scale."""
+
 FLOOR_GRADIENT_NARROWED: Final = 1e-5
 """Native gradients of a program that rounds to a narrower dtype than torch, where right ones keep to float32's own errors: one cast of a gradient to
 bfloat16 is off by 1.6e-3, and by less where it is one summand of several."""

@@ -171,7 +171,9 @@ def compare_native_gradient(pair: Pair, native: Array, scenario: Scenario, large
     finite &= np.isfinite(pair.got)
     truth, torchs, ours = (np.where(finite, value, 0).astype(np.complex128) for value in (pair.expected, native, pair.got))
     epsilon = tolerances.EPS_NATIVE[dtype]
-    size = max(rms(np.abs(truth)), tolerances.GLOBAL_SCALE_NATIVE * largest) or 1.0
+    vanishes = alike and rms(np.abs(truth)) <= tolerances.VANISHING * largest
+    share = tolerances.GLOBAL_SCALE_VANISHING if vanishes else tolerances.GLOBAL_SCALE_NATIVE
+    size = max(rms(np.abs(truth)), share * largest) or 1.0
     floor = tolerances.FLOOR_GRADIENT_FP32 if dtype == "float32" else tolerances.FLOOR_GRADIENT_NARROW * epsilon
     floor = floor if alike else min(floor, tolerances.FLOOR_GRADIENT_NARROWED)
     own = tolerances.FP32_FACTOR * rms(np.abs(torchs - truth)) / size

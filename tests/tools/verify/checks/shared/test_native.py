@@ -95,3 +95,14 @@ def test_where_torch_overflows_a_gradient_may_lose_as_many_elements_more(theirs:
     """Torch's own losses come first, so that the candidate's are these and others."""
     native, got = (np.where(np.arange(4) < count, np.nan, 1.0).astype(np.float32) for count in (theirs, ours))
     assert compare_native_gradient(Pair("w", "grad/w", np.ones(4), got), native, QUIET, 1.0).failed == failed
+
+
+@pytest.mark.parametrize(
+    ("size", "error", "alike", "failed"),
+    [(0.0, 4e-6, True, False), (1e-14, 4e-6, True, False), (0.0, 4e-5, True, True), (0.0, 4e-6, False, True), (1e-6, 4e-6, True, True)],
+)
+def test_gradients_that_vanish_are_rounding_alone(size: float, error: float, alike: bool, failed: bool) -> None:
+    """Beside a largest gradient of 1, as that of a bias before batch norm."""
+    exact = np.full(4, size)
+    pair = Pair("b", "grad/b", exact, (exact + error).astype(np.float32))
+    assert compare_native_gradient(pair, exact.astype(np.float32), QUIET, 1.0, alike=alike).failed == failed
