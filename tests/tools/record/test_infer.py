@@ -12,6 +12,7 @@ from migrate_agent.tools.record import record
 from migrate_agent.tools.record.guessing.job import NOT_CALLED
 from migrate_agent.tools.record.guessing.rows import INIT_ROWS, parameter_texts
 from migrate_agent.tools.record.infer import infer
+from migrate_agent.tools.scan import scan
 
 HEAD = "import torch\nfrom torch import nn\nfrom dataclasses import dataclass\n"
 
@@ -264,6 +265,16 @@ def test_a_guess_that_runs_is_found(name: str, repository: Any, sandbox: Sandbox
     assert example is not None
     assert (example.init, example.call) == wanted
     assert example.origin == "inference"
+    assert record(inventory, [example], sandbox, tmp_path / "run").errors == {}
+
+
+def test_a_metric_reads_numbers_out_of_tensors(sandbox: Sandbox, tmp_path: Path) -> None:
+    metric = "def accuracy(found, wanted, threshold=0.5):\n hits = torch.sum((found > threshold) == (wanted > 0))\n"
+    (tmp_path / "source").mkdir()
+    (tmp_path / "source/net.py").write_text(f"import torch\n{metric} return float(hits) / float(found.size(0) * found.size(1))\n")
+    inventory = scan(tmp_path / "source")
+    example = infer(inventory, inventory.unit("net.py:accuracy"), sandbox, tmp_path / "guess").example
+    assert example is not None and example.call.count("torch.") == 2
     assert record(inventory, [example], sandbox, tmp_path / "run").errors == {}
 
 

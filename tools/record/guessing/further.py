@@ -537,8 +537,11 @@ def _trial(module: Any, name: str, example: Example) -> Trial:
         result = in_mode(instance, training=False)(*args, **kwargs)
         ran = reach.take()
         encode(result, [], is_leaf)  # raises on what cannot be compared
-        leaves = [value for value in torch.utils._pytree.tree_leaves(result) if isinstance(value, torch.Tensor)]
-        if not leaves or any(value.is_floating_point() and not bool(torch.isfinite(value).all()) for value in leaves):
+        every = torch.utils._pytree.tree_leaves(result)
+        leaves = [value for value in every if isinstance(value, torch.Tensor)]
+        # A metric reads numbers out of the tensors that it is given.
+        numbers = [value for value in every if type(value) in (int, float) and tensors and not isinstance(_unit(module, name), type)]
+        if not (leaves or numbers) or any(value.is_floating_point() and not bool(torch.isfinite(value).all()) for value in leaves):
             raise ValueError("it gives no finite tensor")
     shape = list(tensors[0].shape) if tensors else None
     sizes = [size for value in instance.parameters() for size in value.shape] if isinstance(instance, torch.nn.Module) else []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import math
 import os
 import re
 import signal
@@ -190,9 +191,19 @@ class Trial:
             tensors = [leaf for leaf in leaves(result) if isinstance(leaf, torch.Tensor)]
             # A function may give infinities on purpose: the scores of a mask.
             is_number: Any = torch.isfinite if self.function is None else lambda tensor: ~torch.isnan(tensor)
+            if not tensors and self._gives_numbers(result, (args, kwargs)):
+                continue
             if not tensors or not all(bool(is_number(tensor).all()) for tensor in tensors if tensor.numel() and not tensor.is_meta):
                 return Outcome(Stage.RESULT, len(self._places) * 10_000, NOT_FINITE if tensors else NO_TENSOR)
         return Outcome(Stage.DONE, len(self._places))
+
+    def _gives_numbers(self, result: Any, arguments: Any) -> bool:
+        """Whether a function read finite numbers out of the tensors that it was given, as metrics do."""
+        import torch
+
+        numbers = [leaf for leaf in leaves(result) if type(leaf) in (int, float)]
+        tensors = [leaf for leaf in leaves(arguments) if isinstance(leaf, torch.Tensor)]
+        return self.function is not None and bool(tensors and numbers and self._places) and all(map(math.isfinite, numbers))
 
     @contextmanager
     def _counted(self) -> Iterator[None]:
