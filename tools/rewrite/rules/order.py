@@ -88,6 +88,7 @@ from migrate_agent.tools.rewrite.rules.indexing.masks import CloseMaskedWrites, 
 from migrate_agent.tools.rewrite.rules.indexing.padded_rows import ComputeWithoutAsking, NameMasks
 from migrate_agent.tools.rewrite.rules.indexing.places_alone import TakePartsAlone
 from migrate_agent.tools.rewrite.rules.indexing.rows_by_mask import SelectRowsByMask
+from migrate_agent.tools.rewrite.rules.indexing.windows import GatherWindows
 from migrate_agent.tools.rewrite.rules.mutation.changed_arguments import RebindChangedArguments
 from migrate_agent.tools.rewrite.rules.mutation.counters import CountInVariables
 from migrate_agent.tools.rewrite.rules.mutation.gradients import KeepParameterGradients
@@ -177,6 +178,7 @@ CALLS_IN_CONTEXT: tuple[type[Rule], ...] = (
     ReplaceLookups,
     NameMasks,
     SelectRowsByMask,
+    GatherWindows,
 )
 
 # Then the tables: everything of torch that is left, by its name alone.
