@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import libcst as cst
 import libcst.matchers as m
@@ -51,14 +51,7 @@ class InitialiseWhereMade(Rule):
     def leave_FunctionDef(self, original: cst.FunctionDef, updated: cst.FunctionDef) -> cst.FunctionDef | None:
         if not self.context.repo.is_plain or original.name.value != "__init__" or self.context.cls is None:
             return None
-        body = updated.body
-        if not isinstance(body, cst.IndentedBlock):
-            return None
-        statements: list[cst.BaseStatement] = []
-        for statement in body.body:
-            if not self._goes_into_maker(statements, statement):
-                statements.append(statement)
-        return None if len(statements) == len(body.body) else updated.with_changes(body=body.with_changes(body=statements))
+        return joined_statements(updated, self._goes_into_maker)
 
     def _goes_into_maker(self, before: list[cst.BaseStatement], statement: cst.BaseStatement) -> bool:
         """Whether what a statement writes could be said where the layer is made, one of the statements `before` it; that one then says it."""
@@ -113,6 +106,20 @@ class InitialiseWhereMade(Rule):
             return self.context.build("nnx.initializers.truncated_normal({x}, lower={low}, upper={high})", x=scale, **bounds)
         is_initialiser = isinstance(value.func, cst.Call) and text(value.func).startswith("nnx.initializers.")
         return value.func if is_initialiser and factor is None and len(value.args) == 3 else None
+
+
+def joined_statements(
+    function: cst.FunctionDef, goes_into: Callable[[list[cst.BaseStatement], cst.BaseStatement], bool]
+) -> cst.FunctionDef | None:
+    """The function without the statements that go into one before them, which `goes_into` changes in its list; None where there are none."""
+    body = function.body
+    if not isinstance(body, cst.IndentedBlock):
+        return None
+    statements: list[cst.BaseStatement] = []
+    for statement in body.body:
+        if not goes_into(statements, statement):
+            statements.append(statement)
+    return None if len(statements) == len(body.body) else function.with_changes(body=body.with_changes(body=statements))
 
 
 def _write(statement: cst.BaseStatement) -> tuple[str, str, cst.BaseExpression] | None:

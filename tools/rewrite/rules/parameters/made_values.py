@@ -9,7 +9,7 @@ import libcst as cst
 import libcst.matchers as m
 
 from migrate_agent.tools.rewrite.rules.apply_tables import tidy
-from migrate_agent.tools.rewrite.rules.parameters.constructed_values import bound_between, made, touches
+from migrate_agent.tools.rewrite.rules.parameters.constructed_values import bound_between, joined_statements, made, touches
 from migrate_agent.tools.rewrite.rules.rule import Rule
 
 FILLED = {"empty", "zeros", "ones"}
@@ -65,14 +65,7 @@ class GiveValuesWhereMade(Rule):
     def leave_FunctionDef(self, original: cst.FunctionDef, updated: cst.FunctionDef) -> cst.FunctionDef | None:
         if not self.context.repo.is_plain or original.name.value != "__init__" or self.context.cls is None:
             return None
-        body = updated.body
-        if not isinstance(body, cst.IndentedBlock):
-            return None
-        statements: list[cst.BaseStatement] = []
-        for statement in body.body:
-            if not self._goes_into_maker(statements, statement):
-                statements.append(statement)
-        return None if len(statements) == len(body.body) else updated.with_changes(body=body.with_changes(body=statements))
+        return joined_statements(updated, self._goes_into_maker)
 
     def _goes_into_maker(self, before: list[cst.BaseStatement], statement: cst.BaseStatement) -> bool:
         """Whether what a statement writes could be said where the parameter is made, one of the statements `before` it; that one then says it."""
