@@ -142,6 +142,26 @@ GUESSABLE = {
         " def forward(self, output, target):\n  assert target.dim() == 3\n  return self.ce(output, target)\n",
         ("", "torch.randn(2, 4, 16, 16), torch.randint(0, 4, (2, 16, 16))"),
     ),
+    "lists in a list that the constructor takes apart": (
+        "class Encoder(nn.Module):\n def __init__(self, dims):\n  super().__init__()\n  [a, hidden, b] = dims\n"
+        "  sizes = [a, *hidden, b]\n  self.layers = nn.ModuleList([nn.Linear(m, n) for m, n in zip(sizes, sizes[1:])])\n"
+        " def forward(self, x):\n  for layer in self.layers:\n   x = layer(x)\n  return x\n"
+        "class Net(nn.Module):\n def __init__(self, dims):\n  super().__init__()\n  x_dim, self.y_dim, inner = dims\n"
+        "  self.encoder = Encoder([x_dim + self.y_dim, inner, x_dim])\n def forward(self, x, y):\n  return self.encoder(torch.cat([x, y], -1))\n",
+        ("[64, 64, [64, 64]]", "torch.randn(2, 16, 64), torch.randn(2, 16, 64)"),
+    ),
+    "a trained model whose parts are used": (
+        "class Auto(nn.Module):\n def __init__(self, dims):\n  super().__init__()\n  a, self.code = dims\n  self.encode = nn.Linear(a, self.code)\n"
+        " def forward(self, x):\n  return self.encode(x)\n"
+        "class Net(nn.Module):\n def __init__(self, features):\n  super().__init__()\n  self.fc, self.features = nn.Linear(features.code, 5), features\n"
+        "  for p in self.features.parameters():\n   p.requires_grad = False\n def forward(self, x):\n  return self.fc(self.features.encode(x))\n",
+        ("Auto(dims=[64, 64])", "torch.randn(2, 16, 64)"),
+    ),
+    "numbers between zero and one": (
+        "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.fc = nn.Linear(5, 5)\n"
+        " def forward(self, x):\n  return nn.functional.binary_cross_entropy(self.fc(x).sigmoid(), x)\n",
+        ("", "torch.rand(2, 16, 5)"),
+    ),
     "a norm beside convolutions": (
         "class Net(nn.Module):\n def __init__(self, dim, norm_layer):\n  super().__init__()\n"
         "  self.c, self.norm = nn.Conv2d(dim, dim, 3), norm_layer(dim)\n def forward(self, x):\n  return self.norm(self.c(x))\n",

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 from migrate_agent.tools.record.guessing.choices import choices, nodes_of
+from migrate_agent.tools.record.guessing.lists import items_of, list_text
 from migrate_agent.tools.record.guessing.reads import Holder, Reads, aliases, handed_on, reads_of
 from migrate_agent.tools.record.guessing.rows import CONFIGS, annotation_text, parameter_texts
 from migrate_agent.tools.record.guessing.trial import parameters, required
@@ -30,8 +31,8 @@ def object_texts(cls: Any, name: str, classes: Mapping[str, Any], depth: int = D
     for parameter in required(parameters(cls)):
         inner = annotation_text(parameter.annotation).strip("'\"")
         texts = object_texts(classes[inner], inner, classes, depth - 1) if inner in classes and depth else ()
-        texts = texts or parameter_texts(parameter.name, inner)
-        parts.append(f"{parameter.name}={texts[0]}")
+        members = list_text(cls, parameter.name) if not inner else ""
+        parts.append(f"{parameter.name}={members or (texts or parameter_texts(parameter.name, inner))[0]}")
     return (f"{name}({', '.join(parts)})",)
 
 
@@ -66,10 +67,14 @@ def _fields(reads: Reads, holders: Sequence[Any], settings: Mapping[str, str]) -
     return Fields(tuple(items), "dict" if reads.keys else "namespace")
 
 
-def is_called(cls: Any, name: str) -> bool:
-    """Whether the code of a class calls what it was given as this parameter."""
+def module_attributes(cls: Any, name: str) -> frozenset[str]:
+    """What the code of a class reads of a module that it is given as this parameter, beside what all modules have; none where it may be no module."""
+    reads = reads_of(list(handed_on(Holder(cls, name))))
     names = [other for other, steps in aliases(Holder(cls, name)).items() if not steps]
-    return any(isinstance(node, ast.Call) and is_any(node.func, names) for node in nodes_of(cls))
+    called = any(isinstance(node, ast.Call) and is_any(node.func, names) for node in nodes_of(cls))
+    if reads.keys or not (called or reads.attributes.keys() & MODULE_NAMES):
+        return frozenset()
+    return frozenset(reads.attributes.keys() - MODULE_NAMES - TENSOR_NAMES)
 
 
 def constructions(cls: Any, name: str) -> Iterator[ast.Call]:
@@ -90,7 +95,7 @@ def items_read(cls: Any, name: str) -> int:
         for node in nodes_of(code) if inspect.isfunction(code) else ():
             if _tests_type(node, holder.name):
                 return 0
-            most = max(most, _items(node, holder.name))
+            most = max(most, items_of(node, holder.name))
     return most
 
 
@@ -109,23 +114,6 @@ def tensor_texts(cls: Any, name: str) -> tuple[str, ...]:
                 if any(is_any(value, (name,)) for value in args):
                     return TABLES
     return ()
-
-
-ITERATING = frozenset({"len", "enumerate", "zip", "reversed", "sum", "list", "tuple", "max", "min"})
-
-
-def _items(node: ast.AST, name: str) -> int:
-    """How many items of a name a node reads: two where it goes through all of them."""
-    match node:
-        case ast.Subscript(value=ast.Name(id=read), slice=ast.Constant(value=int(index))) if read == name:
-            return index + 1
-        case ast.Subscript(value=ast.Name(id=read), slice=ast.Name() | ast.Slice() | ast.UnaryOp() | ast.BinOp()) if read == name:
-            return 2
-        case ast.Call(func=ast.Name(id=function), args=args) if function in ITERATING and any(is_any(arg, (name,)) for arg in args):
-            return 2
-        case ast.For(iter=ast.Name(id=read)) | ast.comprehension(iter=ast.Name(id=read)) if read == name:
-            return 2
-    return 0
 
 
 def _tests_type(node: ast.AST, name: str) -> bool:
@@ -152,6 +140,10 @@ def takes(cls: type, call: ast.Call) -> bool:
     return True
 
 
+MODULE_NAMES = frozenset(
+    "parameters named_parameters train eval modules children state_dict load_state_dict requires_grad_ training".split()
+)
+"""Attributes that modules alone have."""
 TENSOR_NAMES = frozenset(
     "shape size view reshape dim device dtype permute transpose mean sum unsqueeze squeeze to ndim forward parameters".split()
 )

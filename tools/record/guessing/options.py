@@ -21,8 +21,8 @@ from migrate_agent.tools.record.guessing.choices import choices
 from migrate_agent.tools.record.guessing.configs import (
     accessed,
     constructions,
-    is_called,
     items_read,
+    module_attributes,
     norms_beside,
     object_texts,
     takes,
@@ -37,6 +37,7 @@ from migrate_agent.tools.record.guessing.functions import (
     usual_starts,
     words,
 )
+from migrate_agent.tools.record.guessing.lists import MOST_ITEMS, list_text
 from migrate_agent.tools.record.guessing.ranks import Ranks, ranked, ranks_of
 from migrate_agent.tools.record.guessing.roles import roles
 from migrate_agent.tools.record.guessing.rows import (
@@ -44,6 +45,7 @@ from migrate_agent.tools.record.guessing.rows import (
     EMPTY,
     FEATURES,
     INTEGERS,
+    LISTS,
     NUMBERS,
     POOL,
     annotation_text,
@@ -79,8 +81,6 @@ LAYER_NORM = "torch.nn.LayerNorm"
 SIZES = ("8", "2", "1", "4", "16")
 """Of a number that sizes are computed from."""
 SIZE_TUPLES = ("(4, 4)", "(8, 8)", "(16, 16)", "(2, 8)")
-MOST_ITEMS = 8
-"""Of a list that is made for a constructor which reads it by number."""
 ALIKE = 4
 """Letters at the front of a parameter's name that the name of a class may share: `normalizer`, `ConditionalNorm`."""
 MOST_OF = 0.6
@@ -311,6 +311,8 @@ class Options:
             lists = [text for text in own if text[:1] in ("[", "(")]
             item = next((text for text in own if text.isdigit()), "64")
             own = tuple(dict.fromkeys([*(lists if count == 2 else ()), f"[{', '.join([item] * min(count, MOST_ITEMS))}]", *lists, *own]))
+        if self.trial.function is None and (not annotation or LISTS.fullmatch(annotation)) and (taken := list_text(self.trial.cls, name)):
+            own = tuple(dict.fromkeys([taken, *own]))
         if annotation not in ("", "int") or self.trial.function is not None or not says_little(name):
             return own
         named = [role for role in roles(self.trial.cls, name) if not says_little(role)]
@@ -355,8 +357,9 @@ class Options:
         if named:
             return object_texts(self._classes[named[0]], named[0], self._classes)
         if not CONFIGS.fullmatch(parameter.name):
-            if fields is not None and is_called(self.trial.cls, parameter.name):
-                return self._wrapped(frozenset(name for name, _ in fields.items))
+            attributes = module_attributes(self.trial.cls, parameter.name)
+            if attributes and (texts := self._wrapped(attributes)):
+                return texts
             return (fields,) if fields is not None and len(fields.items) > 1 else ()
         self._find_configs()
         names = {name for name, _ in fields.items} if fields else set()
@@ -365,15 +368,15 @@ class Options:
             for name, value in self._classes.items()
             if self._own_class(name) and CONFIG_CLASS.fullmatch(name) and names <= members(value)
         ]
-        texts = [text for name in fitting[:3] for text in object_texts(self._classes[name], name, self._classes)]
-        return (*texts, *((fields,) if fields else (Fields((), "namespace"),)))
+        objects = [text for name in fitting[:3] for text in object_texts(self._classes[name], name, self._classes)]
+        return (*objects, *((fields,) if fields else (Fields((), "namespace"),)))
 
     def _own_class(self, name: str) -> bool:
         cls = self._classes.get(name)
         return cls is not None and cls.__module__.partition(".")[0] in {module.partition(".")[0] for _, module in self._files}
 
     def _wrapped(self, attributes: frozenset[str]) -> tuple[Value, ...]:
-        """Modules of the repository for a parameter that is called, and of which the code reads these attributes."""
+        """Modules of the repository of which the code reads these attributes, those that the documentation names first."""
         import torch
 
         self._find_classes(lambda name, source: all(re.search(rf"\b{attribute}\b", source) for attribute in attributes))
@@ -382,6 +385,8 @@ class Options:
             for name, cls in self._classes.items()
             if self._own_class(name) and issubclass(cls, torch.nn.Module) and cls is not self.trial.cls and attributes <= members(cls)
         ]
+        text = f"{self.trial.cls.__doc__}\n{inspect.getdoc(vars(self.trial.cls).get('__init__'))}"
+        fitting.sort(key=lambda name: re.search(rf"\b{name}\b", text) is None)
         return tuple(text for name in fitting[:MOST_WRAPPED] for text in object_texts(self._classes[name], name, self._classes, 1))
 
     def _find_configs(self) -> None:

@@ -103,7 +103,7 @@ def handed_on(holder: Holder, depth: int = HANDED) -> Iterator[Holder]:
     """A class or function, and those of the same program to which it hands its parameter, or a part of it."""
     yield holder
     code = holder.code
-    module_names = vars(sys.modules[code.__module__]) if getattr(code, "__module__", "") in sys.modules else {}
+    module_names = names_around(code)
     names = aliases(holder) if depth else {}
     for node in nodes_of(code) if depth else ():
         if not isinstance(node, ast.Call) or not any(_steps(value, names) is not None for value in _values(node)):
@@ -115,6 +115,11 @@ def handed_on(holder: Holder, depth: int = HANDED) -> Iterator[Holder]:
     for base in getattr(code, "__bases__", ()):
         if depth and holder.name in {item.name for item in parameters(base)} and not _is_torch(base):
             yield from handed_on(Holder(base, holder.name, holder.path), depth - 1)
+
+
+def names_around(code: Any) -> Mapping[str, Any]:
+    """The names of the module of a class or function."""
+    return vars(sys.modules[code.__module__]) if getattr(code, "__module__", "") in sys.modules else {}
 
 
 def _is_torch(code: Any) -> bool:

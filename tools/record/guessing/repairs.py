@@ -16,6 +16,8 @@ from migrate_agent.tools.record.guessing.values import Fields, Kind, Tensor, Val
 from migrate_agent.tools.record.guessing.values import Sequence as Items
 
 LARGE = 64
+NUMBERS = re.compile(r"[\d\[\](), ]+")
+"""A number, or lists of numbers."""
 SMALL = ("1", "2", "3", "4", "8", "16", "32", "64", "128")
 DTYPES: tuple[tuple[str, Kind], ...] = (
     (r"\b[Bb]ool(ean)?\b|invert", "bool"),
@@ -180,6 +182,7 @@ def _call_repairs(attempt: Attempt, outcome: Outcome, options: Options) -> Itera
     numbers = [str(number) for number in outcome.place.numbers]
     yield from _result_repairs(attempt, outcome)
     yield from _tensors_for_numbers(attempt, outcome)
+    yield from _of_probabilities(attempt, outcome)
     named = [name for name in present if name in outcome.place.call]
     if len(call) > 1:
         if len(named) == 1:
@@ -241,6 +244,17 @@ def _result_repairs(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
             yield replace(attempt, call=tuple((name, _of_rank(value, 4, (2, 3), size)) for name, value in attempt.call or ()))
         for name, value in attempt.call or ():
             yield set_call(attempt, name, change_tensors(value, lambda t: replace(t, kind="positive") if t.kind == "normal" else t))
+
+
+PROBABILITIES = re.compile(r"between 0 and 1|within the support|satisfy the constraint \w*(Interval|GreaterThan|Positive|Simplex)")
+
+
+def _of_probabilities(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
+    """Where numbers between 0 and 1, or positive ones, are asked for: one tensor of the call that has such, then all."""
+    if PROBABILITIES.search(outcome.error):
+        changed = tuple((name, change_tensors(value, lambda t: replace(t, kind="positive"))) for name, value in attempt.call or ())
+        yield from (set_call(attempt, name, value) for name, value in changed if value != dict(attempt.call or ())[name])
+        yield replace(attempt, call=changed)
 
 
 def _tensors_for_numbers(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
@@ -355,7 +369,8 @@ def _given_sizes(attempt: Attempt, options: Options) -> list[int]:
     """Sizes that the constructor was given, or has by default."""
     arguments = dict(attempt.init)
     values = [arguments.get(name, repr(parameter.default)) for name, parameter in options.init.items()]
-    return [int(value) for value in values if isinstance(value, str) and value.isdigit() and 0 < int(value) <= 512]
+    sizes = [size for value in values if isinstance(value, str) for size in re.findall(r"\d+", value if NUMBERS.fullmatch(value) else "")]
+    return [int(size) for size in sizes if 0 < int(size) <= 512]
 
 
 def _named_sizes(attempt: Attempt, outcome: Outcome, options: Options) -> Iterator[Attempt]:

@@ -94,6 +94,7 @@ CONFIGS = re.compile(
 """Names of parameters that take a configuration."""
 OPTIONAL = re.compile(r"\s*\|\s*None|(?:typing\.)?Optional\[(.*)\]")
 SEQUENCES = re.compile(r"(?:typing\.)?(list|tuple|sequence|iterable)\[(.*)\]", re.I)
+LISTS = re.compile(r"(?:typing\.)?(list|sequence|iterable|tuple$)(\[.*\])?", re.I)
 MODULES = re.compile(r"(torch\.)?(nn\.)?Module")
 CLASSES = re.compile(r"(typing\.)?(type)\[(torch\.)?(nn\.)?Module\]|Callable\[\.\.\., (torch\.)?(nn\.)?Module\]", re.I)
 FUNCTIONS = re.compile(r"(typing\.|collections\.abc\.)?Callable\b.*")
