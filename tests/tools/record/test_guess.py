@@ -124,6 +124,16 @@ def test_call_sites_are_read_with_the_names_around_them(tmp_path: Path) -> None:
     assert call_sites([file], "Block", block, ()) == [{"dim": "64 * 2", "heads": "3", "width": "8"}]
 
 
+def test_call_sites_are_followed_through_the_constructor_around_them(tmp_path: Path) -> None:
+    file = tmp_path / "net.py"
+    file.write_text(
+        "class Net(Module):\n def __init__(self, g, width):\n  self.part = Part(g, width, k=3)\n"
+        "class Part(Module):\n def __init__(self, g, w, k):\n  self.inner = Inner(g * k, w)\nnet = Net(8, width=16)\n"
+    )
+    inner = [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in ("size", "width")]
+    assert call_sites([file], "Inner", inner, ()) == [{"size": "8 * 3", "width": "16"}]
+
+
 def test_call_sites_read_a_name_as_it_was_bound_last(tmp_path: Path) -> None:
     file = tmp_path / "train.py"
     file.write_text("model = Net(3)\nmodel = Wrapper(model)\nmodel = Outer(model, cfg['width'])\n")

@@ -162,6 +162,16 @@ GUESSABLE = {
         " def forward(self, x):\n  return nn.functional.binary_cross_entropy(self.fc(x).sigmoid(), x)\n",
         ("", "torch.rand(2, 16, 5)"),
     ),
+    "places and states that the documentation tells the sizes of": (
+        "class Net(nn.Module):\n def __init__(self, patch, hidden_size):\n  super().__init__()\n"
+        "  self.size, self.fc, self.h = 8, nn.Linear(64, hidden_size), nn.Linear(hidden_size, hidden_size)\n"
+        " def forward(self, x, l, before):\n"
+        "  '''x: a tensor of shape (B, C, H, W)\n  l: a tensor of shape (B, 2), with coordinates in the range [-1, 1]\n  before: (batch, hidden_size).'''\n"
+        "  at = (0.5 * (l + 1) * (x.shape[-1] - self.size)).long()\n"
+        "  cut = [x[i, :, at[i, 1] : at[i, 1] + 8, at[i, 0] : at[i, 0] + 8] for i in range(x.shape[0])]\n"
+        "  return self.fc(torch.stack(cut).flatten(1)) + self.h(before)\n",
+        ("8, 64", "torch.randn(2, 1, 32, 32), torch.rand(2, 2), torch.randn(2, 64)"),
+    ),
     "a norm beside convolutions": (
         "class Net(nn.Module):\n def __init__(self, dim, norm_layer):\n  super().__init__()\n"
         "  self.c, self.norm = nn.Conv2d(dim, dim, 3), norm_layer(dim)\n def forward(self, x):\n  return self.norm(self.c(x))\n",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 import copy
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from inspect import Parameter
 from pathlib import Path
@@ -13,6 +13,8 @@ from pathlib import Path
 from migrate_agent.tools.record.guessing.rows import CONFIGS, parameter_texts
 
 MOST = 6
+OUTER = 2
+"""Through how many constructors around a call its arguments are followed."""
 LARGEST = 500_000
 """Bytes of a file that is read."""
 Bindings = Mapping[str, ast.expr]
@@ -26,44 +28,91 @@ class Program:
     modules: Mapping[Path, str] = field(default_factory=dict)
     settings: Mapping[str, str] = field(default_factory=dict)
     imports: dict[str, str] = field(default_factory=dict)
+    _texts: dict[Path, str] = field(default_factory=dict)
+    _trees: dict[Path, ast.Module] = field(default_factory=dict)
+
+    def tree(self, file: Path, name: str) -> ast.Module:
+        """The parsed file, read once; nothing where its text lacks the name."""
+        if file not in self._texts:
+            try:
+                self._texts[file] = file.read_text(encoding="utf-8")
+            except (OSError, ValueError):
+                self._texts[file] = ""
+        text = self._texts[file]
+        if name not in text or len(text) >= LARGEST:
+            return ast.Module([], [])
+        if file not in self._trees:
+            try:
+                self._trees[file] = ast.parse(text)
+            except (ValueError, SyntaxError):
+                self._trees[file] = ast.Module([], [])
+        return self._trees[file]
 
 
 def call_sites(
     files: Collection[Path], name: str, parameters: list[Parameter], scope: Collection[str], program: Program | None = None
 ) -> list[dict[str, str]]:
     """Parameter → text for each place that constructs the class, complete ones first; `known` are names that the unit's file has."""
+    return _sites(files, name, parameters, scope, program or Program(), OUTER)
+
+
+def _sites(
+    files: Collection[Path], name: str, parameters: list[Parameter], scope: Collection[str], program: Program, depth: int
+) -> list[dict[str, str]]:
     sites: list[dict[str, str]] = []
-    program = program or Program()
+    followed: set[str] = set()
+
+    def made(owner: ast.ClassDef) -> dict[str, ast.expr]:
+        """What the parameters of the constructor around a call are, as the repository constructs its class first."""
+        constructor = _constructor(owner)
+        followed.add(owner.name)
+        if constructor is None or owner.name == name or not depth or len(followed) > MOST:
+            return {}
+        outer = [Parameter(argument.arg, Parameter.POSITIONAL_OR_KEYWORD) for argument in _plain(constructor)[1:]]
+        first = _sites(files, owner.name, outer, scope, program, depth - 1)[:1]
+        return {other: ast.parse(text, mode="eval").body for site in first for other, text in site.items()}
+
     for file in files:
-        try:
-            source = file.read_text(encoding="utf-8")
-            tree = ast.parse(source) if name in source and len(source) < LARGEST else ast.Module([], [])
-        except (OSError, ValueError, SyntaxError):
-            continue
+        tree = program.tree(file, name)
         importable = _importable(tree, program.modules[file]) if file in program.modules else {}
-        for call, bindings in _calls(tree, name):
+        for call, bindings in _calls(tree, name, made):
             site = _arguments(call, parameters, Inline(bindings, scope, importable, program))
             if site and site not in sites:
                 sites.append(site)
     return sorted(sites, key=len, reverse=True)[:MOST]
 
 
-def _calls(tree: ast.Module, name: str) -> Iterator[tuple[ast.Call, dict[str, ast.expr]]]:
-    """Calls of the class, each with what the names around it are bound to: what a block binds once, and what it has bound last before a call."""
+def _constructor(owner: ast.ClassDef) -> ast.FunctionDef | None:
+    return next((node for node in owner.body if isinstance(node, ast.FunctionDef) and node.name == "__init__"), None)
 
-    def walk(node: ast.AST, bindings: dict[str, ast.expr]) -> Iterator[tuple[ast.Call, dict[str, ast.expr]]]:
+
+def _calls(
+    tree: ast.Module, name: str, made: Callable[[ast.ClassDef], dict[str, ast.expr]] = lambda owner: {}
+) -> Iterator[tuple[ast.Call, dict[str, ast.expr]]]:
+    """Calls of the class, each with what the names around it are bound to: what a block binds once, and what it has bound last before a call; and what
+    `made` says of the parameters of a constructor around it."""
+
+    def walk(
+        node: ast.AST, bindings: dict[str, ast.expr], owner: ast.ClassDef | None = None
+    ) -> Iterator[tuple[ast.Call, dict[str, ast.expr]]]:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            bindings = bindings | _defaults(node) | _assigned(node.body)
+            is_constructor = owner is not None and node.name == "__init__" and any(_last_name(c.func) == name for c in _all_calls(node))
+            outer = made(owner) if owner is not None and is_constructor else {}
+            bindings = bindings | _defaults(node) | outer | _assigned(node.body)
         elif isinstance(node, ast.Module):
             bindings = _assigned(node.body)
         if isinstance(node, ast.Call) and _last_name(node.func) == name:
             yield node, bindings
         for child in ast.iter_child_nodes(node):
-            yield from walk(child, bindings)
+            yield from walk(child, bindings, node if isinstance(node, ast.ClassDef) else None)
             if isinstance(child, ast.Assign | ast.AnnAssign):
                 bindings = bindings | {bound: _unfolded(value, bound, bindings) for bound, value in _assigned([child]).items()}
 
     yield from walk(tree, {})
+
+
+def _all_calls(node: ast.AST) -> Iterator[ast.Call]:
+    return (part for part in ast.walk(node) if isinstance(part, ast.Call))
 
 
 def _unfolded(value: ast.expr, name: str, bindings: Bindings) -> ast.expr:
@@ -83,7 +132,7 @@ def _last_name(node: ast.expr) -> str:
 
 def _defaults(function: ast.FunctionDef | ast.AsyncFunctionDef) -> dict[str, ast.expr]:
     """What parameters are: their defaults, else what their names suggest."""
-    plain = [*function.args.posonlyargs, *function.args.args]
+    plain = _plain(function)
     missing = len(plain) - len(function.args.defaults)
     pairs = [
         *zip(plain[missing:], function.args.defaults, strict=True),
@@ -95,6 +144,10 @@ def _defaults(function: ast.FunctionDef | ast.AsyncFunctionDef) -> dict[str, ast
         if argument.arg != "self" and (texts := parameter_texts(argument.arg, annotation)):
             bindings[argument.arg] = ast.parse(texts[0], mode="eval").body
     return bindings | {argument.arg: default for argument, default in pairs if default is not None}
+
+
+def _plain(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[ast.arg]:
+    return [*function.args.posonlyargs, *function.args.args]
 
 
 def _assigned(body: list[ast.stmt]) -> dict[str, ast.expr]:

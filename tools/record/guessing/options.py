@@ -95,6 +95,8 @@ class Options:
         self.init = {parameter.name: parameter for parameter in trial.init_parameters}
         self.call = {parameter.name: parameter for parameter in trial.call_parameters}
         self._mains: tuple[Tensor, ...] = ()
+        self._values: dict[str, Any] = {}
+        """What the constructor was given, as far as it is literal."""
         self._files = files
         self._classes: dict[str, Any] = {name: value for name, value in vars(trial.module).items() if isinstance(value, type)}
 
@@ -159,7 +161,8 @@ class Options:
 
     def first_calls(self, instance: Any, attempt: Attempt) -> Iterator[tuple[tuple[str, Value], ...]]:
         """Arguments of the first calls of the instance that an attempt constructs."""
-        images = image_input(self._values_of(attempt))
+        self._values = self._values_of(attempt)
+        images = image_input(self._values)
         self._mains = tuple(dict.fromkeys([*images, *self._ordered_mains(main_inputs(instance))]))
         needed = required(self.trial.call_parameters)
         if self.trial.function is not None:
@@ -227,6 +230,9 @@ class Options:
         if index == 0 and isinstance(values[0], Tensor):
             values = (main, *values)
         ranks = self._ranks(parameter.name)
+        documented = documented_tensor(self.trial.cls, parameter.name, main.shape[0] if main.shape else 2, self._values) if index else None
+        if documented is not None and ranks.fit(documented.shape):
+            return tuple(dict.fromkeys((documented, *values)))
         if isinstance(values[0], Tensor) and not ranks.fit(values[0].shape):
             values = (*ranked(ranks, replace(main, kind=values[0].kind, high=values[0].high)), *values)
         return tuple(dict.fromkeys((*self._by_use(parameter.name, main, values), *values))) if not annotation else values
@@ -427,13 +433,36 @@ SHAPE = r"[^\n]{0,60}?[\[\(]\s*((?:[\w*/+\-. ]+,\s*)+[\w*/+\-. ]*)[\]\)]"
 
 def documented_rank(cls: type, name: str) -> int:
     """The rank of an input by the documentation: `x: (batch, length, width)`; 0 where it tells none."""
-    forward = getattr(cls, "forward", None)
-    text = f"{inspect.getdoc(forward) or ''}\n{cls.__doc__ or ''}"
-    match = re.search(rf"\b{re.escape(name)}\b{SHAPE}", text) or re.search(rf"[Ii]nput\b{SHAPE}", text)
+    match = _documented(cls, name) or re.search(rf"[Ii]nput\b{SHAPE}", _documentation(cls))
     if match is None or re.search(r"\b(optional|default|int|float|bool|str)\b", match[1]):
         return 0
     rank = len([part for part in match[1].split(",") if part.strip()])
     return rank if "*" not in match[1] and 1 < rank < 6 else 0
+
+
+def documented_tensor(cls: type, name: str, batch: int, values: Mapping[str, Any]) -> Tensor | None:
+    """An argument whose sizes the documentation tells all: `l: a tensor of shape (B, 2)`, `h: (batch, hidden_size)` beside a constructor's `hidden_size`.
+    Coordinates, and what lies in a range, are positive."""
+    match = _documented(cls, name)
+    parts = [part.strip() for part in match[1].split(",") if part.strip()] if match else []
+    named = [batch if BATCH.fullmatch(part) else int(part) if part.isdigit() else values.get(part) for part in parts]
+    sizes = tuple(size for size in named if type(size) is int and size > 0)
+    if match is None or not 1 < len(sizes) == len(named) or not BATCH.fullmatch(parts[0]):
+        return None
+    after = match.string[match.start() : match.end() + 100]
+    return Tensor(sizes, "positive" if BOUNDED.search(after) else "normal")
+
+
+BATCH = re.compile(r"b|n|bs|batch(_?size)?", re.I)
+BOUNDED = re.compile(r"\bcoordinates?\b|\brange \[|\bnormali[sz]ed\b")
+
+
+def _documentation(cls: type) -> str:
+    return f"{inspect.getdoc(getattr(cls, 'forward', None)) or ''}\n{cls.__doc__ or ''}"
+
+
+def _documented(cls: type, name: str) -> re.Match[str] | None:
+    return re.search(rf"\b{re.escape(name)}\b{SHAPE}", _documentation(cls))
 
 
 __all__ = ["EMPTY", "Options", "documented_rank", "members"]

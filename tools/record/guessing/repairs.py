@@ -183,6 +183,8 @@ def _call_repairs(attempt: Attempt, outcome: Outcome, options: Options) -> Itera
     yield from _result_repairs(attempt, outcome)
     yield from _tensors_for_numbers(attempt, outcome)
     yield from _of_probabilities(attempt, outcome)
+    whole = replace(attempt, call=tuple((name, _with_channels(value, outcome.error)) for name, value in attempt.call or ()))
+    yield from (whole,) if whole != attempt else ()
     named = [name for name in present if name in outcome.place.call]
     if len(call) > 1:
         if len(named) == 1:
@@ -295,6 +297,20 @@ def _mended(value: Value, outcome: Outcome) -> Iterator[Value]:
             r"unpack|iterable|has no attribute '(append|copy|items|keys|values)'|must be (tuple|list)|not subscriptable", outcome.error
         ):
             yield from _several(value, outcome.error)
+
+
+def _with_channels(value: Value, error: str) -> Value:
+    """Images with the channels that a layer asks for, into which they were folded: patches of all channels in one vector."""
+    match = re.search(r"mat1 and mat2 shapes cannot be multiplied \(\d+x(\d+) and (\d+)x\d+\)", error)
+    actual, expected = map(int, match.groups()) if match else (0, 0)
+
+    def change(tensor: Tensor) -> Tensor:
+        shape = tensor.shape
+        if len(shape) != 4 or not actual or actual in shape or shape[1] * expected % actual:
+            return tensor
+        return replace(tensor, shape=_with(shape, 1, shape[1] * expected // actual))
+
+    return change_tensors(value, change)
 
 
 def _of_kind(value: Value, kind: Kind) -> Value:
