@@ -27,7 +27,13 @@ from migrate_agent.tools.programs.tables.schedule_text import (
     schedule_text,
     scheduled_optimizer,
 )
-from migrate_agent.tools.programs.vendored.host_schedules import LambdaLR, MultiplicativeLR, ReduceLROnPlateau, hyperparameters
+from migrate_agent.tools.programs.vendored.host_schedules import (
+    LambdaLR,
+    MultiplicativeLR,
+    ReduceLROnPlateau,
+    hyperparameters,
+    set_hyperparameter,
+)
 from migrate_agent.tools.programs.vendored.rate_schedules import RateSchedule
 from migrate_agent.tools.rewrite.tables.registry import Refuse
 
@@ -276,3 +282,16 @@ def test_milestones_that_only_the_program_knows() -> None:
 
 def test_reasons_of_what_is_refused() -> None:
     assert all(row.reason and row.name.startswith("torch.") for row in refused().values())
+
+
+def test_a_rate_that_is_set_keeps_its_type() -> None:
+    """So that the step is not compiled again, with numbers that may be weakly typed or not."""
+    for rate in (0.1, jnp.float32(0.1), jnp.asarray(0.1)):
+        optimizer = nnx.Optimizer(
+            nnx.Linear(1, 1, rngs=nnx.Rngs(0)), optax.inject_hyperparams(optax.sgd)(learning_rate=rate), wrt=nnx.Param
+        )
+        (variable,) = hyperparameters(optimizer).values()
+        before = jax.typeof(variable[...])
+        for value in (0.25, np.float64(0.25), jnp.asarray(0.25)):
+            set_hyperparameter(optimizer, value)
+            assert jax.typeof(variable[...]) == before and variable[...] == 0.25

@@ -27,6 +27,7 @@ from migrate_agent.tools.programs.rewrite.groups import OptimizerCall, Scheduler
 from migrate_agent.tools.programs.rewrite.names import Imports, bound, code, name_of, read
 from migrate_agent.tools.programs.rewrite.optimizers import scheduler_text, transform
 from migrate_agent.tools.programs.rewrite.parameter_loops import parameter_loop, update_statement
+from migrate_agent.tools.programs.rewrite.passes.sample_rows import from_host, sampled_arrays
 from migrate_agent.tools.programs.tables.registry import function_text, functions
 from migrate_agent.tools.rewrite.tables.helpers import symbols
 from migrate_agent.tools.rewrite.tables.registry import Refuse
@@ -107,6 +108,7 @@ class RewriteHost(cst.CSTTransformer):
         traced: frozenset[str],
         eval_name: str,
         forwards: frozenset[cst.CSTNode],
+        methods: Mapping[cst.CSTNode, str],
         devices: frozenset[cst.CSTNode],
         holders: frozenset[cst.CSTNode],
         tensors: frozenset[cst.CSTNode] = frozenset(),
@@ -118,6 +120,8 @@ class RewriteHost(cst.CSTTransformer):
         self.steps = [step for one in trainings for step in one.steps]
         self.accumulating = [(core, step) for core, step in zip(self.cores, self.steps, strict=True) if core.accumulates]
         self.forwards, self.devices, self.holders, self.optimizers = forwards, devices, holders, _common(trainings)
+        self._compiled = {**dict.fromkeys(forwards, eval_name), **methods}
+        """Calls → the function that compiles each."""
         self._distributions = distributions or {}
         self._device_names, self._tensors = {code(node) for node in devices}, tensors
         self._prints = 0
@@ -131,13 +135,16 @@ class RewriteHost(cst.CSTTransformer):
         self.idle |= {part.statement for part in parts}
         self._late: dict[cst.CSTNode, Any] = {}
         """Statements that stand for schedulers → the construction of their optimizer, which comes later than in the source."""
-        self.evaluates: list[cst.Call] = []
+        self.evaluates: dict[str, list[cst.Call]] = {}
+        """Function that compiles a module's call, or one of a method → the calls."""
         self.origin: dict[cst.CSTNode, cst.CSTNode] = {}
         self.helpers: set[str] = set()
         self.result_of: dict[cst.CSTNode, list[cst.BaseStatement]] = {}
         self._kept = 0
         self._plain: set[str] = set()
         self._checkpoints: frozenset[str] = frozenset()
+        self._rows: frozenset[cst.CSTNode] = frozenset()
+        """Tensors of data sets of which a sample has a row."""
         self._stores: Mapping[str, int] = {}
         """Name → how many statements give it a value."""
         self._rate_targets: set[cst.CSTNode] = set()
@@ -147,8 +154,9 @@ class RewriteHost(cst.CSTTransformer):
 
     # -- walking ------------------------------------------------------------------------------------------------------
     def visit_Module(self, node: cst.Module) -> None:
-        """Note the paths of checkpoints."""
+        """Note the paths of checkpoints, and the arrays that data sets take rows of."""
         self._checkpoints = checkpoint_paths(node, self.imports)
+        self._rows = sampled_arrays(node, self.imports, self._tensors)
         self._stores = Counter(
             name for block, _ in blocks(node) for s in body(block) if isinstance(s, cst.SimpleStatementLine) for name in bound(s)
         )
@@ -205,8 +213,8 @@ class RewriteHost(cst.CSTTransformer):
         for core, step in self.accumulating:
             if any(statement is step.loop for statement in original.body):
                 updated = updated.with_changes(body=self._with_zeros(core, step, list(updated.body)))
-        if isinstance(original, cst.Module) and self.evaluates:
-            updated = updated.with_changes(body=self._with_evaluation(list(updated.body)))
+        for name in self.evaluates if isinstance(original, cst.Module) else ():
+            updated = updated.with_changes(body=self._with_evaluation(name, list(updated.body)))
         return updated
 
     def leave_IndentedBlock(self, original_node: cst.IndentedBlock, updated_node: cst.IndentedBlock) -> Any:
@@ -221,6 +229,7 @@ class RewriteHost(cst.CSTTransformer):
         needed = ["from flax import nnx"] if any(core.copied for core in self.cores) else []
         needed += ["import optax"] if "optax." in new.code and "import optax" not in new.code else []
         needed += ["import jax.numpy as jnp"] if "jnp.clip(" in new.code and "jax.numpy" not in new.code else []
+        needed += ["import numpy as np"] if self._rows and "numpy" not in self.imports.dotted.values() else []
         new = _with_double(new) if DOUBLE in self.helpers else new
         first = next((i for i, line in enumerate(new.body) if _is_import(line) and "__future__" not in code(line)), 0)
         return new.with_changes(body=[*new.body[:first], *map(cst.parse_statement, needed), *new.body[first:]]) if needed else new
@@ -334,19 +343,20 @@ class RewriteHost(cst.CSTTransformer):
         first = next((i for i, line in enumerate(lines) if line in core.backwards or not isinstance(line, cst.SimpleStatementLine)), 0)
         return any(line in core.zeros for line in lines[:first])
 
-    def _with_evaluation(self, lines: list[Any]) -> list[Any]:
-        """`eval_step` before the first function or statement that calls it."""
-        call = self.evaluates[0]
-        count = max(len(one.args) for one in self.evaluates)
+    def _with_evaluation(self, function_name: str, lines: list[Any]) -> list[Any]:
+        """The function that compiles some calls, `eval_step`, before the first function or statement that calls it."""
+        calls = self.evaluates[function_name]
+        call = calls[0]
+        count = max(len(one.args) for one in calls)
         names = [argument.value.value if isinstance(argument.value, cst.Name) else f"x{i}" for i, argument in enumerate(call.args)]
-        if (
-            any(len(one.args) != count or any(a.keyword is not None for a in one.args) for one in self.evaluates)
-            or len(set(names)) != count
-        ):
+        if any(len(one.args) != count or any(a.keyword is not None for a in one.args) for one in calls) or len(set(names)) != count:
             names = ["*args"]
+        if count == 1 and not all(code(one.args[0].value) == names[0] for one in calls) and call not in self.forwards:
+            names = ["x"]
         parameters = ", ".join(names)
-        text = f"@nnx.jit\ndef {self.eval_name}(model, {parameters}):\n    return model({parameters})\n"
-        first = next(i for i, line in enumerate(lines) if f"{self.eval_name}(" in code(line))
+        called = "model" if call in self.forwards else f"model.{cst.ensure_type(call.func, cst.Attribute).attr.value}"
+        text = f"@nnx.jit\ndef {function_name}(model, {parameters}):\n    return {called}({parameters})\n"
+        first = next(i for i, line in enumerate(lines) if f"{function_name}(" in code(line))
         blank = [cst.EmptyLine(indent=False)] * 2
         function: Any = cst.parse_statement(text)
         return [*lines[:first], function.with_changes(leading_lines=blank), *lines[first:]]
@@ -419,7 +429,9 @@ class RewriteHost(cst.CSTTransformer):
         return f"get_hyperparameter({optimizer}) {operator} {code(small.value)}"
 
     def leave_Subscript(self, original_node: cst.Subscript, updated_node: cst.Subscript) -> cst.BaseExpression:
-        """`optimizer.param_groups[0]["lr"]`, read."""
+        """`optimizer.param_groups[0]["lr"]`, read; rows that are samples of a data set."""
+        if original_node.value in self._rows:
+            return from_host(updated_node, self.imports)
         name = first_rate(original_node)
         if name not in self.optimizers.calls or original_node in self._rate_targets:
             return updated_node
@@ -627,9 +639,10 @@ class RewriteHost(cst.CSTTransformer):
         self._prints -= isinstance(original_node.func, cst.Name) and original_node.func.value == "print"
         if isinstance(original_node.func, cst.Attribute) and original_node.func.value in self._distributions:
             return self._drawn(original_node.func, self._distributions[original_node.func.value], updated_node)
-        if original_node in self.forwards:
-            self.evaluates.append(original_node)
-            return cst.Call(cst.Name(self.eval_name), [cst.Arg(updated_node.func), *updated_node.args])
+        if (compiled := self._compiled.get(original_node)) is not None:
+            self.evaluates.setdefault(compiled, []).append(original_node)
+            module = updated_node.func if original_node in self.forwards else cst.ensure_type(updated_node.func, cst.Attribute).value
+            return cst.Call(cst.Name(compiled), [cst.Arg(module), *updated_node.args])
         if (name := CHECKPOINTS.get(dotted)) is not None:
             self.helpers.add(name)
             kept = [a for a in updated_node.args if a.keyword is None or a.keyword.value in ("obj", "f")]

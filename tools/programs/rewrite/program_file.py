@@ -141,6 +141,7 @@ class ProgramFile:
             traced,
             self._free.pick("eval_step", "predict", "forward_step"),
             _called_modules(self.positions, self.observed),
+            self._compiled_methods([core for one in trainings for core in one.cores]),
             _devices(self.positions, self.observed),
             _holders(self.positions, self.observed),
             _tensors(self.positions, self.observed),
@@ -155,6 +156,15 @@ class ProgramFile:
         losses = {step.loss_name: self._backward(core) for core, step in zip(host.cores, host.steps, strict=True)}
         seeds = _seeds(self.module, self.imports)
         return TakenOut(new.code, facts, frozenset(host.helpers), Host(seeds, traced | losses.keys()), losses)
+
+    def _compiled_methods(self, cores: Sequence[Core]) -> dict[cst.CSTNode, str]:
+        """Calls outside of the steps of methods that losses call too, so that they can be traced → the function that compiles each."""
+        inside = {node for core in cores for statement in core.slice for node in _calls_in(statement)}
+        called = _called_methods(self.positions, self.observed)
+        traced = {(one.kinds, one.name) for node, one in called.items() if node in inside}
+        outside = {n: one.name for n, one in called.items() if one.plain and n not in inside and (one.kinds, one.name) in traced}
+        names = {name: self._free.pick(f"eval_{name}", f"{name}_step") for name in sorted(set(outside.values()))}
+        return {node: names[name] for node, name in outside.items()}
 
     def _backward(self, core: Core) -> Span:
         position = self.positions.get(core.backwards[0])
@@ -266,6 +276,36 @@ def _called_modules(positions: Mapping[cst.CSTNode, object], observed: Mapping[S
         if own and all(kind == ("tensor",) for kind in kinds[1:]) and not any(argument.star for argument in node.args):
             calls.add(node)
     return frozenset(calls)
+
+
+@dataclass(frozen=True)
+class _Method:
+    """A method that is called: its module's kinds, its name, and whether all that it is called with are tensors."""
+
+    kinds: tuple[str, ...]
+    name: str
+    plain: bool
+
+
+def _called_methods(positions: Mapping[cst.CSTNode, object], observed: Mapping[Span, Observed]) -> dict[cst.CSTNode, _Method]:
+    """Calls of methods of the repository's modules."""
+    calls: dict[cst.CSTNode, _Method] = {}
+    for node in positions:
+        if not isinstance(node, cst.Call) or not isinstance(node.func, cst.Attribute) or not name_of(node.func.value):
+            continue
+        module, *rest = (observed.get(span_of(positions[part])) for part in (node.func.value, *(a.value for a in node.args)))
+        kinds = tuple(module.kinds) if module is not None else ()
+        if kinds and all(_is_own_module(kind) for kind in kinds):
+            tensors = bool(rest) and all(fact is not None and tuple(fact.kinds) == ("tensor",) for fact in rest)
+            calls[node] = _Method(kinds, node.func.attr.value, tensors and not any(a.star or a.keyword is not None for a in node.args))
+    return calls
+
+
+def _calls_in(statement: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    """The calls of a statement."""
+    yield from ([statement] if isinstance(statement, cst.Call) else [])
+    for child in statement.children:
+        yield from _calls_in(child)
 
 
 def _is_own_module(kind: str) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 from flax import nnx
 
@@ -26,7 +27,13 @@ def hyperparameters(optimizer: nnx.Optimizer[Any], name: str = "learning_rate") 
 def set_hyperparameter(optimizer: nnx.Optimizer[Any], value: Any, name: str = "learning_rate") -> None:
     """Set the hyper-parameter of all groups, as `group["lr"] = value` does in a loop over torch's groups."""
     for variable in hyperparameters(optimizer, name).values():
-        variable[...] = value
+        replace_number(variable, value)
+
+
+def replace_number(variable: nnx.Variable[Any], value: Any) -> None:
+    """Let a variable hold another number of its type, by a new array: into the old one it would be scattered."""
+    old = variable[...]
+    variable[...] = jnp.asarray(float(value)) if old.weak_type else jnp.asarray(value, old.dtype)
 
 
 def get_hyperparameter(optimizer: nnx.Optimizer[Any], name: str = "learning_rate") -> float:
@@ -94,7 +101,7 @@ class HostSchedule:
     def _set(self) -> None:
         self.last_lrs = {label: self.rate(label) for label in self.base_lrs}
         for label, variable in hyperparameters(self.optimizer).items():
-            variable[...] = self.last_lrs[label]
+            replace_number(variable, self.last_lrs[label])
 
 
 class LambdaLR(HostSchedule):
