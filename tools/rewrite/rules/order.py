@@ -79,6 +79,7 @@ from migrate_agent.tools.rewrite.rules.environment.outside_access import RefuseO
 from migrate_agent.tools.rewrite.rules.environment.recompute import DeriveFromModuleFunction, KeepRandomStates, ReplaceManualBackward
 from migrate_agent.tools.rewrite.rules.environment.recomputed_functions import CheckpointRecomputedFunctions
 from migrate_agent.tools.rewrite.rules.environment.repository_imports import RenameRepositoryImports
+from migrate_agent.tools.rewrite.rules.environment.small_terms import KeepSmallTerms
 from migrate_agent.tools.rewrite.rules.environment.unfollowed_packages import RefuseUnfollowedPackages
 from migrate_agent.tools.rewrite.rules.environment.unpacked_devices import DropUnpackedDevices
 from migrate_agent.tools.rewrite.rules.indexing.known_masks import ComputeMasksAtOnce
@@ -179,6 +180,7 @@ CALLS_IN_CONTEXT: tuple[type[Rule], ...] = (
     NameMasks,
     SelectRowsByMask,
     GatherWindows,
+    KeepSmallTerms,
 )
 
 # Then the tables: everything of torch that is left, by its name alone.

@@ -76,6 +76,15 @@ class MarkLateAttributes(Rule):
     )
     PLAIN = (
         (
+            # The sum is no intermediate: the class that derives adds to it.
+            "import torch\nfrom torch import nn\n\nclass M(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+            "        self.cost = 0.0\n        self.depth = 3\n\n    def forward(self, x: torch.Tensor):\n        self.cost = x.mean()\n        return x\n\n\n"
+            "class N(M):\n    def forward(self, x: torch.Tensor):\n        self.cost = 0\n        self.cost += x.mean()\n        return x\n",
+            "class M(nnx.Module):\n    def __init__(self, *, rngs: nnx.Rngs):\n        self.cost = nnx.data(0.0)\n"
+            "        self.depth = 3\n\n    def __call__(self, x: jax.Array):\n        self.cost = jnp.mean(x)\n        return x\n\n\n"
+            "class N(M):\n    def __call__(self, x: jax.Array):\n        self.cost = 0\n        self.cost += jnp.mean(x)\n        return x\n",
+        ),
+        (
             "from torch import nn\n\nclass M(nn.Module):\n    def __init__(self, d, deep):\n        super().__init__()\n"
             "        self.skip = nn.Identity()\n        self.act = nn.ReLU()\n        if deep:\n"
             "            self.skip = nn.Sequential(nn.Linear(d, d), nn.ReLU())\n            self.act = nn.GELU()\n",
@@ -133,6 +142,8 @@ class MarkLateAttributes(Rule):
             and not updated.value.elements
             and self._is_filled(target)
         ):
+            return updated.with_changes(value=context.build("nnx.data({value})", value=updated.value))
+        if self._starts_number(target, original.value):
             return updated.with_changes(value=context.build("nnx.data({value})", value=updated.value))
         return updated.with_changes(value=self._marked()) if self._starts_none(target, original.value, updated.value) else None
 
@@ -194,6 +205,15 @@ class MarkLateAttributes(Rule):
         # Where the new value is no name any more, an earlier rule knows what the attribute holds.
         none = isinstance(value, cst.Name) and value.value == "None" and isinstance(new, cst.Name)
         return none and isinstance(target, cst.Attribute) and self.context.is_self(target.value) and holds_data(self, target)
+
+    def _starts_number(self, target: cst.BaseExpression, value: cst.BaseExpression) -> bool:
+        """Whether a constructor gives a number to an attribute that a call gives arrays, and which is no intermediate of one call."""
+        context = self.context
+        if not isinstance(target, cst.Attribute) or not context.is_self(target.value) or context.path[-1] != "__init__":
+            return False
+        if not isinstance(value, (cst.Integer, cst.Float)) or target.attr.value in context.class_facts.intermediates:
+            return False
+        return _is_given_arrays(self, target.attr.value)
 
     def _other_status(self, original: cst.Assign, target: cst.Attribute, updated: cst.Assign) -> str:
         """What wraps a layer where the attribute holds a layer already of which one is a function and the other data; "" where nothing need."""
@@ -272,6 +292,24 @@ def holds_data(rule: Rule, place: cst.CSTNode, name: str = "") -> bool:
     other = other_branches(context.function, context.span(place).line)
     family = [*context.repo.ancestors(context.cls), *context.repo.descendants.get(context.cls.id, ())]
     return any(_gives_data(rule, model, name, other if model is context.cls else frozenset()) for model in family)
+
+
+def _is_given_arrays(rule: Rule, name: str) -> bool:
+    """Whether a statement of the class at hand, or of one in its family, was seen to give an array to an attribute."""
+    context = rule.context
+    if context.cls is None or not context.repo.is_module_class(context.cls):
+        return False
+    family = [*context.repo.ancestors(context.cls), *context.repo.descendants.get(context.cls.id, ())]
+    return any(_was_given_arrays(rule, model, name) for model in family)
+
+
+def _was_given_arrays(rule: Rule, model: ClassModel, name: str) -> bool:
+    if model.file is not rule.context.file:
+        fact = model.attributes.get(name)
+        return fact is not None and "tensor" in fact.kinds
+    values = [value for node in walk(model.node) for value in _values(model, node, name)]
+    facts = [rule.context.facts.observed.get(span_of(value, model.file.lines)) for value in values]
+    return any(fact is not None and set(fact.kinds) == {"tensor"} for fact in facts)
 
 
 def _gives_data(rule: Rule, model: ClassModel, name: str, without: frozenset[int]) -> bool:
