@@ -110,6 +110,8 @@ class Exports:
     aliases: Mapping[str, str] = field(default_factory=dict)
     stars: tuple[str, ...] = ()
     public: frozenset[str] | None = None
+    patches: Mapping[str, str] = field(default_factory=dict)
+    """`nn.MaskedLinear` → `MaskedLinear`, for what the file hangs into a module that it imports."""
 
     def exported(self, name: str) -> bool:
         """Whether `from module import *` would bind this name, if the module has it."""
@@ -119,6 +121,8 @@ class Exports:
         """The dotted name of text at the top level of `module`, if an import or a definition binds its first part."""
         first, dot, rest = text.partition(".")
         kind = self.definitions.get(first)
+        if text in self.patches:
+            return f"{module}.{self.patches[text]}"
         if first in self.imports and kind not in ("class", "function"):
             return canonical(self.imports[first] + dot + rest)
         return f"{module}.{text}" if kind else None
@@ -160,7 +164,27 @@ def exports(tree: ast.Module, file: SourceFile) -> Exports:
                         aliases.setdefault(name, text)
                     if name == "__all__":
                         public = _strings(value) if isinstance(statement, ast.Assign) else None
-    return Exports(definitions, imports, aliases, tuple(dict.fromkeys(stars)), public)
+    return Exports(definitions, imports, aliases, tuple(dict.fromkeys(stars)), public, patches(tree))
+
+
+def patches(tree: ast.Module) -> dict[str, str]:
+    """What the top level of a file hangs into a module that it imports, before anything reads it there: `nn.MaskedLinear = MaskedLinear`."""
+    defined = {statement.name for statement in tree.body if isinstance(statement, (ast.ClassDef, ast.FunctionDef))}
+    imported = {alias.asname or alias.name for node in tree.body if isinstance(node, (ast.Import, ast.ImportFrom)) for alias in node.names}
+    result = {}
+    for statement in tree.body:
+        match statement:
+            case ast.Assign(targets=[ast.Attribute() as target], value=ast.Name(id=name)) if name in defined:
+                text = dotted_text(target) or ""
+                if text.partition(".")[0] in imported and _is_first(tree, target, text):
+                    result[text] = name
+    return result
+
+
+def _is_first(tree: ast.Module, target: ast.Attribute, text: str) -> bool:
+    """Whether a file says a dotted name nowhere above the place that binds it, and binds it there alone."""
+    others = [node for node in ast.walk(tree) if isinstance(node, ast.Attribute) and node is not target and dotted_text(node) == text]
+    return all(node.lineno > target.lineno and isinstance(node.ctx, ast.Load) for node in others)
 
 
 def _assigned(statement: ast.Assign | ast.AnnAssign | ast.AugAssign | ast.For | ast.With) -> Iterator[tuple[str, ast.expr | None]]:

@@ -37,6 +37,7 @@ from migrate_agent.tools.rewrite.analysis.plain_layers.class_names import name_t
 from migrate_agent.tools.rewrite.analysis.repo import MODULE_BASES, ClassModel, FileModel, Repo, known_to_torch
 from migrate_agent.tools.rewrite.analysis.results import Key, joined, key_of, methods_called, result_of
 from migrate_agent.tools.rewrite.tables.registry import layers, methods, of_fused_package, ops, public_name
+from migrate_agent.tools.scan.exports import dotted_text
 from migrate_agent.tools.types import Observed, Span
 
 TENSOR_ATTRIBUTES: Mapping[str, Observed] = {
@@ -318,6 +319,11 @@ class Inference:
             return self.named(self.dotted(node))
         return None
 
+    def patched(self, node: ast.Attribute, dotted: str) -> str:
+        """The dotted name of the file's own class or function where it has hung it into torch under a name that torch lacks; else `dotted`."""
+        own = self.file.patches.get(dotted_text(node) or "", "") if self.file.patches else ""
+        return self.file.own(own) if own else dotted
+
     def named(self, dotted: str) -> Observed | None:
         if dotted in layers():
             return Observed((f"class:{dotted}",))
@@ -345,7 +351,7 @@ class Inference:
     def on_Attribute(self, node: ast.Attribute, env: Env) -> Observed | None:
         base = self.expr(node.value, env)
         if dotted := self.dotted(node.value):
-            self.name(node, f"{dotted}.{node.attr}")
+            self.name(node, self.patched(node, f"{dotted}.{node.attr}"))
             return self.named(self.dotted(node))
         if self.is_self(node.value, env) and self.classes:
             fact = self.repo.attribute(self.classes[-1], node.attr) or self.of_a_layer(node.attr)

@@ -20,6 +20,7 @@ from migrate_agent.tools.rewrite.tables.canonical_names import TORCH
 from migrate_agent.tools.rewrite.tables.layers.lazy import LAZY
 from migrate_agent.tools.rewrite.tables.registry import layers, ops, public_name
 from migrate_agent.tools.rewrite.tables.torch_copies import torch_copies
+from migrate_agent.tools.scan.exports import patches
 from migrate_agent.tools.scan.indentation import in_spaces, moved_by
 from migrate_agent.tools.scan.names import Imports, Resolver
 from migrate_agent.tools.scan.nodes import walk
@@ -128,6 +129,16 @@ class FileModel:
                 case ast.Assign(targets=[ast.Name(id=name)], value=ast.Name() | ast.Attribute() as value) if bound.count(name) == 1:
                     found[name] = value
         return {name: value for name, value in found.items() if name not in {**self.classes, **self.functions, **self.bindings}}
+
+    @cached_property
+    def patches(self) -> dict[str, str]:
+        """What the file hangs into torch, under a name that torch lacks: `nn.MaskedLinear` → the name of its own class or function."""
+        return {text: name for text, name in patches(self.tree).items() if self._is_new(text)}
+
+    def _is_new(self, text: str) -> bool:
+        first, _, rest = text.partition(".")
+        dotted = public_name(f"{self.bindings.get(first, '')}.{rest}")
+        return dotted.startswith("torch.") and dotted not in ops() and dotted not in layers()
 
     def own(self, name: str) -> str:
         """The dotted name of a top-level definition of this file, or ""."""

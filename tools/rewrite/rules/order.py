@@ -14,6 +14,7 @@ from migrate_agent.tools.rewrite.rules.calls.chosen_modules import SwitchModules
 from migrate_agent.tools.rewrite.rules.calls.constructor_selection import SelectWhileConstructing
 from migrate_agent.tools.rewrite.rules.calls.distribution_draws import DrawFromDistributions
 from migrate_agent.tools.rewrite.rules.calls.forks import CallForks
+from migrate_agent.tools.rewrite.rules.calls.handed_functions import RenameHandedOptions
 from migrate_agent.tools.rewrite.rules.calls.host_draws import DrawOnDevice
 from migrate_agent.tools.rewrite.rules.calls.map_calls import MapWithRngs
 from migrate_agent.tools.rewrite.rules.calls.name_lookups import ReplaceLookups
@@ -76,6 +77,7 @@ from migrate_agent.tools.rewrite.rules.environment.import_fallbacks import TakeI
 from migrate_agent.tools.rewrite.rules.environment.input_gradients import DifferentiateInputs
 from migrate_agent.tools.rewrite.rules.environment.local_names import WriteOutLocals
 from migrate_agent.tools.rewrite.rules.environment.outside_access import RefuseOutsideAccess
+from migrate_agent.tools.rewrite.rules.environment.patched_names import NamePatches
 from migrate_agent.tools.rewrite.rules.environment.recompute import DeriveFromModuleFunction, KeepRandomStates, ReplaceManualBackward
 from migrate_agent.tools.rewrite.rules.environment.recomputed_functions import CheckpointRecomputedFunctions
 from migrate_agent.tools.rewrite.rules.environment.repository_imports import RenameRepositoryImports
@@ -185,6 +187,8 @@ CALLS_IN_CONTEXT: tuple[type[Rule], ...] = (
 
 # Then the tables: everything of torch that is left, by its name alone.
 TABLES: tuple[type[Rule], ...] = (
+    NamePatches,
+    RenameHandedOptions,
     ReplaceSignatureCalls,
     ReplaceGradientContexts,
     ReplaceTorchCalls,

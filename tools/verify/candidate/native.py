@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
@@ -145,6 +146,9 @@ def compile_contract(session: Session, scenario: Request) -> dict[str, Any]:
         try:
             jax.make_jaxpr(lambda *args: program.candidate_step(*args)[:2])(trainable, rest, leaves, {})
         except Exception as error:
+            # JAX loses its words where the frame that made the leaked tracer is gone.
+            if isinstance(error, IndexError) and _in_contextlib(error):
+                error = RuntimeError("a tracer leaked: an attribute or a global name keeps what a call computed")
             if "leak" not in str(error).lower():
                 raise
             facts["leak"] = session.fail(error)["error"]
@@ -161,6 +165,12 @@ def compile_contract(session: Session, scenario: Request) -> dict[str, Any]:
         pallas_kernels.on_tpu(session, *pallas_kernels.given(session, scenario)) if pallas_kernels.differs(traced.jaxpr) else None
     )
     return facts
+
+
+def _in_contextlib(error: Exception) -> bool:
+    """Whether an error was raised while a context was left, and not by the candidate."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return not frames or Path(frames[-1].filename).name == "contextlib.py" or "jax" in Path(frames[-1].filename).parts
 
 
 def _settles(program: Program, trainable: Any, rest: Any, leaves: Sequence[Any]) -> bool:
