@@ -24,11 +24,12 @@ class KeepSmallTerms(Rule):
     stands for are looked at too. Declines where the sum has no large constant, and while a module is constructed.
     """
 
-    KEEP = (
-        "import torch\n\ndef f(x: torch.Tensor):\n    n = x.norm()\n    return x / (n + 1e-8), 1 - x + 0.5, x - x.mean() + 1e-5\n",
-        "def f(share: float):\n    return 1 - share + 1e-8\n",
-    )
+    KEEP = ("def f(share: float):\n    return 1 - share + 1e-8\n",)
     CHANGE = (
+        (
+            "import torch\n\ndef f(x: torch.Tensor):\n    return x / (x.sum() + 1e-8), 1 - x + 0.5, x - x.mean() + 1e-5\n",
+            "def f(x: jax.Array):\n    return x / (jnp.sum(x) + 1e-8), 1 - x + 0.5, x - jnp.mean(x) + 1e-5\n",
+        ),
         (
             "import torch\n\ndef f(p: torch.Tensor, eps=1e-8):\n    q = 1 - p\n    r = 1e-12 + (p - 1.0)\n    return 1 - p + 1e-8, q + eps, r, (1 - p**2) - eps\n",
             "def f(p: jax.Array, eps=1e-8):\n    q = 1 - p\n    r = 1e-12 + jax.lax.optimization_barrier(p - 1.0)\n"
