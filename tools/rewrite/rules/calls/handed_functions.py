@@ -26,8 +26,8 @@ class RenameHandedOptions(Rule):
     KEEP = ("def f(x, op):\n    return op(x, dim=1)\n",)
     CHANGE = (
         (
-            "import torch\n\ndef f(x: torch.Tensor, op=torch.sum):\n    return op(x, dim=1, keepdim=True) + x.mean(dim=1, keepdim=True)\n",
-            "def f(x: jax.Array, op=jnp.sum):\n    return op(x, axis=1, keepdims=True) + jnp.mean(x, axis=1, keepdims=True)\n",
+            "import torch\n\ndef f(x: torch.Tensor):\n    op = torch.sum\n    return op(x, dim=1, keepdim=True) + x.mean(dim=1, keepdim=True)\n",
+            "def f(x: jax.Array):\n    op = jnp.sum\n    return op(x, axis=1, keepdims=True) + jnp.mean(x, axis=1, keepdims=True)\n",
         ),
     )
 

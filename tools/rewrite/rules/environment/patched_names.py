@@ -19,8 +19,8 @@ class NamePatches(Rule):
             "import torch\nfrom torch import nn\n\nclass Twice(nn.Module):\n    def forward(self, x: torch.Tensor):\n        return x * 2\n\n\n"
             "nn.Twice = Twice\n\n\nclass M(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.twice = nn.Twice()\n\n"
             "    def forward(self, x: torch.Tensor):\n        return self.twice(x)\n",
-            "class Twice(nnx.Module):\n    def __call__(self, x: jax.Array):\n        return x * 2\n\n\n"
-            "class M(nnx.Module):\n    def __init__(self, *, rngs: nnx.Rngs):\n        self.twice = Twice()\n\n"
+            "class Twice(nnx.Module):\n    def __init__(self, *, rngs: nnx.Rngs):\n        pass\n\n    def __call__(self, x: jax.Array):\n        return x * 2\n\n\n"
+            "class M(nnx.Module):\n    def __init__(self, *, rngs: nnx.Rngs):\n        self.twice = Twice(rngs=rngs)\n\n"
             "    def __call__(self, x: jax.Array):\n        return self.twice(x)\n",
         ),
     )
