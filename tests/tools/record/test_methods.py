@@ -118,6 +118,10 @@ class Sampler(nn.Module):
             return y.argmax(-1)
         return y.topk(count).values
 
+    def draw(self, count=None, noise=None):
+        noise = torch.randn(count, 4) if noise is None else noise
+        return self(noise)
+
     def grid(self, *sizes, starts=None):
         starts = (0,) * len(sizes) if starts is None else starts
         if starts[0]:
@@ -134,6 +138,8 @@ def test_options_of_methods_that_reach_more_are_given_together(repository: Any, 
         ("scores", "torch.randn(2, 4), top_k=2, sort=True"),
         ("best", "torch.randn(2, 4), 2"),
         ("best", "torch.randn(2, 4), 2, temperature=0.0"),
+        ("draw", "count=2"),
+        ("draw", "count=2, noise=torch.randn(2, 4)"),
         ("grid", "2, 3"),
         ("grid", "2, 3, starts=(2, 3)"),
     ]

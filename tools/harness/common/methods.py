@@ -129,6 +129,7 @@ def _with_instance(function: Callable[..., Any]) -> Callable[..., Any]:
     parameters = list(signature.parameters.values())
     # Parameters before a positional-only one must be positional-only too, which the first is.
     call.__signature__ = signature.replace(parameters=[first, *parameters])  # type: ignore[attr-defined]
+    call.__name__ = getattr(function, "__name__", "")  # else `declared` takes it for a decorator
     return call
 
 

@@ -255,6 +255,18 @@ class Methods:
                 return call
             if self.time.spent:
                 break
+        return None if needed else self._with_one_option(name, function)
+
+    def _with_one_option(self, name: str, function: Any) -> str | None:
+        """The first option of `None` that a method which runs with none of them runs with: `sample(self, count=None, noise=None)`."""
+        for parameter in list(inspect.signature(function).parameters.values())[1:]:
+            if parameter.default is not None or OUTSIDE.fullmatch(parameter.name):
+                continue
+            for value in self._values(function, parameter)[:MOST_VALUES]:
+                if self.time.spent:
+                    return None
+                if self._runs(name, call := f"{parameter.name}={value}"):
+                    return call
         return None
 
     def _handed_through(self, function: Any) -> Iterator[str]:
