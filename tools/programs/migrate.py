@@ -18,6 +18,7 @@ from migrate_agent.tools.programs.profile import refusals
 from migrate_agent.tools.programs.program import Program, stage
 from migrate_agent.tools.programs.rewrite.assemble import merged, rewrite_program
 from migrate_agent.tools.programs.rewrite.program_files import ProgramFiles
+from migrate_agent.tools.programs.rewrite.tree_steps import ALIASES, with_tree_steps
 from migrate_agent.tools.programs.rewrite.unreached import as_reached
 from migrate_agent.tools.rewrite.assemble.formatting import format_python
 from migrate_agent.tools.scan import scan
@@ -73,7 +74,7 @@ def migrate_program(
         )
         rewrite = partial(rewrite_program, inventory, program=program, folder=folder, units=units, recorded=seen.optimizers, known=known)
         draft = _with_further(judge, draft, seen, partial(_observed, judge, program, inventory, sandbox, folder, limits), rewrite)
-        evidence = judge.judge(lay_out(original, draft.files, folder / "candidate"), target)
+        draft, evidence = _judged(judge, draft, original, folder / "candidate", target)
     except ProgramFailedError as error:
         return Migrated(target, draft, reason=str(error))
     # Of what is idle no line is left that an error could stand for.
@@ -81,6 +82,15 @@ def migrate_program(
         script = Missed(Beside(program.source, target, ()), *map(tuple, judge.missed))
         return _reached(Migrated(target, draft, evidence), original, (script, *judge.missed_beside), keep)
     return Migrated(target, draft, evidence)
+
+
+def _judged(judge: Judge, draft: Draft, original: Path, folder: Path, target: str) -> tuple[Draft, Evidence]:
+    """The draft and the evidence on it: with steps that take modules as trees, or as graphs where a variable stands at two places."""
+    tree = with_tree_steps(draft)
+    evidence = judge.judge(lay_out(original, tree.files, folder), target)
+    if tree is not draft and any(ALIASES in verdict.detail for verdict in evidence.verdicts if verdict.status == "fail"):
+        return draft, judge.judge(lay_out(original, draft.files, folder), target)
+    return tree, evidence
 
 
 def _first_holes(draft: Draft) -> str:
