@@ -43,6 +43,11 @@ CLASSES = [
     ("class A(nnx.Module):\n    def __call__(self, x):\n        self.part.last = x\n", [("A", "last")]),
     ("class A(nnx.Module):\n    def __call__(self, x):\n        setattr(self, 'last', x)\n", [("A", "'last'")]),
     ("class A(nnx.Module):\n    pass\nclass B(A):\n    def keep(self, x):\n        self.x = x\n", [("B", "x")]),
+    (
+        "class A(nnx.Module):\n    @staticmethod\n    def defaults():\n        config = Config()\n        config.width = 3\n        return config\n",
+        [],
+    ),
+    ("class A(nnx.Module):\n    @staticmethod\n    def keep(model, x):\n        model.x = x\n", [("A", "x")]),
     ("class Trainer:\n    def step(self, x):\n        self.x = x\n", []),
 ]
 

@@ -84,12 +84,21 @@ def _is_self(node: ast.AST) -> bool:
 
 
 def _assigned(method: ast.AST) -> Iterator[str]:
-    """The attributes of any object that a method assigns, deletes, or sets by name."""
+    """The attributes that a method assigns, deletes, or sets by name, but for those of what a static method constructs."""
+    own = _constructed(method)
     for node in ast.walk(method):
-        if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
+        if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load) and ast.unparse(node.value) not in own:
             yield node.attr
         elif isinstance(node, ast.Call) and ast.unparse(node.func) in ("setattr", "object.__setattr__"):
             yield ast.unparse(node.args[1])
+
+
+def _constructed(method: ast.AST) -> set[str]:
+    """The names of what a static method, which has no object, gets from calls."""
+    if not isinstance(method, ast.FunctionDef) or "staticmethod" not in map(ast.unparse, method.decorator_list):
+        return set()
+    rows = [node for node in ast.walk(method) if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)]
+    return {ast.unparse(target) for row in rows for target in row.targets}
 
 
 def _with_trees(text: str) -> str:
