@@ -17,8 +17,8 @@ from migrate_agent.tools.programs.observe import ObservationError, Watched, obse
 from migrate_agent.tools.programs.profile import refusals
 from migrate_agent.tools.programs.program import Program, stage
 from migrate_agent.tools.programs.rewrite.assemble import merged, rewrite_program
+from migrate_agent.tools.programs.rewrite.drafts.tree_steps import ALIASES, with_tree_steps
 from migrate_agent.tools.programs.rewrite.program_files import ProgramFiles
-from migrate_agent.tools.programs.rewrite.tree_steps import ALIASES, with_tree_steps
 from migrate_agent.tools.programs.rewrite.unreached import as_reached
 from migrate_agent.tools.rewrite.assemble.formatting import format_python
 from migrate_agent.tools.scan import scan

@@ -5,7 +5,7 @@ from __future__ import annotations
 import libcst as cst
 import pytest
 
-from migrate_agent.tools.programs.rewrite.initial_streams import repeats_streams
+from migrate_agent.tools.programs.rewrite.drafts.initial_streams import repeats_streams
 from migrate_agent.tools.programs.rewrite.names import Imports
 from migrate_agent.tools.programs.rewrite.program_file import _seeds
 

@@ -12,7 +12,7 @@ import optax
 import pytest
 from flax import nnx
 
-from migrate_agent.tools.programs.rewrite.tree_steps import ALIASES, late_attributes, with_tree_steps
+from migrate_agent.tools.programs.rewrite.drafts.tree_steps import ALIASES, late_attributes, with_tree_steps
 from migrate_agent.tools.types import Draft
 from tests.tools.programs.scripts import rewritten
 

@@ -14,14 +14,14 @@ from migrate_agent.tools.programs.contained import Contained
 from migrate_agent.tools.programs.program import Program
 from migrate_agent.tools.programs.rewrite.configured import Construction
 from migrate_agent.tools.programs.rewrite.core import NotUnderstoodError
+from migrate_agent.tools.programs.rewrite.drafts.initial_streams import repeats_streams
+from migrate_agent.tools.programs.rewrite.drafts.shared_generator import with_one_generator
 from migrate_agent.tools.programs.rewrite.function_groups import grouped
-from migrate_agent.tools.programs.rewrite.initial_streams import repeats_streams
 from migrate_agent.tools.programs.rewrite.method_optimizers import Inlined, RecordedOptimizer, inlined
 from migrate_agent.tools.programs.rewrite.names import code, read
 from migrate_agent.tools.programs.rewrite.plain_form import PlainForm, plain_form
 from migrate_agent.tools.programs.rewrite.program_file import ProgramFile, TakenOut
 from migrate_agent.tools.programs.rewrite.program_files import ProgramFiles
-from migrate_agent.tools.programs.rewrite.shared_generator import with_one_generator
 from migrate_agent.tools.programs.rewrite.spans import positions_of, span_of
 from migrate_agent.tools.programs.rewrite.unreached import Region, block_around, with_errors
 from migrate_agent.tools.rewrite.analysis.exercised import exercised

@@ -1,0 +1,1 @@
+"""What is decided once the draft of a program is composed."""
