@@ -161,11 +161,32 @@ def test_other_files_run_whole(importing: Path) -> None:
     assert import_module("net_y").UNUSED == 1
 
 
-def test_an_absent_package_that_is_needed_is_an_error(importing: Path) -> None:
-    text = "from torch import nn\nimport absent_x, absent_y\n" + CLASS.format(body="absent_y.f(x)")
+@pytest.mark.parametrize(
+    ("imports", "use", "error"),
+    [
+        ("import absent_y", "absent_y.f(x)", AttributeError),
+        ("import absent_y.deep", "absent_y.deep.f(x)", AttributeError),
+        ("from absent_y import f", "f(x)", ModuleNotFoundError),
+        ("from absent_y import f", "f[x]", ModuleNotFoundError),
+        ("from absent_y import Base as f", "isinstance(x, f)", ModuleNotFoundError),
+        ("from math import absent_y, pi", "absent_y(pi)", ImportError),
+    ],
+)
+def test_an_absent_name_is_an_error_where_it_is_used(importing: Path, imports: str, use: str, error: type[Exception]) -> None:
+    text = f"from torch import nn\n{imports}\nimport absent_x\n" + CLASS.format(body=f"{use} if x else 3")
     use_parts(parts_of(importing, {"net_z.py": text}, "net_z.py:Net"), importing)
+    net = import_module("net_z").Net()
+    assert net(0) == 3
+    with pytest.raises(error, match="absent_y"):
+        net(1)
+
+
+@pytest.mark.parametrize("use", ["class Net(Base, nn.Module):", "@Base\nclass Net(nn.Module):"])
+def test_what_an_import_needs_is_an_error_there(importing: Path, use: str) -> None:
+    text = f"from torch import nn\nfrom absent_y import Base\n\n\n{use}\n    def forward(self, x):\n        return x\n"
+    use_parts(parts_of(importing, {"net_u.py": text}, "net_u.py:Net"), importing)
     with pytest.raises(ModuleNotFoundError, match="absent_y"):
-        import_module("net_z")
+        import_module("net_u")
 
 
 def test_what_a_setup_imports_runs_by_its_part(importing: Path) -> None:

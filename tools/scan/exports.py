@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from migrate_agent.tools.scan.unreadable import because
 from migrate_agent.tools.scan.walk import SourceError
 from migrate_agent.tools.types import SourceFile
 
@@ -44,7 +45,7 @@ def parse(text: str) -> ast.Module:
             compile(tree, "<source>", "exec", dont_inherit=True)  # `return` outside of a function, unknown future features
             return tree
     except SyntaxError as error:
-        raise SourceError(f"line {error.lineno or 1}: {error.msg}") from error
+        raise SourceError(because(error)) from error
     except (ValueError, RecursionError, MemoryError) as error:
         raise SourceError(f"line 1: {error or 'nested too deeply to parse'}") from error
 

@@ -17,6 +17,7 @@ from migrate_agent.agent.runs.class_text import example_table, is_called
 from migrate_agent.agent.runs.recordings import examples_of
 from migrate_agent.agent.runs.state import RunState
 from migrate_agent.tools.rewrite import Unwrappable
+from migrate_agent.tools.scan.unreadable import unreadable_below
 from migrate_agent.tools.types import Cause, Draft, Hole, Span, Unit
 
 
@@ -93,7 +94,8 @@ def _settle_unexercised(context: Context, state: RunState, work: UnitWork) -> St
     unit = context.unit(state)
     error = context.recording.errors.get(unit.id)
     if error:
-        return settle(context, state, work, "unverified", Cause.EXAMPLE_FAILED, f"no example ran: {error}")
+        broken = "".join(f"; it imports {file.path}, {file.error}" for file in unreadable_below(context.inventory, unit.source))
+        return settle(context, state, work, "unverified", Cause.EXAMPLE_FAILED, f"no example ran: {error}{broken}")
     if inside := context.recording.inside.get(unit.id):
         reason = f"no example runs it alone, since {inside}: it is judged as part of what constructs it"
         return settle(context, state, work, "unverified", Cause.NO_EXAMPLE, reason)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import copy
 import importlib.machinery
 import os
 import sys
@@ -74,7 +75,42 @@ def _statements(body: Sequence[ast.stmt], kept: Kept) -> Iterable[ast.stmt]:
                 statement.names = [
                     alias for alias in statement.names if {alias.asname or alias.name.partition(".")[0], alias.name} & {*names}
                 ]
-            yield statement
+            yield from _each_guarded(statement) if _all[0] and isinstance(statement, (ast.Import, ast.ImportFrom)) else [statement]
+
+
+class Absent:
+    """Stands for a name whose import failed. Code that no call runs may name it; to use it raises the error of the import."""
+
+    def __init__(self, error: ImportError) -> None:
+        self._error = error
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"{self._error}, so that {name!r} of it cannot be read")
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Raises the error, as what derives from it, subscripts it or asks for its instances does."""
+        raise self._error
+
+    __getitem__ = __instancecheck__ = __subclasscheck__ = __mro_entries__ = __call__
+
+
+def _each_guarded(statement: ast.Import | ast.ImportFrom) -> Iterable[ast.stmt]:
+    """One import for each name, which binds it to `Absent` where it fails: a package that is not installed, a name that it has no more."""
+    for alias in statement.names:
+        single = copy.copy(statement)
+        single.names = [alias]
+        if alias.name == "*":
+            yield single
+            continue
+        name = alias.asname or alias.name.partition(".")[0]
+        guard = ast.parse(
+            f"try:\n    pass\nexcept ImportError as _error:\n    {name} = __import__({__name__!r}, fromlist=['Absent']).Absent(_error)"
+        )
+        for node in ast.walk(guard):
+            ast.copy_location(node, alias)
+        assert isinstance(guard.body[0], ast.Try)
+        guard.body[0].body = [single]
+        yield guard.body[0]
 
 
 class PartialLoader(importlib.machinery.SourceFileLoader):

@@ -42,6 +42,8 @@ class Facts:
     """Those in functions that constructors call too."""
     traced: set[Span] = field(default_factory=set)
     """The expressions whose value follows from such a draw."""
+    absent: dict[str, str] = field(default_factory=dict)
+    """Names whose import failed when the examples ran → that import."""
 
 
 @dataclass(frozen=True)

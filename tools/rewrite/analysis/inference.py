@@ -76,6 +76,8 @@ def infer(repo: Repo, file: FileModel, observed: Mapping[Span, Observed]) -> Fac
     return walker.facts
 
 
+ABSENT = "object:migrate_agent.tools.harness.common.partial_import.Absent"
+"""The kind of what stands for a name whose import failed."""
 KEEPING_KIND = frozenset({"to", "cuda", "cpu", "float", "double", "half", "bfloat16", "type", "type_as", "contiguous", "clone", "detach"})
 """Methods of tensors and modules that give the kind that they are called on."""
 
@@ -158,8 +160,17 @@ class Inference:
             case ast.Return():
                 fact = self.expr(node.value, env) if node.value else NONE
                 self.returned[-1].append(Result(fact, self.parts(node.value)))
+            case ast.Import() | ast.ImportFrom():
+                self.facts.absent |= self.absent_names(node)
             case _:
                 self.generic(node, env)
+
+    def absent_names(self, node: ast.Import | ast.ImportFrom) -> dict[str, str]:
+        """The names that an import should have bound and that stand for its failure, each with its own import."""
+        module = f"from {'.' * node.level}{node.module or ''} " if isinstance(node, ast.ImportFrom) else ""
+        facts = ((alias, self.observed.get(span_of(alias, self.file.lines))) for alias in node.names)
+        absent = [alias for alias, fact in facts if fact is not None and ABSENT in fact.kinds]
+        return {alias.asname or alias.name.partition(".")[0]: f"{module}import {alias.name}" for alias in absent}
 
     def bind_parameters(self, node: ast.For | ast.AsyncFor, env: Env) -> None:
         """Bind the variable of `for name, p in m.named_parameters()` as a parameter."""

@@ -44,7 +44,7 @@ from migrate_agent.tools.rewrite.rules.classes.sequences import JoinModuleLists
 from migrate_agent.tools.rewrite.rules.classes.signatures import ReplaceSignatureCalls
 from migrate_agent.tools.rewrite.rules.classes.training_flag import ReplaceTrainingFlag
 from migrate_agent.tools.rewrite.rules.cleanup.blank_lines import TidyBlocks
-from migrate_agent.tools.rewrite.rules.cleanup.foreign_imports import RefuseForeignImports
+from migrate_agent.tools.rewrite.rules.cleanup.foreign_imports import RefuseAbsentNames, RefuseForeignImports
 from migrate_agent.tools.rewrite.rules.cleanup.late_defaults import EvaluateDefaultsLate
 from migrate_agent.tools.rewrite.rules.cleanup.self_assignments import DropSelfAssignments
 from migrate_agent.tools.rewrite.rules.cleanup.torch_imports import DropTorchImports
@@ -292,6 +292,7 @@ CLEANUP: tuple[type[Rule], ...] = (
     TidyBlocks,
     DropUnusedLocals,
     RefuseForeignImports,
+    RefuseAbsentNames,
     RefuseUncertainKinds,
     StubUnexercised,
     RefuseUndefinedNames,  # forgets, at the end of a function, the undefined names that `StubUnexercised` had no use for
@@ -325,6 +326,7 @@ TRACED_ONLY: frozenset[type[Rule]] = frozenset(
         StubUnexercised,
         RefuseUncertainKinds,
         RefuseForeignImports,
+        RefuseAbsentNames,
         CollectLoopSlices,
         RefuseOutsideAccess,
         ReadKnownNumbers,

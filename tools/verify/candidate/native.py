@@ -146,12 +146,9 @@ def compile_contract(session: Session, scenario: Request) -> dict[str, Any]:
         try:
             jax.make_jaxpr(lambda *args: program.candidate_step(*args)[:2])(trainable, rest, leaves, {})
         except Exception as error:
-            # JAX loses its words where the frame that made the leaked tracer is gone.
-            if isinstance(error, IndexError) and _in_contextlib(error):
-                error = RuntimeError("a tracer leaked: an attribute or a global name keeps what a call computed")
-            if "leak" not in str(error).lower():
+            if (leak := leak_of(error)) is None:
                 raise
-            facts["leak"] = session.fail(error)["error"]
+            facts["leak"] = session.fail(leak)["error"]
     traced = jax.jit(program.candidate_step).trace(trainable, rest, leaves, {})
     facts["stable"] = program.traced.graphdef == graphdef
     if not facts["stable"]:
@@ -167,10 +164,13 @@ def compile_contract(session: Session, scenario: Request) -> dict[str, Any]:
     return facts
 
 
-def _in_contextlib(error: Exception) -> bool:
-    """Whether an error was raised while a context was left, and not by the candidate."""
+def leak_of(error: Exception) -> Exception | None:
+    """What tells of a leaked tracer, where this was raised under `jax.checking_leaks`; `None` where it is an error of the candidate."""
     frames = traceback.extract_tb(error.__traceback__)
-    return bool(frames) and Path(frames[-1].filename).name == "contextlib.py"
+    # JAX finds no words where nothing but a running function holds the dictionary with the tracer. It looks for them when its context is left.
+    if isinstance(error, IndexError) and frames and Path(frames[-1].filename).name == "contextlib.py":
+        return RuntimeError("a tracer leaked: an attribute or a global name keeps what a call computed")
+    return error if "leak" in str(error).lower() else None
 
 
 def _settles(program: Program, trainable: Any, rest: Any, leaves: Sequence[Any]) -> bool:

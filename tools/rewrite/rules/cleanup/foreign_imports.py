@@ -1,4 +1,6 @@
-"""Functions that no example ran and that import a package for themselves: plots, graphs and files of other formats are no maths of a port."""
+"""Code that no example ran and that needs another package: plots, graphs and files of other formats are no maths of a port; and names whose
+import fails here, which no example can run.
+"""
 
 from __future__ import annotations
 
@@ -45,3 +47,25 @@ class RefuseForeignImports(Rule):
         body = outer.body.body
         first, last = context.span(body[0]).line, context.span(body[-1]).end_line
         return not any(first <= line <= last for line in context.observed_lines)
+
+
+ABSENT = "absent-name"
+"""The code of the holes of names whose import fails."""
+
+
+class RefuseAbsentNames(Rule):
+    """Refuse what reads a name whose import failed when the examples ran (`from scipy.misc import logsumexp`) → a hole, which `StubUnexercised` makes
+    an error. Nothing that ran can have used it.
+    """
+
+    KEEP = ("from math import log\n\ndef f(x):\n    return log(x)\n",)
+
+    def leave_Name(self, original: cst.Name, updated: cst.Name) -> None:
+        parent, absent = self.context.parent(), self.context.facts.absent
+        if original.value not in absent or not self.context.functions:
+            return
+        named = (isinstance(parent, cst.Attribute) and parent.attr is original) or (
+            isinstance(parent, cst.Arg) and parent.keyword is original
+        )
+        if not named and not any(isinstance(node, cst.Annotation) for node in self.context.stack):
+            self.context.hole(original, f"`{absent[original.value]}` failed when the examples ran", ABSENT)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 
+from migrate_agent.tools.rewrite.rules.cleanup.foreign_imports import ABSENT
 from migrate_agent.tools.rewrite.rules.context import Context
 from migrate_agent.tools.rewrite.rules.control_flow.constants import leaves
 from migrate_agent.tools.rewrite.rules.rule import Rule
@@ -101,7 +102,9 @@ class StubUnexercised(Rule):
         if not inside:
             return None
         context.holes[:] = [hole for hole in context.holes if hole not in inside]
+        absent = next((hole for hole in inside if hole.code == ABSENT), None)
         reason = f"{self._place()} was not exercised: add an [[example]] {reached or 'that reaches it'} ({inside[0].reason})"
+        reason = f"{self._place()} cannot be exercised: {absent.reason}" if absent else reason
         context.notes.append(f"{context.file.file.path}:{first}: {reason}")
         statement = cst.parse_statement(f"raise NotImplementedError({reason!r})")
         assert isinstance(statement, cst.SimpleStatementLine)
