@@ -181,7 +181,7 @@ def test_an_absent_name_is_an_error_where_it_is_used(importing: Path, imports: s
         net(1)
 
 
-@pytest.mark.parametrize("use", ["class Net(Base, nn.Module):", "@Base\nclass Net(nn.Module):"])
+@pytest.mark.parametrize("use", ["class Net(Base, nn.Module):", "class Net(Base.Inner, nn.Module):", "@Base\nclass Net(nn.Module):"])
 def test_what_an_import_needs_is_an_error_there(importing: Path, use: str) -> None:
     text = f"from torch import nn\nfrom absent_y import Base\n\n\n{use}\n    def forward(self, x):\n        return x\n"
     use_parts(parts_of(importing, {"net_u.py": text}, "net_u.py:Net"), importing)

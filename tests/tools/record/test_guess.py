@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import enum
 import inspect
 from collections.abc import Callable
@@ -11,6 +12,7 @@ from typing import Any, Literal
 import pytest
 
 from migrate_agent.tools.record.guessing.adapt import adapted_shape
+from migrate_agent.tools.record.guessing.asserted import conditions, fitting
 from migrate_agent.tools.record.guessing.call_sites import Program, call_sites
 from migrate_agent.tools.record.guessing.choices import choices
 from migrate_agent.tools.record.guessing.values import Fields, Sequence, Tensor, Value, text
@@ -132,6 +134,35 @@ def test_call_sites_are_followed_through_the_constructor_around_them(tmp_path: P
     )
     inner = [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in ("size", "width")]
     assert call_sites([file], "Inner", inner, ()) == [{"size": "8 * 3", "width": "16"}]
+
+
+def test_call_sites_keep_to_what_the_constructor_around_them_asserts(tmp_path: Path) -> None:
+    (tmp_path / "net.py").write_text(
+        "class Net(Module):\n def __init__(self, depth, k=1):\n  assert (depth - 4) % 6 == 0\n  self.part = Part((depth - 4) / 6, k)\n"
+    )
+    (tmp_path / "train.py").write_text("net = Net(args.layers, 10)\n")
+    part = [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in ("count", "k")]
+    program = Program(settings={"layers": "2"})
+    assert call_sites([tmp_path / "net.py", tmp_path / "train.py"], "Part", part, (), program) == [{"count": "(10 - 4) / 6", "k": "10"}]
+
+
+@pytest.mark.parametrize(
+    ("body", "values", "expected"),
+    [
+        ("assert (depth - 4) % 6 == 0", {"depth": 2}, [10, 16]),
+        ("assert depth % 3 == 1 and depth > 5", {"depth": 2}, [7, 10]),
+        ("if (depth - 2) % 9:\n  raise ValueError(depth)", {"depth": 2}, [11, 20]),
+        ("assert depth % heads == 0", {"depth": 2, "heads": 4}, [4, 8]),
+        ("assert depth // heads == 0", {"depth": 2, "heads": 4}, [2, 3]),
+        ("assert depth in TABLE", {"depth": 2}, []),
+        ("assert len(depth) == 2", {"depth": 2}, []),
+        ("assert heads == 4", {"depth": 2, "heads": 4}, []),
+        ("assert depth / 0 == 1", {"depth": 2}, []),
+    ],
+)
+def test_numbers_that_fit_what_is_asserted(body: str, values: dict[str, int], expected: list[int]) -> None:
+    tests = conditions(list(ast.walk(ast.parse(f"def f(depth, heads):\n {body}"))))
+    assert list(fitting(tests, "depth", values))[:2] == expected
 
 
 def test_call_sites_read_a_name_as_it_was_bound_last(tmp_path: Path) -> None:

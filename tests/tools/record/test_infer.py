@@ -67,7 +67,7 @@ GUESSABLE = {
     "labels that an embedding looks up": (
         "class Net(nn.Module):\n def __init__(self, dim, num_classes):\n  super().__init__()\n  self.norm = nn.BatchNorm2d(dim, affine=False)\n"
         "  self.embed = nn.Embedding(num_classes, dim)\n def forward(self, x, y):\n  return self.norm(x) * self.embed(y)[:, :, None, None]\n",
-        ("64, 64", "torch.randn(2, 64, 16, 16), torch.randint(0, 8, (2,))"),
+        ("8, 8", "torch.randn(2, 8, 16, 16), torch.randint(0, 8, (2,))"),
     ),
     "a list of tensors": (
         "class Net(nn.Module):\n def __init__(self, dims):\n  super().__init__()\n  assert isinstance(dims, list)\n"
@@ -113,6 +113,17 @@ GUESSABLE = {
         "class Net(nn.Module):\n def __init__(self, img_size=256):\n  super().__init__()\n  self.c = nn.Conv2d(3, 4, 3)\n"
         " def forward(self, x):\n  return self.c(x)\n",
         ("", "torch.randn(2, 3, 32, 32)"),
+    ),
+    "a depth that leaves no remainder": (
+        "class Net(nn.Module):\n def __init__(self, depth, num_classes):\n  super().__init__()\n  assert (depth - 4) % 6 == 0\n"
+        "  self.layers = nn.Sequential(*[nn.Linear(8, 8) for _ in range((depth - 4) // 6)], nn.Linear(8, num_classes))\n"
+        " def forward(self, x):\n  return self.layers(x)\n",
+        ("10, 64", "torch.randn(2, 16, 8)"),
+    ),
+    "narrower convolutions of large images": (
+        "class Net(nn.Module):\n def __init__(self, ch_in, ch_out, groups):\n  super().__init__()\n  self.c = nn.Conv2d(ch_in, ch_out, 3)\n"
+        "  self.norm = nn.GroupNorm(16, ch_out)\n def forward(self, x):\n  return self.norm(self.c(x))\n",
+        ("16, 16, 1", "torch.randn(2, 16, 32, 32)"),
     ),
     "a list of kernels": (
         "class Net(nn.Module):\n def __init__(self, dim, kernel_sizes):\n  super().__init__()\n"
@@ -175,7 +186,7 @@ GUESSABLE = {
     "a norm beside convolutions": (
         "class Net(nn.Module):\n def __init__(self, dim, norm_layer):\n  super().__init__()\n"
         "  self.c, self.norm = nn.Conv2d(dim, dim, 3), norm_layer(dim)\n def forward(self, x):\n  return self.norm(self.c(x))\n",
-        ("64, torch.nn.BatchNorm2d", "torch.randn(2, 64, 32, 32)"),
+        ("8, torch.nn.BatchNorm2d", "torch.randn(2, 8, 32, 32)"),
     ),
     "a class beside it in a script": (
         "import not_there_at_all\nclass Part(nn.Module):\n def __init__(self, dim):\n  super().__init__()\n  self.fc = nn.Linear(dim, dim)\n"
@@ -204,7 +215,7 @@ GUESSABLE = {
     ),
     "arguments handed on to a base": (
         "class Net(nn.Conv2d):\n def __init__(self, *args, **kwargs):\n  super().__init__(*args, **kwargs)\n",
-        ("64, 64, 3", "torch.randn(2, 64, 32, 32)"),
+        ("8, 8, 3", "torch.randn(2, 8, 32, 32)"),
     ),
     "configuration read by name": (
         "class Net(nn.Module):\n def __init__(self, config):\n  super().__init__()\n"

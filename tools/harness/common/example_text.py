@@ -50,16 +50,18 @@ def import_module(name: str) -> ModuleType:
     run_alone()
     try:
         return importlib.import_module(name)
-    except (Exception, SystemExit) as error:
+    except (Exception, SystemExit) as raised:
         if spare_extensions() or use_all_parts():
             return import_module(name)
+        # What reads an attribute of an absent name says less than the import that failed.
+        error = raised.__cause__ if isinstance(raised, AttributeError) and raised.__cause__ else raised
         if not isinstance(error, ImportError):
             raise
         # The file was imported through its package before the package failed.
         if name in sys.modules:
             return sys.modules[name]
         if not _bare_packages(name.split(".")[:-1]):
-            raise
+            raise error
         return importlib.import_module(name)
 
 

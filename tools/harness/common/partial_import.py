@@ -85,7 +85,7 @@ class Absent:
         self._error = error
 
     def __getattr__(self, name: str) -> Any:
-        raise AttributeError(f"{self._error}, so that {name!r} of it cannot be read")
+        raise AttributeError(f"{self._error}, so that {name!r} of it cannot be read") from self._error
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Raises the error, as what derives from it, subscripts it or asks for its instances does."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from inspect import Parameter
 from pathlib import Path
 
+from migrate_agent.tools.record.guessing.asserted import conditions, fitting
 from migrate_agent.tools.record.guessing.rows import CONFIGS, parameter_texts
 
 MOST = 6
@@ -98,7 +99,8 @@ def _calls(
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             is_constructor = owner is not None and node.name == "__init__" and any(_last_name(c.func) == name for c in _all_calls(node))
             outer = made(owner) if owner is not None and is_constructor else {}
-            bindings = bindings | _defaults(node) | outer | _assigned(node.body)
+            arguments = _defaults(node) | outer
+            bindings = bindings | arguments | _asserted(node, arguments) | _assigned(node.body)
         elif isinstance(node, ast.Module):
             bindings = _assigned(node.body)
         if isinstance(node, ast.Call) and _last_name(node.func) == name:
@@ -144,6 +146,19 @@ def _defaults(function: ast.FunctionDef | ast.AsyncFunctionDef) -> dict[str, ast
         if argument.arg != "self" and (texts := parameter_texts(argument.arg, annotation)):
             bindings[argument.arg] = ast.parse(texts[0], mode="eval").body
     return bindings | {argument.arg: default for argument, default in pairs if default is not None}
+
+
+def _asserted(function: ast.FunctionDef | ast.AsyncFunctionDef, bindings: Bindings) -> dict[str, ast.expr]:
+    """Other numbers for those parameters of which a function asserts what theirs do not fulfil."""
+    tests = conditions(list(ast.walk(function)))
+    values = {name: node.value for name, node in bindings.items() if isinstance(node, ast.Constant) and type(node.value) in (int, float)}
+    others: dict[str, ast.expr] = {}
+    for name, value in values.items():
+        numbers = list(fitting(tests, name, values))
+        if numbers and value not in numbers:
+            others[name] = ast.Constant(numbers[0])
+            values[name] = numbers[0]
+    return others
 
 
 def _plain(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[ast.arg]:

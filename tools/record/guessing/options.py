@@ -278,6 +278,11 @@ class Options:
         """What the class reads of a parameter of its constructor by name."""
         return accessed(self.trial.cls, name, self._settings)
 
+    def numbers_of(self, attempt: Attempt) -> dict[str, int | float]:
+        """The numbers among the constructor's arguments and defaults, by name."""
+        values = self._values_of(attempt)
+        return {name: value for name, value in values.items() if type(value) in (int, float)}
+
     def is_integer(self, name: str, attempt: Attempt) -> bool:
         """Whether a parameter of the constructor takes an integer."""
         value = dict(attempt.init).get(name)

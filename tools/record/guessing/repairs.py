@@ -9,6 +9,8 @@ from dataclasses import replace
 from itertools import combinations, islice, product
 
 from migrate_agent.tools.record.guessing.adapt import adapted_shape
+from migrate_agent.tools.record.guessing.asserted import conditions, fitting
+from migrate_agent.tools.record.guessing.choices import nodes_of
 from migrate_agent.tools.record.guessing.options import Options
 from migrate_agent.tools.record.guessing.rows import GENERIC
 from migrate_agent.tools.record.guessing.trial import NOT_FINITE, Arguments, Attempt, Outcome, Stage
@@ -81,6 +83,7 @@ def _constructor_repairs(attempt: Attempt, outcome: Outcome, options: Options) -
     yield from _missing_arguments(attempt, outcome, options)
     error = f"{outcome.error} {outcome.place.statement}" if outcome.error.startswith("AssertionError") else outcome.error
     yield from _named_words(attempt, outcome, options)
+    yield from _asserted(attempt, outcome, options)
     ordered = [name for name in names if name in dict(attempt.init)] + [name for name in names if name not in dict(attempt.init)]
     yield from _rounded(attempt, ordered, options, error)
     yield from interleave(*(_with_values(attempt, name, options, error) for name in ordered[:4]))
@@ -90,6 +93,15 @@ def _constructor_repairs(attempt: Attempt, outcome: Outcome, options: Options) -
     for name in dict(attempt.init):
         for value in options.init_values(name, error):
             yield set_init(attempt, name, value)
+
+
+def _asserted(attempt: Attempt, outcome: Outcome, options: Options) -> Iterator[Attempt]:
+    """Where the constructor refuses a number on purpose: the first ones that it takes."""
+    if outcome.error.startswith(("AssertionError", "ValueError", "Exception", "RuntimeError")):
+        tests, values = conditions(nodes_of(vars(options.trial.cls).get("__init__"))), options.numbers_of(attempt)
+        for name in values:
+            for number in islice(fitting(tests, name, values), 2):
+                yield set_init(attempt, name, str(number))
 
 
 def _rounded(attempt: Attempt, names: Sequence[str], options: Options, error: str) -> Iterator[Attempt]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import count, islice
@@ -20,7 +21,9 @@ FIRST_MENDS = 8
 FIRST_CALLS = 3
 MOST_SMALLER = 4
 LARGE = 64
-"""Sizes of an input beyond this one are tried smaller, all that are equal at once."""
+"""Sizes of an input beyond this one are tried smaller, all that are equal at once; so are widths of constructors from this one on."""
+LARGE_IMAGE = 32_768
+"""Numbers in an image with which a convolution takes long."""
 PATIENCE = 40
 """Trials from one attempt after which another one has its turn."""
 
@@ -53,6 +56,25 @@ def smaller(attempt: Attempt) -> Iterator[Attempt]:
     for size in (32, LARGE, 128) if largest > LARGE else ():
         if size < largest:
             yield replace(attempt, call=tuple((name, _resized(value, largest, size)) for name, value in attempt.call or ()))
+
+
+def narrower(attempt: Attempt) -> Iterator[Attempt]:
+    """The attempt with an eighth, and a quarter, of the widths that the constructor was given, where its images are large: convolutions take long."""
+    images = [tensor.shape for _, value in attempt.call or () for tensor in tensors(value) if len(tensor.shape) >= 4]
+    widths = {int(text) for _, text in attempt.init if isinstance(text, str) and text.isdigit() and LARGE <= int(text) <= 1024}
+    for factor in (8, 4) if widths and any(math.prod(shape) >= LARGE_IMAGE for shape in images) else ():
+        init = tuple((name, str(int(text) // factor) if str(text) in map(str, widths) else text) for name, text in attempt.init)
+        call = attempt.call or ()
+        for width in widths:
+            call = tuple((name, _of_width(value, width, width // factor)) for name, value in call)
+        yield Attempt(init, call)
+
+
+def _of_width(value: Value, before: int, after: int) -> Value:
+    def change(tensor: Tensor) -> Tensor:
+        return replace(tensor, shape=(*tensor.shape[:1], *(after if size == before else size for size in tensor.shape[1:])))
+
+    return change_tensors(value, change)
 
 
 def _resized(value: Value, before: int, after: int) -> Value:
@@ -95,13 +117,14 @@ class Search:
 
     def _shrink(self, success: Found) -> None:
         """Take smaller inputs where these run too: every check of the verifier repeats the example many times."""
-        for attempt in islice(smaller(success.attempt), MOST_SMALLER):
-            if self._time.spent:
-                return
-            outcome = self.trial.run(attempt)
-            if outcome.stage is Stage.DONE and outcome.progress >= success.outcome.progress:
-                self.best = Found(attempt, outcome, len(self._seen))
-                return
+        for fewer in (smaller, narrower):
+            for attempt in islice(fewer(success.attempt), MOST_SMALLER):
+                if self._time.spent:
+                    return
+                outcome = self.trial.run(attempt)
+                if outcome.stage is Stage.DONE and outcome.progress >= success.outcome.progress:
+                    self.best = success = Found(attempt, outcome, len(self._seen))
+                    break
 
     def _begin(self, start: Attempt) -> bool:
         """Try a start with its first calls at once: what the repository itself constructs runs more often than a mend of what names suggest."""
