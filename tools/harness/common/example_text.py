@@ -61,7 +61,7 @@ def import_module(name: str) -> ModuleType:
         if name in sys.modules:
             return sys.modules[name]
         if not _bare_packages(name.split(".")[:-1]):
-            raise error
+            raise error from None
         return importlib.import_module(name)
 
 
