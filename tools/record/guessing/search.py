@@ -61,11 +61,12 @@ def smaller(attempt: Attempt) -> Iterator[Attempt]:
 def narrower(attempt: Attempt) -> Iterator[Attempt]:
     """The attempt with an eighth, and a quarter, of the widths that the constructor was given, where its images are large: convolutions take long."""
     images = [tensor.shape for _, value in attempt.call or () for tensor in tensors(value) if len(tensor.shape) >= 4]
-    widths = {int(text) for _, text in attempt.init if isinstance(text, str) and text.isdigit() and LARGE <= int(text) <= 1024}
+    widths = {text: int(text) for _, text in attempt.init if isinstance(text, str) and text.isdigit() and LARGE <= int(text) <= 1024}
     for factor in (8, 4) if widths and any(math.prod(shape) >= LARGE_IMAGE for shape in images) else ():
-        init = tuple((name, str(int(text) // factor) if str(text) in map(str, widths) else text) for name, text in attempt.init)
+        smaller_ones = {text: str(width // factor) for text, width in widths.items()}
+        init = tuple((name, smaller_ones.get(value, value) if isinstance(value, str) else value) for name, value in attempt.init)
         call = attempt.call or ()
-        for width in widths:
+        for width in widths.values():
             call = tuple((name, _of_width(value, width, width // factor)) for name, value in call)
         yield Attempt(init, call)
 

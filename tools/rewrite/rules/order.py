@@ -84,6 +84,7 @@ from migrate_agent.tools.rewrite.rules.environment.repository_imports import Ren
 from migrate_agent.tools.rewrite.rules.environment.small_terms import KeepSmallTerms
 from migrate_agent.tools.rewrite.rules.environment.unfollowed_packages import RefuseUnfollowedPackages
 from migrate_agent.tools.rewrite.rules.environment.unpacked_devices import DropUnpackedDevices
+from migrate_agent.tools.rewrite.rules.indexing.cuts import CutAtPlaces
 from migrate_agent.tools.rewrite.rules.indexing.known_masks import ComputeMasksAtOnce
 from migrate_agent.tools.rewrite.rules.indexing.known_numbers import ReadKnownNumbers
 from migrate_agent.tools.rewrite.rules.indexing.list_indices import IndexByArrays
@@ -182,6 +183,7 @@ CALLS_IN_CONTEXT: tuple[type[Rule], ...] = (
     NameMasks,
     SelectRowsByMask,
     GatherWindows,
+    CutAtPlaces,
     KeepSmallTerms,
 )
 

@@ -36,7 +36,7 @@ class GatherWindows(Rule):
         if not isinstance(listed, cst.ListComp) or not isinstance(rewritten, cst.ListComp) or not _along_first(original.args[1:]):
             return None
         offsets = self._offsets(listed)
-        source = rewritten.elt.value if isinstance(rewritten.elt, cst.Subscript) else None
+        source = _source(rewritten.elt)
         if offsets is None or source is None:
             return None
         before, length = offsets
@@ -87,6 +87,16 @@ class GatherWindows(Rule):
             case cst.Attribute() if (fact := self.context.observed(node)) is not None and set(fact.kinds) == {"int"}:
                 return [cst.Module([]).code_for_node(node)]
         return None
+
+
+def _source(window: cst.BaseExpression) -> cst.BaseExpression | None:
+    """What a window is cut out of: by a slice, or as `CutAtPlaces` has rewritten it before."""
+    match window:
+        case cst.Subscript(value=source):
+            return source
+        case cst.Call(func=cst.Attribute(attr=cst.Name("dynamic_slice_in_dim")), args=[first, *_]):
+            return first.value
+    return None
 
 
 def _along_first(arguments: Sequence[cst.Arg]) -> bool:
