@@ -12,9 +12,9 @@ from typing import Any, Literal
 import pytest
 
 from migrate_agent.tools.record.guessing.adapt import adapted_shape
-from migrate_agent.tools.record.guessing.asserted import conditions, fitting
 from migrate_agent.tools.record.guessing.call_sites import Program, call_sites
 from migrate_agent.tools.record.guessing.choices import choices
+from migrate_agent.tools.record.guessing.refused import conditions, fitting
 from migrate_agent.tools.record.guessing.values import Fields, Sequence, Tensor, Value, text
 
 TABLE = {"gln": 1, "cln": 2}

@@ -114,6 +114,11 @@ GUESSABLE = {
         " def forward(self, x):\n  return self.c(x)\n",
         ("", "torch.randn(2, 3, 32, 32)"),
     ),
+    "words that must fit the sizes beside them": (
+        "class Net(nn.Module):\n def __init__(self, args):\n  super().__init__()\n  size = 5 if args.data == 'small' else 28\n"
+        "  self.fc, self.out = nn.Linear(784, size), nn.Linear(28, args.width)\n def forward(self, x):\n  return self.out(self.fc(x))\n",
+        ("types.SimpleNamespace(data='other', width=32)", "torch.randn(2, 16, 784)"),
+    ),
     "a depth that leaves no remainder": (
         "class Net(nn.Module):\n def __init__(self, depth, num_classes):\n  super().__init__()\n  assert (depth - 4) % 6 == 0\n"
         "  self.layers = nn.Sequential(*[nn.Linear(8, 8) for _ in range((depth - 4) // 6)], nn.Linear(8, num_classes))\n"

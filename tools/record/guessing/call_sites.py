@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from inspect import Parameter
 from pathlib import Path
 
-from migrate_agent.tools.record.guessing.asserted import conditions, fitting
+from migrate_agent.tools.record.guessing.refused import conditions, fitting
 from migrate_agent.tools.record.guessing.rows import CONFIGS, parameter_texts
 
 MOST = 6

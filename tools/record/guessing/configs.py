@@ -159,6 +159,13 @@ def _value(name: str, holders: Sequence[Any], settings: Mapping[str, str]) -> Va
     return (compared or parameter_texts(name, ""))[0]
 
 
+def words_of_field(cls: Any, name: str, field: str) -> tuple[str, ...]:
+    """The words that the class, and what it hands a configuration on to, compare a field of it with; and one that is none of them."""
+    parameter = inspect.Parameter(field, inspect.Parameter.KEYWORD_ONLY)
+    words = dict.fromkeys(text for holder in handed_on(Holder(cls, name)) for text in choices(holder.code, parameter))
+    return (*words, "'other'") if words else ()
+
+
 def is_any(node: ast.expr, names: Collection[str]) -> bool:
     """Whether a node is one of these names, or an attribute of `self` that is called so."""
     match node:

@@ -27,6 +27,7 @@ from migrate_agent.tools.record.guessing.configs import (
     object_texts,
     takes,
     tensor_texts,
+    words_of_field,
 )
 from migrate_agent.tools.record.guessing.functions import (
     IMAGE_LABELS,
@@ -277,6 +278,10 @@ class Options:
     def fields_of(self, name: str) -> Fields | None:
         """What the class reads of a parameter of its constructor by name."""
         return accessed(self.trial.cls, name, self._settings)
+
+    def words_of(self, name: str, field: str) -> tuple[str, ...]:
+        """The words that a field of a configuration may be, by what the code compares it with."""
+        return words_of_field(self.trial.cls, name, field)
 
     def numbers_of(self, attempt: Attempt) -> dict[str, int | float]:
         """The numbers among the constructor's arguments and defaults, by name."""

@@ -9,9 +9,9 @@ from dataclasses import replace
 from itertools import combinations, islice, product
 
 from migrate_agent.tools.record.guessing.adapt import adapted_shape
-from migrate_agent.tools.record.guessing.asserted import conditions, fitting
 from migrate_agent.tools.record.guessing.choices import nodes_of
 from migrate_agent.tools.record.guessing.options import Options
+from migrate_agent.tools.record.guessing.refused import conditions, fitting
 from migrate_agent.tools.record.guessing.rows import GENERIC
 from migrate_agent.tools.record.guessing.trial import NOT_FINITE, Arguments, Attempt, Outcome, Stage
 from migrate_agent.tools.record.guessing.values import Fields, Kind, Tensor, Value, change_tensors, tensors
@@ -170,6 +170,15 @@ def _with_field(value: Fields, name: str, text: str) -> Iterator[Fields]:
             yield replace(value, items=(*value.items[:at], (field_name, wider), *value.items[at + 1 :]))
 
 
+def _other_words(attempt: Attempt, options: Options) -> Iterator[Attempt]:
+    """A configuration with another word that its code tells apart: the default of one option need not fit that of another."""
+    for name, value in attempt.init:
+        for at, (field, text) in enumerate(value.items if isinstance(value, Fields) else ()):
+            for word in options.words_of(name, field) if isinstance(text, str) and text[:1] in "'\"" else ():
+                assert isinstance(value, Fields)
+                yield set_init(attempt, name, replace(value, items=(*value.items[:at], (field, word), *value.items[at + 1 :])))
+
+
 def set_init(attempt: Attempt, name: str, value: Value) -> Attempt:
     """The attempt with another argument of the constructor."""
     return replace(attempt, init=_set(attempt.init, name, value))
@@ -206,6 +215,7 @@ def _call_repairs(attempt: Attempt, outcome: Outcome, options: Options) -> Itera
             yield replace(attempt, call=tuple((name, _of_kind(value, kind)) for name, value in attempt.call or ()))
     yield from interleave(
         _left_out(attempt, outcome, options),
+        _other_words(attempt, options),
         (set_call(attempt, name, value) for name in present for value in _mended(call[name], outcome)),
         (set_init(attempt, name, value) for name in suspects for value in options.init_values(name, outcome.error)[:12]),
         _same_sizes(attempt, outcome),
