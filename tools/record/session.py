@@ -130,6 +130,8 @@ class Session:
 
     def line_of(self, error: BaseException) -> str:
         """Exception type, message and the last line of the user's code that it came through, in one line."""
+        if isinstance(error, AttributeError) and isinstance(error.__cause__, ImportError):
+            error = error.__cause__  # the import that failed says more than what reads its name
         position, trace = "", error.__traceback__
         while trace is not None:
             path = self.paths.get(os.path.realpath(trace.tb_frame.f_code.co_filename))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import re
 
 import libcst as cst
 
-from migrate_agent.tools.rewrite.analysis.facts import PLAIN_METHODS, is_tensor, tensor_only
+from migrate_agent.tools.rewrite.analysis.facts import PLAIN_METHODS, is_tensor, span_of, tensor_only
 from migrate_agent.tools.rewrite.analysis.randomness import class_parameter, constructs_module, inherited, observed_functions, overrides
 from migrate_agent.tools.rewrite.analysis.repo import MODULE_BASES
 from migrate_agent.tools.rewrite.rules.apply_tables import (
@@ -28,6 +29,7 @@ from migrate_agent.tools.rewrite.tables.helpers import rngs_of
 from migrate_agent.tools.rewrite.tables.layers.lazy import LAZY
 from migrate_agent.tools.rewrite.tables.ops.calls import INTEGERS
 from migrate_agent.tools.rewrite.tables.registry import Refuse, layers, methods, ops
+from migrate_agent.tools.scan.nodes import walk
 from migrate_agent.tools.types import Observed
 
 CONTEXTS = NO_GRADIENT | DROPPED | AUTOCAST
@@ -239,6 +241,8 @@ class ReplaceTorchCalls(Rule):
     def _construct(self, original: cst.Call, updated: cst.Call, dotted: str) -> cst.BaseExpression | None:
         if any(a.keyword and a.keyword.value == "rngs" for a in updated.args):
             return None
+        if isinstance(original.func, cst.Name) and self._chosen_without_rngs(original.func.value):
+            return None
         fact = self.context.observed(original.func)
         strange = [
             k for k in (fact.kinds if fact else ()) if not k.removeprefix("partial:").startswith("class:") and not self._takes_rngs(k)
@@ -249,6 +253,34 @@ class ReplaceTorchCalls(Rule):
             # Made when the file is imported; what it is handed it never asks.
             return updated.with_changes(args=tidy([*updated.args, keyword("rngs", self.context.build("nnx.Rngs(0)"))]))
         return with_rngs(self.context, updated, dotted or "a module")
+
+    def _chosen_without_rngs(self, name: str) -> bool:
+        """Whether a local name stands for an entry of a table of torch's layers that all draw nothing: `{"relu": nn.ReLU, "tanh": nn.Tanh}[act]`."""
+        function = self.context.function
+        pairs = [
+            (target.id, node.value)
+            for node in (walk(function) if function is not None else ())
+            if isinstance(node, ast.Assign)
+            for target in node.targets
+            if isinstance(target, ast.Name)
+        ]
+        stored = [node.id for node in walk(function) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)] if function else []
+        chosen = [value for target, value in pairs if target == name]
+        if not chosen or len(chosen) != stored.count(name):
+            return False
+        for value in chosen:
+            table = value.value.id if isinstance(value, ast.Subscript) and isinstance(value.value, ast.Name) else ""
+            literals = [other for target, other in pairs if target == table]
+            if len(literals) != 1 or stored.count(table) != 1 or not isinstance(literals[0], ast.Dict):
+                return False
+            if not literals[0].values or not all(map(self._is_idle_layer, literals[0].values)):
+                return False
+        return True
+
+    def _is_idle_layer(self, node: ast.expr) -> bool:
+        """Whether an expression names a layer of torch whose counterpart can be made without random numbers."""
+        row = layers().get(self.context.facts.dotted.get(span_of(node, self.context.file.lines), ""))
+        return row is not None and rngs_of(row.vendored) != "required"
 
     def _draws_nothing(self, dotted: str) -> bool:
         """Whether this is a class of the repository whose construction and calls draw no random numbers: nor do those of its bases."""

@@ -10,12 +10,15 @@ from migrate_agent.tools.rewrite.rules.rule import Rule
 
 INTEGERS = frozenset({"int8", "int16", "int32", "int64", "uint8"})
 ARITHMETIC = (cst.UnaryOperation, cst.BinaryOperation)
+WIDENING = (cst.Add, cst.Subtract, cst.Multiply, cst.Divide)
+"""Operators that make a float of an integer and a float."""
 
 
 class KeepTracedIntegers(Rule):
     """Index and roll by arrays: `x[int(i)]` → `x[i]`, `torch.roll(x, -int(i), -1)` → the same of `i`, an integer tensor without axes.
 
-    `1 / float(i)` → `1 / (i * 1.0)`, where a tensor or a local name takes the result: no float sizes anything.
+    `1 / float(i)` → `1 / (i * 1.0)`, where a tensor or a local name takes the result: no float sizes anything. What meets a float of Python stays as it
+    is: `float(i) / float(n)` → `i / float(n)`.
     Declines where the number would size something, and where `i` was not observed.
     """
 
@@ -25,6 +28,8 @@ class KeepTracedIntegers(Rule):
         if is_traced_float(self.context, original):
             if name := _assigned_name(self.context):
                 self.context.traced.add((self.context.function_key, name))
+            if _meets_float(self.context, original):
+                return self.context.parenthesise(updated.args[0].value)
             # An integer times a Python float has the weak type that torch's Python float had.
             return self.context.parenthesise(self.context.build("{i} * 1.0", i=updated.args[0].value))
         if not is_traced_integer(self.context, original):
@@ -80,6 +85,27 @@ def _assigned_name(context: Context) -> str | None:
         case [cst.Assign(targets=[cst.AssignTarget(target=cst.Name(name))])]:
             return name
     return None
+
+
+def _meets_float(context: Context, call: cst.Call) -> bool:
+    """Whether the other side of the arithmetic around the call being left is a float of Python, or becomes one of its weak type."""
+    around = context.stack[-1]
+    if not isinstance(around, cst.BinaryOperation) or not isinstance(around.operator, WIDENING):
+        return False
+    # Of two numbers that are read out, the one on the right becomes the float.
+    return _is_float(context, around.right, read=True) if around.left is call else _is_float(context, around.left, read=False)
+
+
+def _is_float(context: Context, node: cst.BaseExpression, read: bool) -> bool:
+    match node:
+        case cst.Float():
+            return True
+        case cst.Call(func=cst.Name("float"), args=[cst.Arg(value=value, keyword=None, star="")]):
+            fact = context.observed(value)
+            return (read and _is_integer(context, value)) or (fact is not None and set(fact.kinds) <= {"int", "float"})
+        case cst.BinaryOperation(left=left, operator=operator, right=right) if isinstance(operator, WIDENING):
+            return any(isinstance(side, cst.Float) for side in (left, right))
+    return False
 
 
 def _joins_tensor(context: Context) -> bool:
