@@ -27,8 +27,8 @@ class Cut(NamedTuple):
 class CutAtPlaces(Rule):
     """Cut by `dynamic_slice_in_dim` where slices begin at tensors: `x[:, s : s + n]` → `jax.lax.dynamic_slice_in_dim(x, s, n, axis=1)`.
 
-    The end may have a name or be a part of one (`e = s + n`, `x[s[i] : e[i]]`). Declines where the length is not sure to be one whole number, and for
-    lengths that were seen to differ.
+    The end may have a name or be a part of one (`e = s + n`, `x[s[i] : e[i]]`). Declines where the length is not sure to be one whole number, and where
+    one that is written out was seen to differ.
     """
 
     KEEP = ("def f(x, s, n):\n    return x[:, s : s + n]\n",)
@@ -134,7 +134,9 @@ class CutAtPlaces(Rule):
         bounds = [bound for part in original.slice if isinstance(part.slice, cst.Slice) for bound in (part.slice.lower, part.slice.upper)]
         facts = [self.context.observed(bound) for bound in bounds if bound is not None]
         wide = any(is_tensor(seen) and any(seen.shapes) for seen in facts if seen is not None)
-        return wide or any(len({shape[cut.axis] for shape in shapes}) > 1 for cut in cuts)
+        # A name may stand for other lengths in other calls; one that is written out may not.
+        written = [cut.axis for cut in cuts if isinstance(cut.length, cst.Integer)]
+        return wide or any(len({shape[axis] for shape in shapes}) > 1 for axis in written)
 
 
 def _without_cuts(updated: cst.Subscript, moving: Collection[int]) -> cst.BaseExpression:
