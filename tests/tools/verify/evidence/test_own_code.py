@@ -50,6 +50,9 @@ def test_dtypes_and_gradients_of_its_own() -> None:
 
 
 SURROUNDINGS = [
+    ("class M:\n    def __call__(self, x):\n        return x * next(self.rates)\n", "self.rates"),
+    ("class M:\n    def __init__(self):\n        self.rate = next(self.rates)\n", ""),
+    ("class M:\n    def __call__(self, x):\n        return next(iter(self.parts))(x)\n", ""),
     ("def f(x):\n    return x if jax.default_backend() == 'cpu' else -x\n", "jax.default_backend"),
     ("def f(x):\n    return x * jax.device_count()\n", "jax.device_count"),
     ("import time\n\n\ndef f(x):\n    return x * time.time()\n", "time"),

@@ -56,6 +56,9 @@ def find(source: Source, decorators: frozenset[str] = frozenset()) -> Iterator[t
     for name, line in _kept(source.tree, decorators):
         if line in own:
             yield line, f"changes {name} of the file in a call, so that a later call may differ"
+    for name, line in _advanced(source.tree):
+        if line in own:
+            yield line, f"advances {name} in a call, which a compiled call does while it is traced alone: take the value as an argument"
 
 
 def _asks_locks(tree: ast.Module) -> bool:
@@ -127,6 +130,15 @@ def _kept(tree: ast.Module, decorators: frozenset[str]) -> Iterator[tuple[str, i
                     yield name, node.lineno
                 case ast.Call(func=ast.Name(id="next"), args=[ast.Name(id=name), *_]) if name in containers - local:
                     yield name, node.lineno
+
+
+def _advanced(tree: ast.Module) -> Iterator[tuple[str, int]]:
+    """Iterators that methods, constructors aside, take from their object and advance, with the line: `next(self.beta)`."""
+    for method in (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name != "__init__"):
+        for node in ast.walk(method):
+            match node:
+                case ast.Call(func=ast.Name(id="next"), args=[ast.Attribute(value=ast.Name(id="self"), attr=name), *_]):
+                    yield f"self.{name}", node.lineno
 
 
 def _is_container(node: ast.expr | None) -> bool:
