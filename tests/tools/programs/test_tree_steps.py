@@ -42,6 +42,7 @@ CLASSES = [
     ("class A(nnx.Module):\n    def __call__(self, x):\n        self.n += 1\n", [("A", "n")]),
     ("class A(nnx.Module):\n    def __call__(self, x):\n        self.part.last = x\n", [("A", "last")]),
     ("class A(nnx.Module):\n    def __call__(self, x):\n        setattr(self, 'last', x)\n", [("A", "'last'")]),
+    ("class A(nnx.Module):\n    def __call__(self, x):\n        setattr(*self.pair)\n", [("A", "any")]),
     ("class A(nnx.Module):\n    pass\nclass B(A):\n    def keep(self, x):\n        self.x = x\n", [("B", "x")]),
     (
         "class A(nnx.Module):\n    @staticmethod\n    def defaults():\n        config = Config()\n        config.width = 3\n        return config\n",

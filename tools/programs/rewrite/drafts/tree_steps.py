@@ -1,4 +1,4 @@
-"""Compiled steps that take modules as trees: `nnx.jit(graph=False)` flattens them as JAX does, in a third of the time that Flax's graphs take.
+"""Compiled steps that take modules as trees: `nnx.jit(graph=False)` flattens them as JAX does, which costs less than Flax's graphs.
 
 A tree has two limits (https://flax.readthedocs.io/en/latest/api_reference/nnx/transforms.html#flax.nnx.jit): no variable may stand at two places, which
 is an error of Flax, and what a call assigns to an attribute is lost, which is none. So programs with such classes keep their graphs.
@@ -90,7 +90,7 @@ def _assigned(method: ast.AST) -> Iterator[str]:
         if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load) and ast.unparse(node.value) not in own:
             yield node.attr
         elif isinstance(node, ast.Call) and ast.unparse(node.func) in ("setattr", "object.__setattr__"):
-            yield ast.unparse(node.args[1])
+            yield ast.unparse(node.args[1]) if len(node.args) > 1 else "any"
 
 
 def _constructed(method: ast.AST) -> set[str]:
