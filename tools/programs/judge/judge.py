@@ -23,6 +23,7 @@ from migrate_agent.tools.programs.judge.running import WORK
 from migrate_agent.tools.programs.judge.variants import PLAIN, Further, Variant, VariantSearch
 from migrate_agent.tools.programs.problem import problem
 from migrate_agent.tools.programs.program import Program
+from migrate_agent.tools.record.at_once import in_order
 from migrate_agent.tools.types import Evidence, Job, Limits, Run, Verdict
 
 KEEP = (1, 2, 3, 5, 10, 20)
@@ -57,12 +58,10 @@ class Judge:
         self.beside, self.root = beside, root
         self.unrun: tuple[str, ...] = ()
         self.program, self.sandbox, self.folder, self.limits, self.tell = program, sandbox, folder, limits, tell
-        tell("running the original in float64")
-        self.exact = self._original(root, exact=True)
+        tell("running the original, in float64 and in its own precision")
+        ways: list[dict[str, Any]] = [{"exact": True}, {"exact": True, "perturb": ROUNDING}, {"exact": False}]
+        self.exact, self.moved, self.native = in_order(lambda way: self._original(root, **way), ways)
         _refuse_idle(program, self.exact)
-        self.moved = self._original(root, exact=True, perturb=ROUNDING)
-        tell("running the original in its own precision")
-        self.native = self._original(root, exact=False)
         self.missed: tuple[list[int], list[int]] = [], []
         """The lines of the original and of the last candidate that no run reaches, once one was judged to the end."""
         self.missed_beside: tuple[Missed, ...] = ()
@@ -82,14 +81,20 @@ class Judge:
         pair = Pair(self.exact, self.moved, exact)
         verdicts = [verdict("spec", "runs", "pass"), *(check(pair) for check in EXACT)]
         unrun: list[Ran] = []
-        if not any(one.status == "fail" for one in verdicts):
-            verdicts += self._clipping(root, target)
-        if not any(one.status == "fail" for one in verdicts):
-            verdicts += self._options(root, target, unrun)
         if any(one.status == "fail" for one in verdicts):
             return self._evidence(target, verdicts, began)
         self.tell("running the candidate in its own precision")
-        native, error = self._candidate(root, target, self.native, exact=False)
+        parts: list[Callable[[], Any]] = [
+            lambda: self._clipping(root, target),
+            lambda: self._options(root, target, unrun),
+            lambda: self._candidate(root, target, self.native, exact=False),
+        ]
+        clipping, options, (native, error) = in_order(lambda part: part(), parts)
+        verdicts += clipping
+        if not any(one.status == "fail" for one in clipping):
+            verdicts += options
+        if any(one.status == "fail" for one in verdicts):
+            return self._evidence(target, verdicts, began)
         if native is None:
             return self._evidence(target, [*verdicts, verdict("behavioural", "runs_natively", "fail", error)], began)
         own = Pair(self.native, self.native, native)
@@ -109,7 +114,7 @@ class Judge:
     def _scaled(self, root: Path, scale: float) -> tuple[Ran, Ran] | None:
         """The original with all gradients multiplied; `None` where it does not run so."""
         self.tell(f"running the original with gradients times {scale:.3g}")
-        ran, moved = (self._try(root, Variant(scale=scale), perturb) for perturb in (False, True))
+        ran, moved = in_order(lambda perturb: self._try(root, Variant(scale=scale), perturb), (False, True))
         return (ran, moved) if ran is not None and moved is not None else None
 
     def _try(self, root: Path, variant: Variant, perturb: bool) -> Ran | None:
@@ -133,12 +138,10 @@ class Judge:
         """What is seen where the bounds of clipping matter; nothing of a program that clips nothing."""
         if not any(event["kind"] == "clip" for event in self.exact.trace["events"]):
             return []
-        runs: list[Ran | str] = []
         for one in self.clipping.runs:
             self.tell(f"running the candidate with gradients times {one.scale:.3g}")
-            ran, error = self._candidate(root, target, one.original, Variant(scale=one.scale))
-            runs.append(error if ran is None else ran)
-        return [clipping_verdict(self.clipping, runs)]
+        runs = [self._candidate(root, target, one.original, Variant(scale=one.scale)) for one in self.clipping.runs]
+        return [clipping_verdict(self.clipping, [error if ran is None else ran for ran, error in runs])]
 
     def _options(self, root: Path, target: str, runs: list[Ran]) -> list[Verdict]:
         """What is seen with further options; the candidate's runs are appended to `runs`."""
@@ -197,9 +200,9 @@ class Judge:
         }
         # The candidate gets the weights that modules and training begin with, and nothing of what the original made of them.
         start = {name: value for name, value in of.tensors.items() if name.startswith(("start/", "made/"))}
-        path = self.folder / "start.safetensors"
-        _save(start, path)
         name = f"candidate-{'exact' if exact else 'native'}"
+        path = self.folder / f"start-{name}{variant.folder}.safetensors"
+        _save(start, path)
         # A right program may take longer to compile than torch takes for the whole run.
         limits = replace(self.limits, seconds=self.limits.seconds + 60)
         run = self.sandbox.run(Job("candidate", CANDIDATE, self._stage(root, name, variant), arguments, {"start": path}, limits))

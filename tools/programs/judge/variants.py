@@ -40,7 +40,7 @@ class Variant:
         """What its runs' folders are called after."""
         own = "".join(character if character.isalnum() or character in "-_" else "_" for character in self.options)
         own = f"{own}-without{self.without}" if self.without else own
-        ended, scaled = "-ended" if self.steps else "", "-scaled" if self.scale != 1.0 else ""
+        ended, scaled = "-ended" if self.steps else "", f"-scaled{self.scale:.3g}" if self.scale != 1.0 else ""
         return f"{own}{ended}{scaled}{f'-after{self.after.folder}' if self.after is not None else ''}"
 
 
