@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import partial, reduce
 from pathlib import Path
 from typing import Literal
 
@@ -20,6 +20,7 @@ from migrate_agent.tools.programs.rewrite.assemble import merged, rewrite_progra
 from migrate_agent.tools.programs.rewrite.drafts.tree_steps import ALIASES, with_tree_steps
 from migrate_agent.tools.programs.rewrite.program_files import ProgramFiles
 from migrate_agent.tools.programs.rewrite.unreached import as_reached
+from migrate_agent.tools.record.at_once import in_order
 from migrate_agent.tools.rewrite.assemble.formatting import format_python
 from migrate_agent.tools.scan import scan
 from migrate_agent.tools.types import Draft, Evidence, Inventory, Limits, Observations
@@ -99,33 +100,46 @@ def _first_holes(draft: Draft) -> str:
 
 
 def _with_further(
-    judge: Judge, draft: Draft, seen: Watched, observed: Callable[[Further], Observations], rewrite: Callable[..., Draft]
+    judge: Judge, draft: Draft, seen: Watched, observed: Callable[[Further], Observations | None], rewrite: Callable[..., Draft]
 ) -> Draft:
     """The draft that knows the further runs which reach more lines, such as those that go on from a checkpoint. A run that no rule covers the rewrite
     of beside the plain one, such as one that takes another branch of a step, is left out, so that its lines are not reached.
     """
-    every, chosen = seen.recording.observations, []
-    for further in judge.further:
-        try:
-            more = merged(observed(further), every)
-        except ObservationError:  # the judge ran it; watched, it may still not run, and then it is one run less
-            continue
-        wider = rewrite(observations=more, constructions=seen.constructions, contained=seen.contained)
-        if not wider.holes:
-            every, draft = more, wider
+    every = seen.recording.observations
+    rows = [(further, more) for further, more in zip(judge.further, in_order(observed, judge.further), strict=True) if more is not None]
+
+    def wider(more: Observations) -> Draft:
+        return rewrite(observations=more, constructions=seen.constructions, contained=seen.contained)
+
+    # One rewrite knows all of them where the rules cover them.
+    if rows and not (together := wider(reduce(_wider, (more for _, more in rows), every))).holes:
+        judge.further = tuple(further for further, _ in rows)
+        return together
+    chosen = []
+    for further, more in rows if len(rows) > 1 else ():
+        if not (one := wider(_wider(every, more))).holes:
+            every, draft = _wider(every, more), one
             chosen.append(further)
     judge.further = tuple(chosen)
     return draft
 
 
+def _wider(every: Observations, more: Observations) -> Observations:
+    return merged(more, every)
+
+
 def _observed(
     judge: Judge, program: Program, inventory: Inventory, sandbox: Sandbox, folder: Path, limits: Limits, further: Further
-) -> Observations:
-    """What expressions were in a further run."""
+) -> Observations | None:
+    """What expressions were in a further run; `None` where it does not run watched, though the judge ran it."""
     root = judge.stage(inventory.root, further.variant)
     arguments = program.arguments(options=further.variant.options.split(), without=further.variant.without)
     again = replace(program, command=tuple(arguments["command"]))
-    return observe(again, replace(inventory, root=root), sandbox, folder / "recording-further", limits).recording.observations
+    recording = folder / f"recording-further{further.variant.folder}"
+    try:
+        return observe(again, replace(inventory, root=root), sandbox, recording, limits).recording.observations
+    except ObservationError:
+        return None
 
 
 def _reached(migrated: Migrated, original: Path, missed: Sequence[Missed], keep: bool) -> Migrated:

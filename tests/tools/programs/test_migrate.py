@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from migrate_agent.tools.programs import migrate
-from migrate_agent.tools.programs.observe import ObservationError
 from migrate_agent.tools.programs.program import Program
-from migrate_agent.tools.types import Draft, Evidence, Limits, Verdict
+from migrate_agent.tools.types import Draft, Evidence, Hole, Limits, Span, Verdict
 
 TEXT = "for step in range(4):\n    if step > 8:\n        stop(step)\n"
 
@@ -35,12 +34,32 @@ def test_an_error_stands_for_lines_and_not_for_lost_conditions(
     assert found.evidence.status == status
 
 
-def test_a_further_run_that_cannot_be_watched_is_left_out() -> None:
-    def observed(further: Any) -> Any:
-        raise ObservationError("train.py does not run")
+@pytest.mark.parametrize(
+    ("watched", "covered", "chosen"),
+    [
+        ((), (), ()),
+        (("--resume",), (), ()),
+        (("--resume",), ("--resume",), ("--resume",)),
+        # The rules cover one of them alone.
+        (("--resume", "--test"), ("--test",), ("--test",)),
+        (("--resume", "--test"), ("--resume", "--test"), ("--resume", "--test")),
+    ],
+)
+def test_a_draft_knows_the_further_runs_that_are_watched_and_covered(
+    watched: tuple[str, ...], covered: tuple[str, ...], chosen: tuple[str, ...]
+) -> None:
+    """It is the draft of the plain run alone where there are none."""
 
-    judge: Any = SimpleNamespace(further=("--resume",))
-    seen: Any = SimpleNamespace(recording=SimpleNamespace(observations={}), constructions=())
-    draft = Draft({"train_jax.py": TEXT})
-    assert migrate._with_further(judge, draft, seen, observed, lambda **options: Draft({})) is draft
-    assert judge.further == ()
+    def rewrite(observations: Any, **options: Any) -> Draft:
+        holes = tuple(Hole("train.py", Span(1, 0, 1, 0), "training-step", name, "") for name in observations if name not in covered)
+        return Draft({"train_jax.py": " ".join(observations)}, holes)
+
+    judge: Any = SimpleNamespace(further=("--resume", "--test"))
+    seen: Any = SimpleNamespace(recording=SimpleNamespace(observations={}), constructions=(), contained=())
+    plain = Draft({"train_jax.py": ""})
+
+    def observed(further: Any) -> Any:
+        return {further: {}} if further in watched else None
+
+    found = migrate._with_further(judge, plain, seen, observed, rewrite)
+    assert (judge.further, sorted(found.files["train_jax.py"].split())) == (chosen, list(chosen))

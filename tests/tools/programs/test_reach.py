@@ -102,9 +102,10 @@ def test_a_run_without_an_option_reaches_the_other_branch() -> None:
     """It keeps the other options, and runs in a folder of its own."""
     program = Program(("train.py", "--epochs", "2", "--save-model"))
 
-    def run(variant: Variant, moved: bool) -> Ran | None:
+    def run(variant: Variant) -> tuple[Ran, Ran]:
         assert program.arguments(without=variant.without)["command"] == ["train.py", "--epochs", "2"]
-        return Ran({"unrun": [], "steps": 12, "files": [], "contents": {}}, {})
+        ran = Ran({"unrun": [], "steps": 12, "files": [], "contents": {}}, {})
+        return ran, ran
 
     rows = list(VariantSearch(program, OPTIONS, Ran({"unrun": [12], "steps": 12}, {}), run).variants())
     assert [(one.variant.name, one.variant.folder) for one in rows] == [("without --save-model", "-without--save-model")]
@@ -132,10 +133,13 @@ def test_runs_that_go_on_from_a_file() -> None:
     """Where a run that was ended early leaves nothing, one that its own options end earlier comes first."""
     runs = {"with --resume": [10], "with --end 6": [10], "with --resume, after one with --end 6": []}
 
-    def run(variant: Variant, moved: bool) -> Ran | None:
+    def run(variant: Variant) -> tuple[Ran | None, Ran | None]:
+        if variant.name not in runs:
+            return None, None
         ended = variant.steps or (6 if variant.options == "--end 6" else 12)
         files = ["last.pt"] if variant.options else []
-        return Ran({"unrun": runs[variant.name], "steps": ended, "files": files, "contents": files}, {}) if variant.name in runs else None
+        ran = Ran({"unrun": runs[variant.name], "steps": ended, "files": files, "contents": files}, {})
+        return ran, ran
 
     plain = Ran({"unrun": [10], "steps": 12}, {})
     search = VariantSearch(Program(("train.py",)), OPTIONS, plain, run)

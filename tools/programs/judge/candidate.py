@@ -43,14 +43,19 @@ def run_candidate(arguments: Mapping[str, Any], inputs: Mapping[str, Path], outp
     `inputs["start"]` are the weights that the original's modules and optimizers began with, `generators` the states of torch's generator there, and
     `draws` those before each draw of the script that came after parameters were initialised, which takes no numbers of that generator here. `exact`,
     `scale`, `lines`, `steps` and `keep` are as for the original. `restored` are the numbers of the optimizers whose modules have their weights from a
-    file by then. `schedules` are the schedulers of the original whose course goes on after the run: count, number of rates, and metric.
+    file by then. `quick` asks for compilation without optimisations. `schedules` are the schedulers of the original whose course goes on after the
+    run: count, number of rates, and metric.
     """
     from safetensors.numpy import load_file
 
+    from migrate_agent.tools.harness.common.xla_flags import EMITTERS, set_flag
     from migrate_agent.tools.harness.jax_side.convolutions import quick_convolutions
-    from migrate_agent.tools.harness.jax_side.precision import counting_compilations, lift_to_float64
+    from migrate_agent.tools.harness.jax_side.precision import configure, counting_compilations, lift_to_float64
 
     quick_convolutions()
+    if arguments.get("quick"):
+        set_flag(EMITTERS, "false")
+        configure("jax_disable_most_optimizations", True)
     _hand_over_arrays()
     if arguments["exact"]:
         lift_to_float64()

@@ -31,6 +31,8 @@ ROUNDING = 2.0**-52
 ORIGINAL = "migrate_agent.tools.programs.judge.original:run_original"
 CANDIDATE = "migrate_agent.tools.programs.judge.candidate:run_candidate"
 MOST_LEFT_BYTES = 64 * 2**20
+BRIEF_SECONDS = 30.0
+"""Up to how long a run of the original in float64 takes its counterpart is compiled without optimisations, which then takes longer than to run it."""
 
 
 class ProgramFailedError(Exception):
@@ -59,8 +61,10 @@ class Judge:
         self.unrun: tuple[str, ...] = ()
         self.program, self.sandbox, self.folder, self.limits, self.tell = program, sandbox, folder, limits, tell
         tell("running the original, in float64 and in its own precision")
+        began = time.monotonic()
         ways: list[dict[str, Any]] = [{"exact": True}, {"exact": True, "perturb": ROUNDING}, {"exact": False}]
         self.exact, self.moved, self.native = in_order(lambda way: self._original(root, **way), ways)
+        self.brief = time.monotonic() - began < BRIEF_SECONDS
         _refuse_idle(program, self.exact)
         self.missed: tuple[list[int], list[int]] = [], []
         """The lines of the original and of the last candidate that no run reaches, once one was judged to the end."""
@@ -68,14 +72,18 @@ class Judge:
         """The same of the files beside the script."""
         self.idle: list[tuple[int, str]] = []
         """What changes nothing in any run of the original, and what the last candidate has not."""
-        self.clipping = clipping_runs(self.exact, lambda scale: self._scaled(root, scale))
-        self.further = tuple(self._further(root))
+        parts: list[Callable[[], Any]] = [
+            lambda: clipping_runs(self.exact, lambda scale: self._scaled(root, scale)),
+            lambda: tuple(self._further(root)),
+        ]
+        self.clipping, self.further = in_order(lambda part: part(), parts)
 
     def judge(self, root: Path, target: str) -> Evidence:
         """All verdicts on the program `target` in the folder `root`."""
         began = time.monotonic()
-        self.tell("running the candidate in float64")
-        exact, error = self._candidate(root, target, self.exact)
+        self.tell("running the candidate, in float64 and in its own precision")
+        ways = ((self.exact, True), (self.native, False))
+        (exact, error), (native, native_error) = in_order(lambda way: self._candidate(root, target, way[0], exact=way[1]), ways)
         if exact is None:
             return self._evidence(target, [verdict("spec", "runs", "fail", error)], began)
         pair = Pair(self.exact, self.moved, exact)
@@ -83,20 +91,15 @@ class Judge:
         unrun: list[Ran] = []
         if any(one.status == "fail" for one in verdicts):
             return self._evidence(target, verdicts, began)
-        self.tell("running the candidate in its own precision")
-        parts: list[Callable[[], Any]] = [
-            lambda: self._clipping(root, target),
-            lambda: self._options(root, target, unrun),
-            lambda: self._candidate(root, target, self.native, exact=False),
-        ]
-        clipping, options, (native, error) = in_order(lambda part: part(), parts)
+        parts: list[Callable[[], list[Verdict]]] = [lambda: self._clipping(root, target), lambda: self._options(root, target, unrun)]
+        clipping, options = in_order(lambda part: part(), parts)
         verdicts += clipping
         if not any(one.status == "fail" for one in clipping):
             verdicts += options
         if any(one.status == "fail" for one in verdicts):
             return self._evidence(target, verdicts, began)
         if native is None:
-            return self._evidence(target, [*verdicts, verdict("behavioural", "runs_natively", "fail", error)], began)
+            return self._evidence(target, [*verdicts, verdict("behavioural", "runs_natively", "fail", native_error)], began)
         own = Pair(self.native, self.native, native)
         verdicts += [check(pair, own) for check in NATIVE_CHECKS]
         originals, candidates = [self.exact, *(one.original for one in self.further)], [exact, *unrun]
@@ -127,10 +130,10 @@ class Judge:
     def _further(self, root: Path) -> Iterator[Further]:
         """Runs that reach lines which the plain run does not."""
 
-        def run(variant: Variant, perturb: bool) -> Ran | None:
-            if not perturb:
-                self.tell(f"running the original {variant.name}")
-            return self._try(root, variant, perturb)
+        def run(variant: Variant) -> tuple[Ran | None, Ran | None]:
+            self.tell(f"running the original {variant.name}")
+            ran, moved = in_order(lambda perturb: self._try(root, variant, perturb), (False, True))
+            return ran, moved
 
         yield from VariantSearch(self.program, (root / self.program.source).read_text(), self.exact, run).variants()
 
@@ -188,6 +191,7 @@ class Judge:
             **self.program.arguments(target, variant.options.split(), variant.without),
             "beside": {file.target: list(file.names) for file in self.beside},
             "exact": exact,
+            "quick": exact and self.brief,
             "scale": variant.scale,
             "later": variant.after is not None,
             "lines": exact and not variant.steps and variant.scale == 1.0,
@@ -214,7 +218,7 @@ class Judge:
         """The repository to run in: with what the run of this name left that comes before the variant, if one does."""
         if variant.after is None:
             return root
-        folder = self.folder / f"{name}-root"
+        folder = self.folder / f"{name}{variant.folder}-root"
         shutil.rmtree(folder, ignore_errors=True)
         shutil.copytree(root, folder, symlinks=True)
         files = self.folder / f"{name}{variant.after.folder}" / WORK

@@ -59,10 +59,10 @@ class Further:
 class VariantSearch:
     """Looks for runs of the original that reach lines which its plain run does not.
 
-    `text` is the script, `plain` its plain run, and `run` gives a run of a variant, with weights moved or not, or `None` where it does not run.
+    `text` is the script, `plain` its plain run, and `run` gives two runs of a variant, the second with weights moved, or `None` for one that does not run.
     """
 
-    def __init__(self, program: Program, text: str, plain: Ran, run: Callable[[Variant, bool], Ran | None]) -> None:
+    def __init__(self, program: Program, text: str, plain: Ran, run: Callable[[Variant], tuple[Ran | None, Ran | None]]) -> None:
         self.program, self.text, self.plain, self._run = program, text, plain, run
         self.lines = set(plain.trace["unrun"])
 
@@ -75,9 +75,11 @@ class VariantSearch:
         for before in self._earlier():
             if not resuming_options(self.text, sorted(self.lines), self.program.command, ["file"]):
                 return
-            first = self._run(before, False)
-            if first is not None and 0 < first.trace["steps"] < self.plain.trace["steps"] and first.trace["files"]:
-                yield from self._resumed(before, first)
+            first, moved = self._run(before)
+            if first is None or moved is None:
+                continue
+            if 0 < first.trace["steps"] < self.plain.trace["steps"] and first.trace["files"]:
+                yield from self._resumed(Further(before, first, moved))
 
     def _earlier(self) -> Iterator[Variant]:
         """Runs that leave something to do: one that is ended after three quarters of its steps, as if it were killed, and shorter ones."""
@@ -86,23 +88,18 @@ class VariantSearch:
         for options in shortening_options(self.text, self.program.command, steps)[:MOST_TRIES]:
             yield Variant(options)
 
-    def _resumed(self, before: Variant, first: Ran) -> Iterator[Further]:
-        files = [os.path.relpath(file, self.program.folder or ".") for file in sorted(first.trace["contents"])]
-        moved: Ran | None = None
+    def _resumed(self, before: Further) -> Iterator[Further]:
+        files = [os.path.relpath(file, self.program.folder or ".") for file in sorted(before.original.trace["contents"])]
         for options in resuming_options(self.text, sorted(self.lines), self.program.command, files)[:MOST_TRIES]:
-            # What goes on reads what the same kind of run left, so that it comes first.
-            moved = moved or self._run(before, True)
-            rows = list(self._useful(Variant(options, before))) if moved is not None else []
-            if rows and moved is not None and before.options:
-                yield Further(before, first, moved)
+            rows = list(self._useful(Variant(options, before.variant)))
+            if rows and before.variant.options:
+                yield before
             yield from rows
 
     def _useful(self, variant: Variant) -> Iterator[Further]:
         """The variant, if it trains and reaches some of the lines that no run before it does."""
-        ran = self._run(variant, False) if self.lines else None
-        if ran is None or not ran.trace["steps"] or self.lines <= set(ran.trace["unrun"]):
+        ran, moved = self._run(variant) if self.lines else (None, None)
+        if ran is None or moved is None or not ran.trace["steps"] or self.lines <= set(ran.trace["unrun"]):
             return
-        moved = self._run(variant, True)
-        if moved is not None:
-            self.lines &= set(ran.trace["unrun"])
-            yield Further(variant, ran, moved)
+        self.lines &= set(ran.trace["unrun"])
+        yield Further(variant, ran, moved)
