@@ -51,6 +51,10 @@ def test_dtypes_and_gradients_of_its_own() -> None:
 
 SURROUNDINGS = [
     ("class M:\n    def __call__(self, x):\n        return x * next(self.rates)\n", "self.rates"),
+    ("class M:\n    def __call__(self, x):\n        rates = self.rates\n        return x * next(rates)\n", "self.rates"),
+    ("class M:\n    def __call__(this, x):\n        return x * this.part.rates.__next__()\n", "this.part.rates"),
+    ("class M:\n    def __call__(self, x):\n        return x * next(rates := self.rates)\n", "self.rates"),
+    ("class M:\n    def __call__(self, x):\n        rates = iter(self.rates)\n        return x * next(rates)\n", ""),
     ("class M:\n    def __init__(self):\n        self.rate = next(self.rates)\n", ""),
     ("class M:\n    def __call__(self, x):\n        return next(iter(self.parts))(x)\n", ""),
     ("def f(x):\n    return x if jax.default_backend() == 'cpu' else -x\n", "jax.default_backend"),

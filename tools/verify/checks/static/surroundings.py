@@ -133,12 +133,35 @@ def _kept(tree: ast.Module, decorators: frozenset[str]) -> Iterator[tuple[str, i
 
 
 def _advanced(tree: ast.Module) -> Iterator[tuple[str, int]]:
-    """Iterators that methods, constructors aside, take from their object and advance, with the line: `next(self.beta)`."""
-    for method in (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name != "__init__"):
+    """Iterators that methods, constructors aside, take from their object and advance, with the line: `next(self.beta)`, also under another name."""
+    for method in (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name != "__init__" and node.args.args):
+        own = method.args.args[0].arg
+        names = {name: chain for name, value in _bound(method) if (chain := _of_object(value, own))}
         for node in ast.walk(method):
             match node:
-                case ast.Call(func=ast.Name(id="next"), args=[ast.Attribute(value=ast.Name(id="self"), attr=name), *_]):
-                    yield f"self.{name}", node.lineno
+                case (
+                    ast.Call(func=ast.Name(id="next"), args=[iterator, *_]) | ast.Call(func=ast.Attribute(value=iterator, attr="__next__"))
+                ):
+                    value = iterator.value if isinstance(iterator, ast.NamedExpr) else iterator
+                    chain = names.get(value.id, "") if isinstance(value, ast.Name) else _of_object(value, own)
+                    if chain:
+                        yield chain, node.lineno
+
+
+def _bound(function: ast.FunctionDef) -> Iterator[tuple[str, ast.expr]]:
+    """The names that a function binds to an expression, with it."""
+    for node in ast.walk(function):
+        match node:
+            case ast.Assign(targets=targets, value=value):
+                yield from ((target.id, value) for target in targets if isinstance(target, ast.Name))
+            case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value) | ast.NamedExpr(target=ast.Name(id=name), value=value):
+                yield name, value
+
+
+def _of_object(node: ast.expr, own: str) -> str:
+    """The text of an attribute of the object named `own`, `self.a.b`, and nothing for another expression."""
+    chain = dotted(node)
+    return chain if chain.startswith(f"{own}.") else ""
 
 
 def _is_container(node: ast.expr | None) -> bool:
