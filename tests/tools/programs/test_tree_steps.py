@@ -43,6 +43,12 @@ CLASSES = [
     ("class A(nnx.Module):\n    def __call__(self, x):\n        self.part.last = x\n", [("A", "last")]),
     ("class A(nnx.Module):\n    def __call__(self, x):\n        setattr(self, 'last', x)\n", [("A", "'last'")]),
     ("class A(nnx.Module):\n    def __call__(self, x):\n        setattr(*self.pair)\n", [("A", "any")]),
+    ("class A(nnx.Module):\n    def __call__(self, x):\n        self.__dict__['last'] = x\n", [("A", "any")]),
+    ("class A(nnx.Module):\n    def __call__(self, x):\n        vars(self)['last'] = x\n", [("A", "any")]),
+    ("class A(nnx.Module):\n    def __call__(self, x):\n        self.losses.append(x)\n", [("A", "losses")]),
+    ("class A(nnx.Module):\n    def __call__(self, x):\n        self.cache['last'] = x\n", [("A", "cache")]),
+    ("class A(nnx.Module):\n    def __call__(self, x):\n        rows = []\n        rows.append(x)\n", []),
+    ("class A(nnx.Module):\n    def __call__(self, x):\n        self.n[0] = x\n        self.n[:, 1] = x\n", []),
     ("class A(nnx.Module):\n    pass\nclass B(A):\n    def keep(self, x):\n        self.x = x\n", [("B", "x")]),
     (
         "class A(nnx.Module):\n    @staticmethod\n    def defaults():\n        config = Config()\n        config.width = 3\n        return config\n",

@@ -19,6 +19,8 @@ from migrate_agent.tools.types import Draft
 ROOTS = frozenset({"Module", "Object", "Optimizer", "Pytree"})
 """Flax's classes whose objects a step may take."""
 CONSTRUCTORS = frozenset({"__init__", "__post_init__"})
+CHANGES = frozenset("append appendleft clear extend insert pop popitem popleft remove reverse setdefault sort".split())
+"""Methods of lists and dictionaries that change them. What Flax's own objects call `update` or `add` changes variables, which a tree keeps."""
 JIT = m.Attribute(m.Name("nnx"), m.Name("jit"))
 DONATED = "donate_argnames"
 ALIASES = "Duplicate"
@@ -84,13 +86,29 @@ def _is_self(node: ast.AST) -> bool:
 
 
 def _assigned(method: ast.AST) -> Iterator[str]:
-    """The attributes that a method assigns, deletes, or sets by name, but for those of what a static method constructs."""
+    """The attributes that a method assigns, deletes, or sets by name, but for those of what a static method constructs, and the lists and dictionaries
+    among them that it changes.
+    """
     own = _constructed(method)
     for node in ast.walk(method):
-        if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load) and ast.unparse(node.value) not in own:
-            yield node.attr
-        elif isinstance(node, ast.Call) and ast.unparse(node.func) in ("setattr", "object.__setattr__"):
-            yield ast.unparse(node.args[1]) if len(node.args) > 1 else "any"
+        match node:
+            case ast.Attribute(value=value, attr=name, ctx=ast.Store() | ast.Del()) if ast.unparse(value) not in own:
+                yield name
+            case ast.Call(func=ast.Name(id="setattr") | ast.Attribute(attr="__setattr__"), args=args):
+                yield ast.unparse(args[1]) if len(args) > 1 else "any"
+            case ast.Attribute(attr="__dict__") | ast.Call(func=ast.Name(id="vars")):
+                yield "any"
+            case ast.Call(func=ast.Attribute(value=ast.Attribute(attr=name), attr=change)) if change in CHANGES:
+                yield name
+            case ast.Subscript(value=ast.Attribute(attr=name), slice=index, ctx=ast.Store() | ast.Del()) if name != "__dict__" and _is_key(
+                index
+            ):
+                yield name
+
+
+def _is_key(index: ast.expr) -> bool:
+    """Whether an index may be a dictionary's key: those of variables are numbers, slices and `...`."""
+    return not isinstance(index, (ast.Slice, ast.Tuple)) and not (isinstance(index, ast.Constant) and not isinstance(index.value, str))
 
 
 def _constructed(method: ast.AST) -> set[str]:
