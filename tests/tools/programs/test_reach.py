@@ -242,3 +242,41 @@ def test_what_closes_something_needs_no_run(tmp_path: Path) -> None:
     rows = [[Ran({"unrun": unrun, "plain": plain.rows(unrun)}, {})] for _ in range(2)]
     assert "8-9" in reach(missed_lines(*rows)).detail
     assert "7" not in reach(missed_lines(*rows)).detail.partition("whether they are right: ")[2].partition(";")[0]
+
+
+REMOVING = """\
+import os, shutil
+
+for number, name in enumerate(("1.pt", "2.pt")):
+    if number > 5:
+        os.remove(name)
+        shutil.copyfile(name, os.path.join("all", name))
+        os.makedirs(name, exist_ok=True)
+"""
+HELPERS = "from migrate_agent.tools.programs.vendored.checkpoints import copy_checkpoint, remove_checkpoint"
+OWN = "copy_checkpoint = print; exec('def remove_checkpoint(path): pass')"
+
+
+@pytest.mark.parametrize(
+    ("imports", "removing", "copying", "lines"),
+    [
+        (HELPERS, "remove_checkpoint(name)", "copy_checkpoint(name, os.path.join('all', name))", ""),
+        ("import os, shutil", "os.remove(name)", "shutil.copyfile(name, os.path.join('all', name))", ""),
+        (HELPERS, "remove_checkpoint('all')", "copy_checkpoint(name, os.path.join('best', name))", "5-7"),
+        (HELPERS, "copy_checkpoint(name, name)", "remove_checkpoint(name)", "5-7"),
+        # What has a helper's name and is none.
+        (OWN, "remove_checkpoint(name)", "copy_checkpoint(name, os.path.join('all', name))", "5-6"),
+    ],
+)
+def test_what_removes_and_copies_files_needs_no_run(tmp_path: Path, imports: str, removing: str, copying: str, lines: str) -> None:
+    """In the same words and the same order, but for the helpers that do it to checkpoints."""
+    other = REMOVING.replace("import os, shutil", imports).replace("os.remove(name)", removing)
+    other = other.replace('shutil.copyfile(name, os.path.join("all", name))', copying)
+    rows = []
+    for number, text in enumerate((REMOVING, other)):
+        script, plain = tmp_path / f"script{number}.py", PlainLines(text)
+        with reached(script, plain.look) as ran:
+            exec(compile(text, str(script), "exec"), {"__name__": "__main__"})
+        unrun = unreached(text, ran)
+        rows.append([Ran({"unrun": unrun, "plain": plain.rows(unrun)}, {})])
+    assert reach(missed_lines(*rows)).detail.partition("whether they are right: ")[2].partition(";")[0] == lines

@@ -12,6 +12,7 @@ same plain values one after the other on both sides, and where plain lines alone
 from __future__ import annotations
 
 import ast
+import inspect
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,6 +32,14 @@ MOST_VALUES = 500
 CLOSE = 1e-6
 """Largest relative difference of two values that count as the same: far under what an edited constant differs by, far over rounding in float64."""
 LOGGERS = ("logging", "logger", "log")
+FILE_CALLS = {
+    **dict.fromkeys(("os.remove", "os.unlink", "remove_checkpoint"), "remove"),
+    **dict.fromkeys(("os.rename", "os.replace", "shutil.move", "move_checkpoint"), "move"),
+    **dict.fromkeys(("shutil.copyfile", "shutil.copy", "shutil.copy2", "copy_checkpoint"), "copy"),
+    **dict.fromkeys(("os.makedirs", "os.mkdir"), "create"),
+}
+"""What is done to files and folders by their names, with the word that both sides have for it: a checkpoint of the rewrite is a folder."""
+TEXTS = ("os.path.join", "os.path.basename", "os.path.dirname", "os.path.splitext")
 BUILTINS = ("print", "len", "str", "int", "float", "bool", "round", "abs", "repr")
 EXPRESSIONS = (
     ast.Constant,
@@ -101,9 +110,12 @@ class PlainLines:
         }
         self._values: dict[tuple[str, int], dict[str, list[Any]]] = {}
         self._reads = _reads(tree)
+        self._variables: dict[str, Any] = {}
+        """Those of the file while it ran."""
 
     def look(self, frame: FrameType) -> None:
         """Note what the names of the plain lines of a running function hold."""
+        self._variables = frame.f_globals
         name = frame.f_code.co_name
         function = MODULE if name == MODULE[0] else (name, frame.f_code.co_firstlineno)
         names = self._names.get(function)
@@ -117,7 +129,12 @@ class PlainLines:
 
     def rows(self, unrun: Sequence[int]) -> list[Row]:
         """The plain lines among those that did not run."""
-        return [row for line in self.lines if line.line in unrun for row in self._row(line)]
+        return [row for line in self.lines if line.line in unrun and self._is_known(line.node) for row in self._row(line)]
+
+    def _is_known(self, node: ast.AST) -> bool:
+        """Whether what a statement calls by the name of a helper for checkpoints is that helper."""
+        names = {call.func.id for call in ast.walk(node) if isinstance(call, ast.Call) and isinstance(call.func, ast.Name)}
+        return all(_is_copied(self._variables.get(name), name) for name in names & FILE_CALLS.keys())
 
     def _row(self, line: PlainLine) -> Iterator[Row]:
         values = self._values.get(line.function)
@@ -174,6 +191,8 @@ def _noted(before: list[Any], value: Any) -> list[Any]:
 def _plain_lines(
     statements: Sequence[ast.stmt], function: tuple[str, int], scope: tuple[str, ...], names: frozenset[str]
 ) -> Iterator[PlainLine]:
+    files: tuple[str, ...] = ()
+    """What the block does to files before: its order matters."""
     for statement in statements:
         if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
             first = min([statement.lineno, *(one.lineno for one in statement.decorator_list)])
@@ -186,7 +205,9 @@ def _plain_lines(
             for inside, block in _blocks(statement):
                 yield from _plain_lines(block, function, (*scope, inside), names)
             if (own := _names_of(statement)) is not None:
-                yield PlainLine(statement.lineno, function, scope, ast.unparse(statement), names | own, statement)
+                words = _words(statement)
+                yield PlainLine(statement.lineno, function, (*scope, *files), words, names | own, statement)
+                files += (words,) if words.partition(" ")[0] in FILE_CALLS.values() else ()
 
 
 def _branches(node: ast.If | ast.While, function: tuple[str, int], scope: tuple[str, ...], names: frozenset[str]) -> Iterator[PlainLine]:
@@ -207,6 +228,25 @@ def _blocks(statement: ast.stmt) -> Iterator[tuple[str, list[ast.stmt]]]:
             yield f"{kind} {part}", block
     for handler in getattr(statement, "handlers", ()):
         yield f"except {ast.unparse(handler.type) if handler.type is not None else ''}", handler.body
+
+
+def _is_copied(function: Any, name: str) -> bool:
+    """Whether a function has the source of our helper of this name."""
+    from migrate_agent.tools.programs.vendored import checkpoints
+
+    try:
+        one, other = (ast.dump(ast.parse(inspect.getsource(each))) for each in (function, getattr(checkpoints, name)))
+    except (OSError, TypeError, SyntaxError):
+        return False
+    return one == other
+
+
+def _words(statement: ast.stmt) -> str:
+    """The text of a plain statement, with one word for what both sides call differently."""
+    match statement:
+        case ast.Expr(value=ast.Call(func=function, args=arguments, keywords=[])) if word := FILE_CALLS.get(ast.unparse(function)):
+            return f"{word} {', '.join(map(ast.unparse, arguments))}"
+    return ast.unparse(statement)
 
 
 def _names_of(statement: ast.stmt) -> frozenset[str] | None:
@@ -236,14 +276,15 @@ def _names_in(node: ast.expr) -> frozenset[str] | None:
 
 
 def _names_in_call(call: ast.Call) -> frozenset[str] | None:
-    """Those of a call that prints, logs, closes something, or makes a text or a number."""
+    """Those of a call that prints, logs, closes something, makes a text or a number, or removes, copies or moves files by their names."""
     function = call.func
     if isinstance(function, ast.Attribute) and function.attr == "close" and _chain(function.value) and not call.args and not call.keywords:
         # What an object holds at its end, such as an environment or a log, is no number that training goes on with.
         return frozenset()
     text = isinstance(function, ast.Attribute) and function.attr == "format" and isinstance(function.value, ast.Constant)
     log = isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name) and function.value.id in LOGGERS
-    if not (text or log or (isinstance(function, ast.Name) and function.id in BUILTINS)):
+    plain = ast.unparse(function) in (*BUILTINS, *TEXTS, *FILE_CALLS)
+    if not (text or log or plain):
         return None
     parts = [_names_in(one) for one in (*call.args, *(keyword.value for keyword in call.keywords))]
     return None if None in parts else frozenset().union(*(part for part in parts if part is not None))

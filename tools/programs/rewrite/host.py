@@ -9,7 +9,7 @@ from typing import Any
 
 import libcst as cst
 
-from migrate_agent.tools.programs.rewrite.checkpoint_paths import asks_existence, checkpoint_paths
+from migrate_agent.tools.programs.rewrite.checkpoint_paths import asks_existence, checkpoint_paths, takes_folder
 from migrate_agent.tools.programs.rewrite.core import Core, NotUnderstoodError, blocks, body, is_optimizer
 from migrate_agent.tools.programs.rewrite.functions import (
     Step,
@@ -659,6 +659,9 @@ class RewriteHost(cst.CSTTransformer):
             return cst.Call(cst.Name(DOUBLE), [cst.Arg(original_node.func.value)])
         if (asked := asks_existence(original_node, updated_node, dotted, self._checkpoints)) is not None:
             return asked
+        if (taking := takes_folder(original_node, updated_node, dotted, self._checkpoints)) is not None:
+            self.helpers.add(code(taking.func))
+            return taking
         if (state := self._state(original_node, updated_node)) is not None:
             return state
         if dotted == "torch.accelerator.current_accelerator":

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 from typing import Any
 
 import jax
@@ -56,6 +58,49 @@ def read_checkpoint(path: Any) -> Any:
         arrays = ocp.args.StandardRestore({name: _array_here(array) for name, array in saved.items()})
         restored = checkpointer.restore(folder, ocp.args.Composite(arrays=arrays, outline=ocp.args.JsonRestore()))
     return _filled(restored["outline"]["tree"], restored["arrays"])
+
+
+def remove_checkpoint(path: Any) -> None:
+    """Remove a checkpoint or a file. Raises `FileNotFoundError` where there is none."""
+    if os.path.isdir(path):
+        shutil.rmtree(path)
+    else:
+        os.remove(path)
+
+
+def copy_checkpoint(source: Any, target: Any) -> Any:
+    """Copy a checkpoint or a file to `target`, in place of what lies there, or into the folder `target`. Returns the path of the copy.
+
+    Raises `FileNotFoundError` where there is no source, and `shutil.SameFileError` where both are the same.
+    """
+    target = _place(source, target)
+    if not os.path.isdir(source) or _same(source, target):
+        return shutil.copyfile(source, target)
+    shutil.rmtree(target, ignore_errors=True)
+    return shutil.copytree(source, target)
+
+
+def move_checkpoint(source: Any, target: Any) -> Any:
+    """Move a checkpoint or a file to `target`, in place of what lies there, or into the folder `target`. Returns its new path.
+
+    Raises `FileNotFoundError` where there is no source.
+    """
+    target = _place(source, target)
+    if _same(source, target):
+        return target
+    if os.path.isdir(source):
+        shutil.rmtree(target, ignore_errors=True)
+    return shutil.move(source, target)
+
+
+def _place(source: Any, target: Any) -> Any:
+    """Where a copy goes: into a folder that is no checkpoint, under its own name."""
+    folder = os.path.isdir(target) and not os.path.exists(os.path.join(target, "outline"))
+    return os.path.join(target, os.path.basename(os.path.normpath(source))) if folder else target
+
+
+def _same(source: Any, target: Any) -> bool:
+    return os.path.exists(source) and os.path.exists(target) and os.path.samefile(source, target)
 
 
 def _array_here(saved: Any) -> Any:
