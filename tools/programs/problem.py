@@ -17,7 +17,7 @@ def problem(run: Run) -> str:
     """The error of a run, where it was raised if that is in the repository, and what to do about a file that is not there."""
     text = run.error or HARD.get(run.status, run.status)
     if run.status == "timeout":
-        return f"{text}: give it options that end it sooner, or steps in [[program]]"
+        return f"{text}: give it options that end it sooner, steps in [[program]], or more seconds in [limits]"
     place = PLACE.search(text)
     if place is not None:
         _, inside, file = place.group(1).rpartition(f"/{WORK}/")
