@@ -8,6 +8,8 @@ import pytest
 
 from migrate_agent.sandbox.process import ProcessSandbox
 from migrate_agent.tools.programs.judge.judge import Judge
+from migrate_agent.tools.programs.judge.running import WORK
+from migrate_agent.tools.programs.judge.variants import Variant
 from migrate_agent.tools.programs.migrate import lay_out
 from migrate_agent.tools.programs.program import Program
 from migrate_agent.tools.types import Limits
@@ -84,3 +86,20 @@ def test_other_forms_and_their_mistakes(tmp_path: Path, sandbox: ProcessSandbox,
         if (evidence.status == "verified") != case.right:
             wrong.append((case.name, evidence.status, [v for v in evidence.verdicts if v.status != "pass"]))
     assert wrong == []
+
+
+def test_the_folder_of_a_variant_stays_the_same_one(tmp_path: Path) -> None:
+    """A worker that shows it goes on doing so, with what the last run before left."""
+    judge, before = object.__new__(Judge), Variant("--stop 3")
+    judge.folder, variant = tmp_path / "runs", Variant("--resume", before)
+    root, left = tmp_path / "repository", judge.folder / f"original-exact{before.folder}" / WORK
+    for folder, name in ((root, "train.py"), (left, "last.pt")):
+        folder.mkdir(parents=True)
+        (folder / name).touch()
+    first = judge.stage(root, variant)
+    number = first.stat().st_ino
+    (first / "__pycache__").mkdir()
+    (first / "log.txt").touch()
+    second = judge.stage(root, variant)
+    assert (second, second.stat().st_ino) == (first, number)
+    assert sorted(path.name for path in second.iterdir()) == ["last.pt", "train.py"]

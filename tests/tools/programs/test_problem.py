@@ -18,7 +18,11 @@ BOX = "/tmp/box/output/work"
     [
         ("error", f"ValueError: no (good) config ({BOX}/tools/train.py:3)", "ValueError: no (good) config (tools/train.py:3)"),
         ("error", "RuntimeError: it left with status 3 (/opt/observe.py:83)", "RuntimeError: it left with status 3"),
-        ("timeout", "took longer than 40 s", "took longer than 40 s: give it options that end it sooner, steps in [[program]], or more seconds in [limits]"),
+        (
+            "timeout",
+            "took longer than 40 s",
+            "took longer than 40 s: give it options that end it sooner, steps in [[program]], or more seconds in [limits]",
+        ),
         (
             "error",
             f"FileNotFoundError: [Errno 2] No such file or directory: 'data/x.bin' ({BOX}/train.py:5)",

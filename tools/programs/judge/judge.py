@@ -219,8 +219,11 @@ class Judge:
         if variant.after is None:
             return root
         folder = self.folder / f"{name}{variant.folder}-root"
-        shutil.rmtree(folder, ignore_errors=True)
-        shutil.copytree(root, folder, symlinks=True)
+        # A worker of the sandbox may still show the folder: it stays the same one.
+        folder.mkdir(exist_ok=True)
+        for path in folder.iterdir():
+            shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+        shutil.copytree(root, folder, symlinks=True, dirs_exist_ok=True)
         files = self.folder / f"{name}{variant.after.folder}" / WORK
         if files.is_dir():
             shutil.copytree(files, folder, dirs_exist_ok=True)
