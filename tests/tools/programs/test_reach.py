@@ -120,6 +120,42 @@ def test_options_that_read_what_a_run_left(lines: list[int], files: list[str], o
     assert resuming_options(OPTIONS, lines, ("train.py",), files) == options
 
 
+CONFIGURED = """\
+init_from, other = "scratch", 3
+init_from = "scratch"
+exec(open("configurator.py").read())
+if init_from == "scratch":
+    model = build()
+elif init_from == "resume":
+    model = build()
+    model.load_state_dict(torch.load("last.pt"))
+elif init_from == "small":
+    model = build(2)
+"""
+PARSED = """\
+parser.add_argument("--start", default="scratch")
+if args.start == "best":
+    model.load_state_dict(torch.load("best.pt"))
+if args.kind == "best":
+    model.load_state_dict(torch.load("best.pt"))
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "lines", "options"),
+    [
+        (CONFIGURED, [7, 8, 10], ["--init_from=resume"]),
+        (CONFIGURED, [10], []),
+        (CONFIGURED.replace("exec(", "print("), [7, 8], []),
+        (PARSED, [3], ["--start=best"]),
+        (PARSED, [5], []),
+    ],
+)
+def test_texts_that_let_a_run_load_what_another_left(text: str, lines: list[int], options: list[str]) -> None:
+    """Options of a parser, and variables that a configurator sets."""
+    assert resuming_options(text, lines, ("train.py",), ["last.pt"]) == options
+
+
 @pytest.mark.parametrize(
     ("command", "steps", "options"),
     [(("train.py",), 12, ["--end 6", "--epochs 4"]), (("train.py", "--epochs=1"), 12, ["--end 6"]), (("train.py", "--end", "4"), 1, [])],

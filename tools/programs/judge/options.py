@@ -36,7 +36,8 @@ def given_switches(text: str, lines: Sequence[int], command: Sequence[str]) -> l
 
 
 def resuming_options(text: str, lines: Sequence[int], command: Sequence[str], files: Sequence[str]) -> list[str]:
-    """The options with which a further run may read what an earlier one left: switches, and the last of `files` for an option that is empty else.
+    """The options with which a further run may read what an earlier one left: switches, the last of `files` for an option that is empty else, and
+    texts that the script compares an option with before it loads something (`--init_from=resume`).
 
     "" is one of them where a condition around these lines asks whether a file is there.
     """
@@ -45,7 +46,35 @@ def resuming_options(text: str, lines: Sequence[int], command: Sequence[str], fi
     switches = [option.flag for option in options if option.kind == "switch"]
     values = [f"{option.flag} {files[-1]}" for option in options if option.kind == "text" and not option.default and files]
     looks = any(name in LOOKS for node in _guards(tree, lines) for name in _called(node.test))
-    return [*switches, *values, *([""] if looks else [])]
+    return [*switches, *values, *_loading_texts(tree, lines), *([""] if looks else [])]
+
+
+def _loading_texts(tree: ast.Module, lines: Sequence[int]) -> list[str]:
+    """`--init_from=resume` for each `init_from == "resume"` around what loads something, where `init_from` is an option of a parser or a variable of a
+    script that a configurator sets.
+    """
+    flags = {option.name: option.flag for option in _options(tree) if option.kind == "text"}
+    plain = _configured(tree)
+    texts: dict[str, None] = {}
+    for guard in _guards(tree, lines):
+        missed = any(guard.body[0].lineno <= line <= (guard.body[-1].end_lineno or 0) for line in lines)
+        if not missed or not any(name.startswith("load") for statement in guard.body for name in _called(statement)):
+            continue
+        match guard.test:
+            case ast.Compare(left=ast.Attribute(attr=name), ops=[ast.Eq()], comparators=[ast.Constant(value=str(value))]) if name in flags:
+                texts[f"{flags[name]}={value}"] = None
+            case ast.Compare(left=ast.Name(id=name), ops=[ast.Eq()], comparators=[ast.Constant(value=str(value))]) if name in plain:
+                texts[f"--{name}={value}"] = None
+    return list(texts)
+
+
+def _configured(tree: ast.Module) -> set[str]:
+    """The variables with texts of a script that executes another file among its own statements, `exec(open("configurator.py").read())`."""
+    executes = any(
+        isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and ast.unparse(node.value.func) == "exec" for node in tree.body
+    )
+    pairs = [(node.targets[0], node.value) for node in tree.body if isinstance(node, ast.Assign)] if executes else []
+    return {target.id for target, value in pairs if isinstance(target, ast.Name) and isinstance(_constant(value), str)}
 
 
 def shortening_options(text: str, command: Sequence[str], steps: int) -> list[str]:
