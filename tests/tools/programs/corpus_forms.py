@@ -377,7 +377,7 @@ JOINT: tuple[Case, ...] = (
 """In the rewrite of `forms.JOINT`."""
 
 OWN_OPTIMIZER: tuple[Case, ...] = (
-    Case("the worst action", False, (("jnp.argmax(model.scores(state))", "jnp.argmin(model.scores(state))"),)),
+    Case("the worst action", False, (("jnp.argmax(eval_scores(model, state))", "jnp.argmin(eval_scores(model, state))"),)),
     Case("what was kept is not forgotten", False, (("    kept.data = []\n    return", "    return"),)),
     Case("one update less", False, (("for _ in range(2):", "for _ in range(1):"),)),
     Case("the constructor's rate", False, (("optax.adam(1e-2, ", "optax.adam(1e-3, "),)),

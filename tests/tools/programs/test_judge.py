@@ -71,6 +71,15 @@ def edited(text: str, case: Case) -> str:
     return text
 
 
+@pytest.mark.ci
+@pytest.mark.parametrize("form", sorted(CASES_BY_FORM))
+def test_every_case_of_a_form_changes_its_rewrite(tmp_path: Path, form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that judge the cases are slow, and would tell late that a text is not there any more."""
+    monkeypatch.chdir(tmp_path)
+    text = rewritten(FORMS.get(form, TRAIN), tmp_path).files["train_jax.py"]
+    assert [case.name for case in CASES_BY_FORM[form] if edited(text, case) == text and case.edits] == []
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("form", sorted(CASES_BY_FORM))
 def test_other_forms_and_their_mistakes(tmp_path: Path, sandbox: ProcessSandbox, form: str, monkeypatch: pytest.MonkeyPatch) -> None:
