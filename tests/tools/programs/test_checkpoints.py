@@ -84,3 +84,11 @@ def test_a_checkpoint_on_itself_stays(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         remove_checkpoint(tmp_path / "none.pt")
     assert read_checkpoint(tmp_path / "last.pt") == {"step": 1}
+
+
+def test_a_folder_that_is_no_checkpoint_is_not_removed(tmp_path: Path) -> None:
+    """As `os.remove` refuses it: scripts remove what `glob` gives, and go on after an error."""
+    (tmp_path / "data").mkdir()
+    with pytest.raises(OSError):
+        remove_checkpoint(tmp_path / "data")
+    assert (tmp_path / "data").is_dir()

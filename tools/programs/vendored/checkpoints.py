@@ -61,8 +61,8 @@ def read_checkpoint(path: Any) -> Any:
 
 
 def remove_checkpoint(path: Any) -> None:
-    """Remove a checkpoint or a file. Raises `FileNotFoundError` where there is none."""
-    if os.path.isdir(path):
+    """Remove a checkpoint or a file. Raises `FileNotFoundError` where there is none, and `OSError` for a folder that is no checkpoint."""
+    if _is_checkpoint(path):
         shutil.rmtree(path)
     else:
         os.remove(path)
@@ -95,8 +95,12 @@ def move_checkpoint(source: Any, target: Any) -> Any:
 
 def _place(source: Any, target: Any) -> Any:
     """Where a copy goes: into a folder that is no checkpoint, under its own name."""
-    folder = os.path.isdir(target) and not os.path.exists(os.path.join(target, "outline"))
+    folder = os.path.isdir(target) and not _is_checkpoint(target)
     return os.path.join(target, os.path.basename(os.path.normpath(source))) if folder else target
+
+
+def _is_checkpoint(path: Any) -> bool:
+    return os.path.exists(os.path.join(path, "outline"))
 
 
 def _same(source: Any, target: Any) -> bool:
