@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 from rich.markup import escape
@@ -20,8 +22,9 @@ from migrate_agent.agent.runs.verify_page import page
 from migrate_agent.tools.programs.judge.curves import loss_curves
 from migrate_agent.tools.programs.judge.judge import Judge, ProgramFailedError
 from migrate_agent.tools.programs.migrate import lay_out
-from migrate_agent.tools.programs.program import Program, stage
+from migrate_agent.tools.programs.program import Program, bound_run, stage
 from migrate_agent.tools.programs.rewrite.program_files import ProgramFiles
+from migrate_agent.tools.programs.shortened import difference, shortened
 from migrate_agent.tools.types import Evidence, UnitReport
 
 
@@ -39,18 +42,37 @@ def verify_program(root: Path, source: str, options: VerifyOptions, services: Se
         closing(services.open_sandbox(options.sandbox or config.run.sandbox, config.run.device)) as sandbox,
         progress.live(),
     ):
-        original, candidate = working_copies(opened.root, program, Path(scratch))
-        try:
-            beside = ProgramFiles(opened.inventory, source).beside()
+        beside = ProgramFiles(opened.inventory, source).beside()
+
+        def judged(one: Program) -> Evidence:
+            original, candidate = working_copies(opened.root, one, Path(scratch))
             tell = lambda text: progress.stage(source, text)  # noqa: E731
-            judge = Judge(program, original, sandbox, Path(scratch) / "runs", config.limits.limits(), tell, beside)
+            judge = Judge(one, original, sandbox, Path(scratch) / "runs", config.limits.limits(), tell, beside)
+            if not bound_run(candidate / target, one):
+                raise ProgramFailedError(f"{target} does not have the numbers of rounds of {source} where that has them", too_long=True)
+            return judge.judge(candidate, target)
+
+        try:
+            evidence = _in_time(program, opened.root, judged, config.limits.seconds)
         except ProgramFailedError as error:
             raise UsageError(str(error)) from None
-        evidence = judge.judge(candidate, target)
         if options.page is not None:
             write_text(options.page, page(evidence, target, {"curves": {"training": loss_curves(Path(scratch) / "runs")}}))
     _tell(evidence, source, target, options, root)
     return 0 if evidence.status == "verified" else 1
+
+
+def _in_time(program: Program, root: Path, judged: Callable[[Program], Evidence], seconds: float) -> Evidence:
+    """The evidence on a program, from fewer rounds of its loops where it takes more than its time. Raises `ProgramFailedError`."""
+    try:
+        return judged(program)
+    except ProgramFailedError as error:
+        shorter = shortened(program, (root / program.source).read_text()) if error.too_long else None
+        if shorter is None:
+            raise
+        evidence = judged(shorter)
+        note = f"judged with {difference(shorter, program)}: the whole run takes longer than {seconds:g} s"
+        return replace(evidence, notes=(note, *evidence.notes))
 
 
 def working_copies(root: Path, program: Program, folder: Path) -> tuple[Path, Path]:
@@ -68,6 +90,8 @@ def _python_files(root: Path) -> list[Path]:
 def _tell(evidence: Evidence, source: str, target: str, options: VerifyOptions, root: Path) -> None:
     out = stdout()
     out.print(verdict_table(evidence.verdicts))
+    for note in evidence.notes:
+        out.print(escape(note))
     out.print(f"{escape(source)} against {escape(target)}: {coloured(evidence.status)}")
     if options.report is not None:
         row = UnitReport(

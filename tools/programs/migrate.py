@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from migrate_agent.sandbox.base import Sandbox
+from migrate_agent.tools.programs.bounds import with_bounds
 from migrate_agent.tools.programs.judge.beside import Beside, Missed
 from migrate_agent.tools.programs.judge.judge import Judge, ProgramFailedError
 from migrate_agent.tools.programs.judge.variants import Further
@@ -20,6 +21,7 @@ from migrate_agent.tools.programs.rewrite.assemble import merged, rewrite_progra
 from migrate_agent.tools.programs.rewrite.drafts.tree_steps import ALIASES, with_tree_steps
 from migrate_agent.tools.programs.rewrite.program_files import ProgramFiles
 from migrate_agent.tools.programs.rewrite.unreached import as_reached
+from migrate_agent.tools.programs.shortened import difference, shortened
 from migrate_agent.tools.record.at_once import in_order
 from migrate_agent.tools.rewrite.assemble.formatting import format_python
 from migrate_agent.tools.scan import scan
@@ -35,6 +37,8 @@ class Migrated:
     draft: Draft
     evidence: Evidence | None = None
     reason: str = ""
+    too_long: bool = False
+    """Whether the original took more than its time."""
 
 
 def migrate_program(
@@ -51,8 +55,47 @@ def migrate_program(
     scan_layers: bool = False,
 ) -> Migrated:
     """Observe, rewrite and judge a program. `units` are ids of modules that the mirror holds already, `known` what they were observed with, and
-    `style` and `scan_layers` are the mirror's. What no run reaches becomes an error; with `keep` it stays.
+    `style` and `scan_layers` are the mirror's. What no run reaches becomes an error; with `keep` it stays. A program that takes more than its time is
+    judged with fewer rounds of its loops, where its script says how many there are.
     """
+
+    def migrated(one: Program) -> Migrated:
+        return _migrated(one, root, sandbox, folder, limits, tell, units, known, style, keep, scan_layers)
+
+    whole = migrated(program)
+    shorter = shortened(program, (root / program.source).read_text()) if whole.too_long else None
+    if shorter is None:
+        return whole
+    tell(f"takes longer than {limits.seconds:g} s: once more with {difference(shorter, program)}")
+    return _with_whole_run(
+        migrated(shorter), shorter, f"judged with {difference(shorter, program)}: the whole run takes longer than {limits.seconds:g} s"
+    )
+
+
+def _with_whole_run(migrated: Migrated, shorter: Program, note: str) -> Migrated:
+    """The same with the script's own numbers of rounds, and a note."""
+    text = migrated.draft.files.get(migrated.target, "")
+    whole = with_bounds(text, [bound.reverse for bound in shorter.bounds]) if text else text
+    if whole is None:
+        return replace(migrated, evidence=None, reason=f"{note}; its rewrite does not have these numbers where the script has them")
+    files = {**migrated.draft.files, **({migrated.target: whole} if text else {})}
+    draft = replace(migrated.draft, files=files, notes=(note, *migrated.draft.notes))
+    return replace(migrated, draft=draft, reason=f"{migrated.reason} ({note})" if migrated.reason else "")
+
+
+def _migrated(
+    program: Program,
+    root: Path,
+    sandbox: Sandbox,
+    folder: Path,
+    limits: Limits,
+    tell: Callable[[str], None],
+    units: Sequence[str],
+    known: Observations | None,
+    style: Literal["plain", "close"],
+    keep: bool,
+    scan_layers: bool,
+) -> Migrated:
     original = stage(root, program, folder / "original")
     inventory = replace(scan(original), style=style, scan_layers=scan_layers)
     target = next((file.target for file in inventory.files if file.path == program.source), program.source)
@@ -62,7 +105,7 @@ def migrate_program(
     try:
         seen = observe(program, inventory, sandbox, folder / "recording", limits)
     except ObservationError as error:
-        return Migrated(target, Draft({}), reason=str(error))
+        return Migrated(target, Draft({}), reason=str(error), too_long=error.too_long)
     tell("rewriting")
     draft = rewrite_program(
         inventory, seen.recording.observations, program, folder, units, seen.optimizers, known, seen.constructions, seen.contained
@@ -77,7 +120,7 @@ def migrate_program(
         draft = _with_further(judge, draft, seen, partial(_observed, judge, program, inventory, sandbox, folder, limits), rewrite)
         draft, evidence = _judged(judge, draft, original, folder / "candidate", target)
     except ProgramFailedError as error:
-        return Migrated(target, draft, reason=str(error))
+        return Migrated(target, draft, reason=str(error), too_long=error.too_long)
     # Of what is idle no line is left that an error could stand for.
     if not judge.idle and [verdict.check for verdict in evidence.verdicts if verdict.status != "pass"] == ["reach"]:
         script = Missed(Beside(program.source, target, ()), *map(tuple, judge.missed))

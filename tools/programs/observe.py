@@ -27,7 +27,11 @@ OPTIMIZERS, CONSTRUCTIONS, CONTAINED = "optimizers.json", "constructions.json", 
 
 
 class ObservationError(Exception):
-    """A program that does not run. One line that says why."""
+    """A program that does not run. One line that says why; `too_long` where it took more than its time."""
+
+    def __init__(self, reason: str, too_long: bool = False) -> None:
+        super().__init__(reason)
+        self.too_long = too_long
 
 
 @dataclass(frozen=True)
@@ -46,7 +50,7 @@ def observe(program: Program, inventory: Inventory, sandbox: Sandbox, folder: Pa
     arguments = {**plan(inventory), **program.arguments(), "steps": program.steps, "max_bytes": MAX_BYTES}
     run = sandbox.run(Job("original", "migrate_agent.tools.programs.observe:observe_program", inventory.root, arguments, {}, limits))
     if run.status != "ok":
-        raise ObservationError(f"{program.source} does not run: {problem(run)}")
+        raise ObservationError(f"{program.source} does not run: {problem(run)}", run.status == "timeout")
     try:
         rows = json.loads((run.output / OPTIMIZERS).read_text())
         optimizers = tuple(RecordedOptimizer(tuple(map(frozenset, row["groups"])), row["axes"]) for row in rows)

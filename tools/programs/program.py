@@ -10,12 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from migrate_agent.tools.programs.bounds import Bound, with_bounds
+
 
 @dataclass(frozen=True)
 class Program:
     """A training program. `command` is its script (relative to the repository) and its options; `reads` are files beyond those that git tracks.
 
     `steps` is how many optimizer steps are compared; 0 means all of the run. `folder`, relative to the repository, is where it runs ("": at its root).
+    `bounds` are numbers of rounds that are smaller in its runs than in the script.
     """
 
     command: tuple[str, ...]
@@ -23,6 +26,7 @@ class Program:
     writes: tuple[str, ...] = ()
     steps: int = 0
     folder: str = ""
+    bounds: tuple[Bound, ...] = ()
 
     @property
     def source(self) -> str:
@@ -76,7 +80,7 @@ def parse_command(text: str | Sequence[str], root: Path) -> tuple[str, ...]:
 
 
 def stage(root: Path, program: Program, folder: Path) -> Path:
-    """A copy of what the program may read: the files that git tracks and those that it names. Gives `folder`."""
+    """A copy of what the program may read: the files that git tracks and those that it names, with the bounds of its run. Gives `folder`."""
     listed = subprocess.run(["git", "-C", str(root), "ls-files", "-z"], capture_output=True, check=False)
     names = [name for name in listed.stdout.decode().split("\0") if name]
     names = names or [
@@ -89,4 +93,14 @@ def stage(root: Path, program: Program, folder: Path) -> Path:
         elif source.is_file():
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(source, target)
+    if program.bounds:
+        bound_run(folder / program.source, program)
     return folder
+
+
+def bound_run(script: Path, program: Program) -> bool:
+    """Put the bounds of a program's run into a copy of its script, or of its rewrite; whether each of them stands there just once."""
+    text = with_bounds(script.read_text(), program.bounds)
+    if text is not None:
+        script.write_text(text)
+    return text is not None

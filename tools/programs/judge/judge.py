@@ -7,6 +7,7 @@ import math
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from migrate_agent.tools.programs.judge.running import WORK
 from migrate_agent.tools.programs.judge.variants import PLAIN, Further, Variant, VariantSearch
 from migrate_agent.tools.programs.problem import problem
 from migrate_agent.tools.programs.program import Program
-from migrate_agent.tools.record.at_once import in_order
+from migrate_agent.tools.record.at_once import at_once, in_order
 from migrate_agent.tools.types import Evidence, Job, Limits, Run, Verdict
 
 KEEP = (1, 2, 3, 5, 10, 20)
@@ -36,7 +37,11 @@ BRIEF_SECONDS = 30.0
 
 
 class ProgramFailedError(Exception):
-    """The original does not run, so that nothing can be judged. One line that says why."""
+    """The original does not run, so that nothing can be judged. One line that says why; `too_long` where it took more than its time."""
+
+    def __init__(self, reason: str, too_long: bool = False) -> None:
+        super().__init__(reason)
+        self.too_long = too_long
 
 
 class Judge:
@@ -82,17 +87,21 @@ class Judge:
         """All verdicts on the program `target` in the folder `root`."""
         began = time.monotonic()
         self.tell("running the candidate, in float64 and in its own precision")
-        ways = ((self.exact, True), (self.native, False))
-        (exact, error), (native, native_error) = in_order(lambda way: self._candidate(root, target, way[0], exact=way[1]), ways)
-        if exact is None:
-            return self._evidence(target, [verdict("spec", "runs", "fail", error)], began)
-        pair = Pair(self.exact, self.moved, exact)
-        verdicts = [verdict("spec", "runs", "pass"), *(check(pair) for check in EXACT)]
-        unrun: list[Ran] = []
-        if any(one.status == "fail" for one in verdicts):
-            return self._evidence(target, verdicts, began)
-        parts: list[Callable[[], list[Verdict]]] = [lambda: self._clipping(root, target), lambda: self._options(root, target, unrun)]
-        clipping, options = in_order(lambda part: part(), parts)
+        with ThreadPoolExecutor(at_once(), thread_name_prefix="candidate") as pool:
+            in_float64 = pool.submit(self._candidate, root, target, self.exact)
+            natively = pool.submit(self._candidate, root, target, self.native, exact=False)
+            exact, error = in_float64.result()
+            if exact is None:
+                return self._evidence(target, [verdict("spec", "runs", "fail", error)], began)
+            pair = Pair(self.exact, self.moved, exact)
+            verdicts = [verdict("spec", "runs", "pass"), *(check(pair) for check in EXACT)]
+            unrun: list[Ran] = []
+            if any(one.status == "fail" for one in verdicts):
+                return self._evidence(target, verdicts, began)
+            # The run in its own precision, which takes longest to compile, may go on beside them.
+            further = pool.submit(self._options, root, target, unrun)
+            clipping, options = pool.submit(self._clipping, root, target).result(), further.result()
+            native, native_error = natively.result()
         verdicts += clipping
         if not any(one.status == "fail" for one in clipping):
             verdicts += options
@@ -183,7 +192,7 @@ class Judge:
         name = f"original-{'exact' if exact else 'native'}{'-moved' if perturb else ''}"
         run = self.sandbox.run(Job("original", ORIGINAL, self._stage(root, name, variant), arguments, {}, self.limits))
         if run.status != "ok":
-            raise ProgramFailedError(f"{self.program.source} does not run: {problem(run)}")
+            raise ProgramFailedError(f"{self.program.source} does not run: {problem(run)}", run.status == "timeout")
         return self._kept(run, name + variant.folder)
 
     def _candidate(self, root: Path, target: str, of: Ran, variant: Variant = PLAIN, exact: bool = True) -> tuple[Ran | None, str]:

@@ -53,7 +53,7 @@ def _loading_texts(tree: ast.Module, lines: Sequence[int]) -> list[str]:
     """`--init_from=resume` for each `init_from == "resume"` around what loads something, where `init_from` is an option of a parser or a variable of a
     script that a configurator sets.
     """
-    flags = {option.name: option.flag for option in _options(tree) if option.kind == "text"}
+    flags = {option.name: option.flag for option in parser_options(tree) if option.kind == "text"}
     plain = _configured(tree)
     texts: dict[str, None] = {}
     for guard in _guards(tree, lines):
@@ -80,8 +80,8 @@ def _configured(tree: ast.Module) -> set[str]:
 def shortening_options(text: str, command: Sequence[str], steps: int) -> list[str]:
     """Whole numbers that bound a loop, each with a smaller value: those that the run of so many steps does not come to first."""
     tree = ast.parse(text)
-    bounds = {name for node in ast.walk(tree) for name in _bounds(node, _aliases(tree))}
-    pairs = [(option, _value(option, command)) for option in _options(tree) if option.kind == "int" and option.name in bounds]
+    bounds = {name for node in ast.walk(tree) for name in _bounds(node, attribute_names(tree))}
+    pairs = [(option, given_value(option, command)) for option in parser_options(tree) if option.kind == "int" and option.name in bounds]
     limits = [(option, value) for option, value in pairs if isinstance(value, int) and value > 1 and steps > 1]
     # A bound beyond the run ends it and changes nothing else; others may be the length of a schedule too.
     limits.sort(key=lambda pair: pair[1] <= steps)
@@ -94,7 +94,7 @@ def _guarding(tree: ast.Module, lines: Sequence[int], command: Sequence[str]) ->
 
 def _asked(tree: ast.Module, lines: Sequence[int]) -> list[Option]:
     """The options that conditions around these lines ask for."""
-    options, aliases = {option.name: option for option in _options(tree)}, _aliases(tree)
+    options, aliases = {option.name: option for option in parser_options(tree)}, attribute_names(tree)
     names = dict.fromkeys(name for node in _guards(tree, lines) for name in _read(node.test, aliases))
     return [options[name] for name in names if name in options]
 
@@ -129,20 +129,20 @@ def _called(node: ast.AST) -> Iterator[str]:
             yield ast.unparse(part.func).rpartition(".")[2]
 
 
-def _aliases(tree: ast.Module) -> dict[str, str]:
+def attribute_names(tree: ast.Module) -> dict[str, str]:
     """Name → attribute, of each `epochs = args.epochs`."""
     pairs = [(node.targets[0], node.value) for node in ast.walk(tree) if isinstance(node, ast.Assign)]
     return {target.id: value.attr for target, value in pairs if isinstance(target, ast.Name) and isinstance(value, ast.Attribute)}
 
 
-def _value(option: Option, command: Sequence[str]) -> Any:
+def given_value(option: Option, command: Sequence[str]) -> Any:
     """What the command gives an option for whole numbers, else its default."""
     words = [word for text in command for word in text.split("=", 1)]
     after = [words[i + 1] for i, word in enumerate(words[:-1]) if word == option.flag]
     return int(after[-1]) if after and after[-1].isdecimal() else option.default
 
 
-def _options(tree: ast.Module) -> Iterator[Option]:
+def parser_options(tree: ast.Module) -> Iterator[Option]:
     """Those of each `add_argument("--save-model", action="store_true")`."""
     for node in ast.walk(tree):
         if not isinstance(node, ast.Call) or not ast.unparse(node.func).endswith("add_argument"):

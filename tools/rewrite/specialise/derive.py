@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
@@ -122,7 +123,7 @@ class _Reduction:
         return constants
 
     def _unread_properties(self, texts: Mapping[str, str]) -> None:
-        used = _attributes_read(texts) | self.usage.attributes | MODES
+        used = _attributes_read(texts.values()) | self.usage.attributes | MODES
         for name, text in texts.items():
             remaining = self.usage.members.get(name, used)
             unread = {one for one in properties_of(_tree(text)) if one not in remaining and not _is_of_flax([name], one)}
@@ -131,7 +132,7 @@ class _Reduction:
     def _constant_attributes(self, texts: Mapping[str, str]) -> None:
         for family in _families(texts):
             stores = _stores([texts[name] for name in family])
-            others = {name: text for name, text in texts.items() if name not in family}
+            others = [text for name, text in texts.items() if name not in family]
             outside = _attributes_read(others, of_others=True) | self.usage.attributes | MODES
             inside = _attributes_loaded([texts[name] for name in family])
             for name in family:
@@ -207,26 +208,32 @@ def _families(texts: Mapping[str, str]) -> list[list[str]]:
     return list(groups.values())
 
 
-def _stores(texts: Iterable[str]) -> dict[str, int]:
+def _stores(texts: Iterable[str]) -> Counter[str]:
     """Attribute → how often it is set or bound in the classes, under any name."""
-    counts: dict[str, int] = {}
-    for text in texts:
-        for node in ast.walk(_tree(text)):
-            name = ""
-            if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
-                name = node.attr
-            elif isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
-                name = node.id
-            elif isinstance(node, (ast.FunctionDef, ast.ClassDef)):
-                name = node.name
-            if name:
-                counts[name] = counts.get(name, 0) + 1
-    return counts
+    return sum(map(_stores_of, texts), Counter[str]())
 
 
-def _attributes_loaded(texts: Iterable[str]) -> set[str]:
-    nodes = [node for text in texts for node in ast.walk(_tree(text))]
-    return {node.attr for node in nodes if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)}
+@lru_cache(maxsize=20_000)
+def _stores_of(text: str) -> Counter[str]:
+    names = []
+    for node in ast.walk(_tree(text)):
+        if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
+            names.append(node.attr)
+        elif isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+            names.append(node.id)
+        elif isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            names.append(node.name)
+    return Counter(names)
+
+
+def _attributes_loaded(texts: Iterable[str]) -> frozenset[str]:
+    return frozenset().union(*map(_attributes_loaded_of, texts))
+
+
+@lru_cache(maxsize=20_000)
+def _attributes_loaded_of(text: str) -> frozenset[str]:
+    nodes = ast.walk(_tree(text))
+    return frozenset(node.attr for node in nodes if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load))
 
 
 def _is_number(text: str) -> bool:
@@ -238,19 +245,22 @@ def _is_stored(node: ast.Attribute) -> bool:
     return not isinstance(node.ctx, ast.Load)
 
 
-def _attributes_read(texts: Mapping[str, str], of_others: bool = False) -> set[str]:
+def _attributes_read(texts: Iterable[str], of_others: bool = False) -> frozenset[str]:
     """The names of attributes, and words that may name one; with `of_others` without those that a class has of its own instances."""
-    nodes = [node for text in texts.values() for node in _parts(text, of_others)]
-    words = {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
-    return {node.attr for node in nodes if isinstance(node, ast.Attribute)} | words
+    return frozenset().union(*(_attributes_read_of(text, of_others) for text in texts))
 
 
 @lru_cache(maxsize=20_000)
-def _parts(text: str, of_others: bool) -> tuple[ast.AST, ...]:
+def _attributes_read_of(text: str, of_others: bool) -> frozenset[str]:
     tree = _tree(text)
     own = of_others and any(isinstance(node, ast.ClassDef) for node in tree.body)
-    nodes = ast.walk(tree)
-    return tuple(node for node in nodes if not (own and isinstance(node, ast.Attribute) and ast.unparse(node.value) == "self"))
+    names = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and not (own and ast.unparse(node.value) == "self"):
+            names.add(node.attr)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            names.add(node.value)
+    return frozenset(names)
 
 
 def _function_of(text: str) -> ast.stmt | None:
@@ -287,7 +297,7 @@ def _literal_attributes(text: str) -> Mapping[str, str]:
     """Attribute → text of the literal that the constructor sets it to, in a statement that always runs."""
     node = ast.parse(text).body[-1]
     function = constructor(node) if isinstance(node, ast.ClassDef) else None
-    found: dict[str, str] = {}
+    attributes: dict[str, str] = {}
     for statement in function.body if function is not None else ():
         target: ast.expr
         if isinstance(statement, ast.AnnAssign) and statement.value is not None:
@@ -299,12 +309,12 @@ def _literal_attributes(text: str) -> Mapping[str, str]:
         pairs = [(target, value)]
         if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
             pairs = list(zip(target.elts, value.elts, strict=True))
-        for place, given in pairs:
+        for attribute, assigned in pairs:
             # NNX is told that a variable may come to stand there.
-            text_of = "None" if ast.unparse(given) == "nnx.data(None)" else literal(given)
-            if isinstance(place, ast.Attribute) and ast.unparse(place.value) == "self" and text_of is not None:
-                found[place.attr] = text_of
-    return found
+            text_of = "None" if ast.unparse(assigned) == "nnx.data(None)" else literal(assigned)
+            if isinstance(attribute, ast.Attribute) and ast.unparse(attribute.value) == "self" and text_of is not None:
+                attributes[attribute.attr] = text_of
+    return attributes
 
 
 def _is_of_flax(family: Iterable[str], attribute: str) -> bool:
@@ -337,7 +347,7 @@ def made_alike(text: str) -> Mapping[str, str]:
     """Name → the text that each helper of a file has, were it specialised to these signatures and attributes."""
     tree = ast.parse(text)
     nodes = {node.name: node for node in tree.body if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and node.name in symbols()}
-    usage = Usage(set(nodes), attributes=_attributes_read({"": text}))
+    usage = Usage(set(nodes), attributes=set(_attributes_read([text])))
     for name, node in nodes.items():
         function = constructor(node) if isinstance(node, ast.ClassDef) else node
         arguments = function.args if function is not None else None
