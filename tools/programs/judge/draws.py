@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -45,16 +46,15 @@ class NativeDraws(OperatorMode):  # type: ignore[no-untyped-call]
             return _sampled(self.paired, args[0])
         if name in ("rand", "rand_like", "randn", "randn_like"):
             return _new(func, name, args, kwargs)
-        if name == "normal" and all(isinstance(one, torch.Tensor) and one.dtype == WIDE for one in args):
-            shape = np.broadcast_shapes(*(tuple(one.shape) for one in args))
-            return normal(int(np.prod(shape)), kwargs.get("generator")).reshape(shape) * args[1] + args[0]
+        if name == "normal":
+            return _normal(self.paired, func, args, kwargs)
         if name in ("uniform_", "normal_") and args[0].dtype == WIDE:
-            low, high = (*args[1:], 0.0, 1.0)[:2] if len(args) > 2 else (args[1], 1.0) if len(args) > 1 else (0.0, 1.0)
+            low, high = (*args[1:], *DEFAULTS[name][len(args) - 1 :])[:2]
+            generator = kwargs.get("generator")
+            # Standard numbers are those of float32, and what is made of them is computed in float64, as in the rewrite.
             if name == "uniform_":
-                drawn = uniform(args[0].shape, low, high, kwargs.get("generator"))
-            else:
-                drawn = normal(args[0].numel(), kwargs.get("generator")).reshape(args[0].shape) * high + low
-            return args[0].copy_(drawn)
+                return args[0].copy_(uniform(args[0].shape, generator).to(WIDE) * (high - low) + low)
+            return args[0].copy_(normal(args[0].numel(), generator).reshape(args[0].shape).to(WIDE) * high + low)
         return func(*args, **kwargs)
 
 
@@ -97,6 +97,19 @@ def _tensor(numbers: Any) -> torch.Tensor:
         return torch.from_numpy(numbers)
 
 
+def _normal(paired: PairedDraws, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """`torch.normal`, whose mean and deviation are tensors or numbers. The dispatcher leaves out a deviation of 1."""
+    mean, deviation = (*args, 1.0)[:2]
+    tensors = [one for one in args[:2] if isinstance(one, torch.Tensor)]
+    shape = tuple(np.broadcast_shapes(*(tuple(one.shape) for one in tensors))) if tensors else tuple(args[2])
+    dtype = tensors[0].dtype if tensors else kwargs.get("dtype") or torch.get_default_dtype()
+    if dtype != WIDE:
+        return func(*args, **kwargs)
+    if paired.active and drawn_by_a_module():
+        return _tensor(paired.draw("normal", shape)) * deviation + mean
+    return normal(math.prod(shape), kwargs.get("generator")).reshape(shape).to(WIDE) * deviation + mean
+
+
 def _new(func: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     generator = kwargs.get("generator")
     # Run for its dtype, device and shape alone; the stream must not have moved on afterwards.
@@ -107,13 +120,13 @@ def _new(func: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
         return func(*args, **kwargs)
     if name.startswith("randn"):
         return result.copy_(normal(result.numel(), generator).reshape(result.shape))
-    return result.copy_(uniform(result.shape, 0.0, 1.0, generator))
+    return result.copy_(uniform(result.shape, generator))
 
 
-def uniform(shape: Sequence[int], low: float, high: float, generator: Any) -> torch.Tensor:
-    """Uniform numbers in float32, whatever modes are active."""
+def uniform(shape: Sequence[int], generator: Any) -> torch.Tensor:
+    """Uniform numbers below 1 in float32, whatever modes are active."""
     with _unlifted():
-        return torch.empty(tuple(shape), dtype=NARROW).uniform_(low, high, generator=generator)
+        return torch.empty(tuple(shape), dtype=NARROW).uniform_(generator=generator)
 
 
 def normal(count: int, generator: Any) -> torch.Tensor:

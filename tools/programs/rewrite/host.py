@@ -32,7 +32,7 @@ from migrate_agent.tools.programs.tables.registry import function_text, function
 from migrate_agent.tools.rewrite.tables.helpers import symbols
 from migrate_agent.tools.rewrite.tables.registry import Refuse
 
-DRAWS = frozenset({"torch.randn", "torch.rand", "torch.randint", "torch.randperm"})
+DRAWS = frozenset({"torch.randn", "torch.rand", "torch.randint", "torch.randperm", "torch.normal"})
 LIKE = {"torch.randn_like": "randn", "torch.rand_like": "rand"}
 AVERAGES = "torch.optim.swa_utils."
 NO_GRADIENT = frozenset({"torch.no_grad", "torch.inference_mode"})
@@ -687,7 +687,7 @@ class RewriteHost(cst.CSTTransformer):
             for a in updated_node.args
             if a.keyword is None or a.keyword.value not in ("generator", "device", "requires_grad", "pin_memory")
         ]
-        if any(a.keyword is not None and a.keyword.value not in ("size", "low", "high") for a in kept):
+        if any(a.keyword is not None and a.keyword.value not in ("size", "low", "high", "mean", "std") for a in kept):
             raise NotUnderstoodError(f"{dotted} with options has no rule outside of the step", original_node)
         kept[-1] = kept[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
         return updated_node.with_changes(func=cst.Attribute(generator, cst.Name(dotted.rpartition(".")[2])), args=kept)

@@ -26,6 +26,7 @@ from migrate_agent.tools.programs.rewrite.passes.joint_optimizers import JointOp
 from migrate_agent.tools.programs.rewrite.passes.lifted_draws import LiftedDraws
 from migrate_agent.tools.programs.rewrite.passes.lifted_masks import LiftedMasks
 from migrate_agent.tools.programs.rewrite.passes.lifted_tests import LiftedTests
+from migrate_agent.tools.programs.rewrite.passes.standard_draws import StandardDraws
 from migrate_agent.tools.programs.rewrite.passes.state_loops import StateLoops
 from migrate_agent.tools.programs.rewrite.passes.wrapped_optimizers import WrappedOptimizers
 from migrate_agent.tools.programs.rewrite.passes.zeroing_functions import ZeroingFunctions
@@ -73,6 +74,7 @@ def plain_form(
     module, observed = _with_taken_branches(module, observed)
     module, observed = _with_named_optimizers(module, observed)
     module, observed = _with_phases(module, observed)
+    module, observed = _with_standard_draws(module, observed)
     text = module.code
     positions = positions_of(module)
 
@@ -114,6 +116,7 @@ Pass = (
     | PartedSteps
     | TakenBranches
     | Phases
+    | StandardDraws
     | NamedOptimizers
     | JointOptimizers
     | DrawnArguments
@@ -155,6 +158,24 @@ def _with_phases(module: cst.Module, observed: Mapping[Span, Observed]) -> Scrip
         return fact is not None and bool(fact.kinds) and all(kind.startswith("module:") for kind in fact.kinds)
 
     return _after(module, Phases(Imports(module.code), is_module), positions, observed)
+
+
+def _with_standard_draws(module: cst.Module, observed: Mapping[Span, Observed]) -> Script:
+    """The script whose draws are those of standard numbers."""
+    positions = positions_of(module)
+
+    def fact(node: cst.CSTNode) -> Observed | None:
+        return observed.get(span_of(positions[node])) if node in positions else None
+
+    def kinds(node: cst.CSTNode) -> Sequence[str]:
+        seen = fact(node)
+        return seen.kinds if seen is not None else ()
+
+    def floats(node: cst.CSTNode) -> bool:
+        seen = fact(node)
+        return seen is not None and tuple(seen.kinds) == ("tensor",) and tuple(seen.dtypes) == ("float32",)
+
+    return _after(module, StandardDraws(Imports(module.code), kinds, floats), positions, observed)
 
 
 def _with_lifted_masks(module: cst.Module, observed: Mapping[Span, Observed]) -> Script:
