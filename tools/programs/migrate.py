@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, reduce
@@ -12,9 +13,9 @@ from typing import Literal
 from migrate_agent.sandbox.base import Sandbox
 from migrate_agent.tools.programs.bounds import with_bounds
 from migrate_agent.tools.programs.judge.beside import Beside, Missed
-from migrate_agent.tools.programs.judge.judge import Judge, ProgramFailedError
+from migrate_agent.tools.programs.judge.judge import BRIEF_SECONDS, Judge, ProgramFailedError
 from migrate_agent.tools.programs.judge.variants import Further
-from migrate_agent.tools.programs.observe import ObservationError, Watched, observe
+from migrate_agent.tools.programs.observe import ObservationError, observe
 from migrate_agent.tools.programs.profile import refusals
 from migrate_agent.tools.programs.program import Program, stage
 from migrate_agent.tools.programs.rewrite.assemble import merged, rewrite_program
@@ -102,22 +103,41 @@ def _migrated(
     if reasons := refusals((original / program.source).read_text()):
         return Migrated(target, Draft({}), reason=f"{program.source}: {reasons[0]}")
     tell("running it, watched")
+    began = time.monotonic()
     try:
         seen = observe(program, inventory, sandbox, folder / "recording", limits)
     except ObservationError as error:
         return Migrated(target, Draft({}), reason=str(error), too_long=error.too_long)
-    tell("rewriting")
-    draft = rewrite_program(
-        inventory, seen.recording.observations, program, folder, units, seen.optimizers, known, seen.constructions, seen.contained
+    rewrite = partial(
+        rewrite_program,
+        inventory,
+        program=program,
+        folder=folder,
+        units=units,
+        recorded=seen.optimizers,
+        known=known,
+        constructions=seen.constructions,
+        contained=seen.contained,
     )
-    if draft.holes or not draft.files:
-        return Migrated(target, draft, reason=_first_holes(draft))
+    every = seen.recording.observations
+    draft = Draft({})
+    # Runs of a brief program take less time than a second rewriting, which knows the further ones.
+    if time.monotonic() - began > BRIEF_SECONDS:
+        tell("rewriting")
+        draft = rewrite(observations=every)
+        if draft.holes or not draft.files:
+            return Migrated(target, draft, reason=_first_holes(draft))
     try:
-        judge = Judge(
-            program, original, sandbox, folder / "runs", limits, tell, ProgramFiles(inventory, program.source, units=units).beside()
-        )
-        rewrite = partial(rewrite_program, inventory, program=program, folder=folder, units=units, recorded=seen.optimizers, known=known)
-        draft = _with_further(judge, draft, seen, partial(_observed, judge, program, inventory, sandbox, folder, limits), rewrite)
+        beside = ProgramFiles(inventory, program.source, units=units).beside()
+        judge = Judge(program, original, sandbox, folder / "runs", limits, tell, beside)
+        observed = partial(_observed, judge, program, inventory, sandbox, folder, limits)
+        watched = [
+            (further, more) for further, more in zip(judge.further, in_order(observed, judge.further), strict=True) if more is not None
+        ]
+        tell("rewriting")
+        judge.further, draft = _with_further(draft, every, watched, rewrite)
+        if draft.holes or not draft.files:
+            return Migrated(target, draft, reason=_first_holes(draft))
         draft, evidence = _judged(judge, draft, original, folder / "candidate", target)
     except ProgramFailedError as error:
         return Migrated(target, draft, reason=str(error), too_long=error.too_long)
@@ -143,28 +163,21 @@ def _first_holes(draft: Draft) -> str:
 
 
 def _with_further(
-    judge: Judge, draft: Draft, seen: Watched, observed: Callable[[Further], Observations | None], rewrite: Callable[..., Draft]
-) -> Draft:
-    """The draft that knows the further runs which reach more lines, such as those that go on from a checkpoint. A run that no rule covers the rewrite
-    of beside the plain one, such as one that takes another branch of a step, is left out, so that its lines are not reached.
+    plain: Draft, every: Observations, watched: Sequence[tuple[Further, Observations]], rewrite: Callable[..., Draft]
+) -> tuple[tuple[Further, ...], Draft]:
+    """Further runs that reach more lines, such as those that go on from a checkpoint, and the draft that knows them: the plain one, made here where it is
+    empty, where there are none. A run that no rule covers the rewrite of beside the plain one, such as one that takes another branch of a step, is left
+    out, so that its lines are not reached.
     """
-    every = seen.recording.observations
-    rows = [(further, more) for further, more in zip(judge.further, in_order(observed, judge.further), strict=True) if more is not None]
-
-    def wider(more: Observations) -> Draft:
-        return rewrite(observations=more, constructions=seen.constructions, contained=seen.contained)
-
     # One rewrite knows all of them where the rules cover them.
-    if rows and not (together := wider(reduce(_wider, (more for _, more in rows), every))).holes:
-        judge.further = tuple(further for further, _ in rows)
-        return together
-    chosen = []
-    for further, more in rows if len(rows) > 1 else ():
-        if not (one := wider(_wider(every, more))).holes:
-            every, draft = _wider(every, more), one
+    if watched and not (together := rewrite(observations=reduce(_wider, (more for _, more in watched), every))).holes:
+        return tuple(further for further, _ in watched), together
+    draft, chosen = plain if plain.files else rewrite(observations=every), list[Further]()
+    for further, more in watched if len(watched) > 1 and not draft.holes else ():
+        if not (wider := rewrite(observations=_wider(every, more))).holes:
+            every, draft = _wider(every, more), wider
             chosen.append(further)
-    judge.further = tuple(chosen)
-    return draft
+    return tuple(chosen), draft
 
 
 def _wider(every: Observations, more: Observations) -> Observations:

@@ -54,12 +54,7 @@ def test_a_draft_knows_the_further_runs_that_are_watched_and_covered(
         holes = tuple(Hole("train.py", Span(1, 0, 1, 0), "training-step", name, "") for name in observations if name not in covered)
         return Draft({"train_jax.py": " ".join(observations)}, holes)
 
-    judge: Any = SimpleNamespace(further=("--resume", "--test"))
-    seen: Any = SimpleNamespace(recording=SimpleNamespace(observations={}), constructions=(), contained=())
-    plain = Draft({"train_jax.py": ""})
-
-    def observed(further: Any) -> Any:
-        return {further: {}} if further in watched else None
-
-    found = migrate._with_further(judge, plain, seen, observed, rewrite)
-    assert (judge.further, sorted(found.files["train_jax.py"].split())) == (chosen, list(chosen))
+    rows: Any = [(further, {further: {}}) for further in watched]
+    for plain in (Draft({}), Draft({"train_jax.py": ""})):
+        further, draft = migrate._with_further(plain, {}, rows, rewrite)
+        assert sorted(draft.files["train_jax.py"].split()) == list(map(str, further)) == list(chosen)

@@ -15,6 +15,7 @@ from typing import Any
 import libcst as cst
 
 from migrate_agent.tools.programs.rewrite.core import body
+from migrate_agent.tools.programs.rewrite.names import text_of
 from migrate_agent.tools.programs.rewrite.spans import Positions, ScriptPass, span_of
 from migrate_agent.tools.scan.accelerators import needs_cuda
 from migrate_agent.tools.types import Observed, Span
@@ -25,7 +26,7 @@ class AcceleratorBranches(ScriptPass):
 
     def __init__(self, module: cst.Module, positions: Positions, observed: Mapping[Span, Observed]) -> None:
         super().__init__()
-        self._tree = ast.parse(module.code)
+        self._tree = ast.parse(text_of(module))
         self._choices = {node.lineno: node for node in ast.walk(self._tree) if isinstance(node, ast.If)}
         self._ran = {line for span in observed for line in range(span.line, span.end_line + 1)}
         self._positions = positions

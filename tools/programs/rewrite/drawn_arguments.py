@@ -17,7 +17,7 @@ from typing import Any
 import libcst as cst
 
 from migrate_agent.tools.programs.rewrite.core import body, call_of, method_of
-from migrate_agent.tools.programs.rewrite.names import FreeNames, Imports, bound, code, read
+from migrate_agent.tools.programs.rewrite.names import FreeNames, Imports, bound, code, read, text_of
 from migrate_agent.tools.programs.rewrite.spans import ScriptPass
 
 DRAWS = frozenset({"torch.rand", "torch.randn", "torch.randint", "torch.rand_like", "torch.randn_like"})
@@ -37,7 +37,7 @@ class DrawnArguments(ScriptPass):
     def __init__(self, module: cst.Module, imports: Imports) -> None:
         super().__init__()
         self._functions = dict(_functions(module, imports))
-        self._free = FreeNames(module.code)
+        self._free = FreeNames(text_of(module))
         self._inside = 0
 
     def leave_FunctionDef(self, original_node: cst.FunctionDef, updated_node: cst.FunctionDef) -> cst.FunctionDef:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import libcst as cst
 
 from migrate_agent.tools.programs.rewrite.core import Core, NotUnderstoodError, blocks, body, call_of, called, optimizer_names
-from migrate_agent.tools.programs.rewrite.names import Imports, bound, code, name_of, parse, read, unparse
+from migrate_agent.tools.programs.rewrite.names import Imports, bound, code, name_of, parse, read, text_of, unparse
 from migrate_agent.tools.programs.rewrite.parameter_loops import parameter_loop
 
 RANK = frozenset({"dim", "ndimension"})
@@ -88,7 +88,7 @@ def schedulers_of(module: cst.Module, imports: Imports, cores: Sequence[Core]) -
         core = next((one for one in cores if optimizer in one.optimizers), cores[0] if cores else None)
         beside = _beside(module, core, name) if core is not None else []
         # A rate that is part of the transform is that of the last update, and torch's is that of the next one.
-        own = beside and f"{optimizer}.param_groups" not in module.code
+        own = beside and f"{optimizer}.param_groups" not in text_of(module)
         inner = beside[0] if own and uses == beside and not _in_headers(module, name) else None
         result[name] = SchedulerCall(dotted, call, statement, optimizer, imports.of(names[optimizer].func), inner, parts)
         if inner is not None and _needs_later(module, names[optimizer], result[name]):
@@ -168,7 +168,7 @@ def optimizers_of(
     result: dict[str, OptimizerCall] = {}
     for name, call in names.items():
         plain = dict.fromkeys((name, *aliases), OptimizerCall("", False))
-        indexed = any(f"{one}.param_groups[" in module.code for one in plain)
+        indexed = any(f"{one}.param_groups[" in text_of(module) for one in plain)
         inject = shared or name in outside or indexed or any(rate_of(loop, plain) is not None for loop in loops)
         argument = call.args[0].value if call.args else None
         if argument is None:

@@ -258,6 +258,18 @@ class Imports:
         return ".".join([self.dotted[node.value], *parts])
 
 
+@lru_cache(maxsize=16)
+def text_of(module: cst.Module) -> str:
+    """The text of a file. Many passes ask for it, and libcst makes it anew each time."""
+    return module.code
+
+
+@lru_cache(maxsize=16)
+def imports_of(module: cst.Module) -> Imports:
+    """What the names of a file stand for."""
+    return Imports(text_of(module))
+
+
 def again(origin: dict[cst.CSTNode, cst.CSTNode], node: Any) -> Any:
     """A second node like one. `origin` says of each new node which one it was: that which the old one was."""
     new = node.deep_clone()

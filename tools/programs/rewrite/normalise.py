@@ -20,7 +20,7 @@ from libcst import matchers as m
 from migrate_agent.tools.programs.rewrite.configured import Construction, configured
 from migrate_agent.tools.programs.rewrite.core import blocks, body, call_of, is_optimizer, method_of
 from migrate_agent.tools.programs.rewrite.method_optimizers import Inlined
-from migrate_agent.tools.programs.rewrite.names import Imports, bound, code, read
+from migrate_agent.tools.programs.rewrite.names import Imports, bound, code, read, text_of
 from migrate_agent.tools.programs.rewrite.opened_checkpoints import CALLS, opened_path, without_open
 from migrate_agent.tools.programs.rewrite.passes.begun_schedules import begun
 from migrate_agent.tools.programs.rewrite.passes.gradient_loops import zeroed
@@ -52,7 +52,8 @@ class Normalise(ScriptPass):
         """Functions whose groups of parameters are written out."""
         assigned = dict(_assigned(module))
         self._reads_underscore = any(
-            isinstance(node, ast.Name) and node.id == "_" and isinstance(node.ctx, ast.Load) for node in ast.walk(ast.parse(module.code))
+            isinstance(node, ast.Name) and node.id == "_" and isinstance(node.ctx, ast.Load)
+            for node in ast.walk(ast.parse(text_of(module)))
         )
         self.scalers = {name for name, value in assigned.items() if self._last(value) == SCALERS}
         self.contexts = {name for name, value in assigned.items() if self._is_context(value)}

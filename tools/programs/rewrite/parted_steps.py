@@ -25,7 +25,7 @@ from typing import Any
 import libcst as cst
 
 from migrate_agent.tools.programs.rewrite.core import body, call_of, in_order, method_of
-from migrate_agent.tools.programs.rewrite.names import SELF, bound, code, parse, read
+from migrate_agent.tools.programs.rewrite.names import SELF, bound, code, parse, read, text_of
 from migrate_agent.tools.programs.rewrite.spans import ScriptPass
 
 
@@ -129,14 +129,14 @@ def _called(statement: cst.CSTNode) -> str:
 
 def _uses(module: cst.Module, part: Part) -> int:
     """How often a file names the method, apart from where it is defined."""
-    name, nodes = part.function.name.value, list(ast.walk(ast.parse(module.code)))
+    name, nodes = part.function.name.value, list(ast.walk(ast.parse(text_of(module))))
     texts = sum(isinstance(node, ast.Constant) and node.value == name for node in nodes)
     return sum(isinstance(node, ast.Attribute) and node.attr == name for node in nodes) + texts
 
 
 def _is_called_once(module: cst.Module, part: Part) -> bool:
     """Whether one place calls the method, and it is the only one of its name."""
-    names = [node.name for node in ast.walk(ast.parse(module.code)) if isinstance(node, ast.FunctionDef)]
+    names = [node.name for node in ast.walk(ast.parse(text_of(module))) if isinstance(node, ast.FunctionDef)]
     return _uses(module, part) == 1 and names.count(part.function.name.value) == 1
 
 

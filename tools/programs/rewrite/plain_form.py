@@ -16,7 +16,7 @@ from migrate_agent.tools.programs.rewrite.episodes.collected import CollectedVal
 from migrate_agent.tools.programs.rewrite.episodes.kept_lists import KeptLists
 from migrate_agent.tools.programs.rewrite.method_optimizers import Inlined
 from migrate_agent.tools.programs.rewrite.named_optimizers import NamedOptimizers
-from migrate_agent.tools.programs.rewrite.names import Imports, name_of
+from migrate_agent.tools.programs.rewrite.names import imports_of, name_of, text_of
 from migrate_agent.tools.programs.rewrite.normalise import Normalise
 from migrate_agent.tools.programs.rewrite.parted_steps import PartedSteps
 from migrate_agent.tools.programs.rewrite.passes.built_optimizers import BuiltOptimizers
@@ -47,7 +47,7 @@ class PlainForm:
     @property
     def text(self) -> str:
         """Its text."""
-        return self.module.code
+        return text_of(self.module)
 
 
 def plain_form(
@@ -63,10 +63,10 @@ def plain_form(
     positions = positions_of(module)
     accelerators = AcceleratorBranches(module, positions, observed)
     module, observed = _after(module, accelerators, positions, observed)
-    hosts = HostMethods(module, Imports(module.code))
+    hosts = HostMethods(module, imports_of(module))
     module, observed = _after(module, hosts, positions_of(module), observed)
     module, observed = _with_built_optimizers(module, observed)
-    module, observed = _after(module, WrappedOptimizers(module, Imports(module.code)), positions_of(module), observed)
+    module, observed = _after(module, WrappedOptimizers(module, imports_of(module)), positions_of(module), observed)
     module, observed = _after(module, StateLoops(module), positions_of(module), observed)
     module, observed = _after(module, ZeroingFunctions(module), positions_of(module), observed)
     parted = PartedSteps(module)
@@ -75,7 +75,7 @@ def plain_form(
     module, observed = _with_named_optimizers(module, observed)
     module, observed = _with_phases(module, observed)
     module, observed = _with_standard_draws(module, observed)
-    text = module.code
+    text = text_of(module)
     positions = positions_of(module)
 
     def kinds(node: cst.CSTNode) -> Sequence[str]:
@@ -86,18 +86,18 @@ def plain_form(
         span = span_of(positions[node])
         return [one for one in dict.fromkeys(constructions) if span.line <= one.line <= span.end_line]
 
-    normalise = Normalise(module, Imports(text), kinds, construction, constructed)
+    normalise = Normalise(module, imports_of(module), kinds, construction, constructed)
     new = module.visit(normalise)
     assert isinstance(new, cst.Module)
     facts: Mapping[Span, Observed] = moved(new, normalise.origin, positions, observed)
     plain = cst.parse_module(new.code)
-    joint = JointOptimizers(plain, Imports(plain.code))
+    joint = JointOptimizers(plain, imports_of(plain))
     plain, facts = _after(plain, joint, positions_of(plain), facts)
     spans = positions_of(plain)
-    drawn = DrawnArguments(plain, Imports(plain.code))
+    drawn = DrawnArguments(plain, imports_of(plain))
     last, seen = _after(plain, drawn, spans, facts)
     spans = positions_of(last)
-    last, seen = _after(last, LiftedDraws(last, Imports(last.code), module_names(spans, seen)), spans, seen)
+    last, seen = _after(last, LiftedDraws(last, imports_of(last), module_names(spans, seen)), spans, seen)
     last, seen = _with_lifted_masks(last, seen)
     last, seen = _with_lifted_tests(last, seen)
     spans = positions_of(last)
@@ -140,7 +140,7 @@ def _with_built_optimizers(module: cst.Module, observed: Mapping[Span, Observed]
         fact = observed.get(span_of(positions[node])) if node in positions else None
         return fact.kinds if fact is not None else ()
 
-    return _after(module, BuiltOptimizers(module, Imports(module.code), kinds), positions, observed)
+    return _after(module, BuiltOptimizers(module, imports_of(module), kinds), positions, observed)
 
 
 def _with_taken_branches(module: cst.Module, observed: Mapping[Span, Observed]) -> Script:
@@ -157,7 +157,7 @@ def _with_phases(module: cst.Module, observed: Mapping[Span, Observed]) -> Scrip
         fact = observed.get(span_of(positions[node])) if node in positions else None
         return fact is not None and bool(fact.kinds) and all(kind.startswith("module:") for kind in fact.kinds)
 
-    return _after(module, Phases(Imports(module.code), is_module), positions, observed)
+    return _after(module, Phases(imports_of(module), is_module), positions, observed)
 
 
 def _with_standard_draws(module: cst.Module, observed: Mapping[Span, Observed]) -> Script:
@@ -175,7 +175,7 @@ def _with_standard_draws(module: cst.Module, observed: Mapping[Span, Observed]) 
         seen = fact(node)
         return seen is not None and tuple(seen.kinds) == ("tensor",) and tuple(seen.dtypes) == ("float32",)
 
-    return _after(module, StandardDraws(Imports(module.code), kinds, floats), positions, observed)
+    return _after(module, StandardDraws(imports_of(module), kinds, floats), positions, observed)
 
 
 def _with_lifted_masks(module: cst.Module, observed: Mapping[Span, Observed]) -> Script:
@@ -186,7 +186,7 @@ def _with_lifted_masks(module: cst.Module, observed: Mapping[Span, Observed]) ->
         fact = observed.get(span_of(positions[node])) if node in positions else None
         return fact is not None and tuple(fact.kinds) == ("tensor",) and tuple(fact.dtypes) == ("bool",)
 
-    return _after(module, LiftedMasks(module, Imports(module.code), module_names(positions, observed), is_mask), positions, observed)
+    return _after(module, LiftedMasks(module, imports_of(module), module_names(positions, observed), is_mask), positions, observed)
 
 
 def _with_lifted_tests(module: cst.Module, observed: Mapping[Span, Observed]) -> Script:
@@ -216,17 +216,18 @@ def _after(
 ) -> Script:
     new = module.visit(change)
     assert isinstance(new, cst.Module)
-    if new.code == module.code:
+    text = new.code
+    if text == text_of(module):
         # Most passes change nothing of a script, and where everything stands is slow to ask.
         return module, observed
-    return cst.parse_module(new.code), moved(new, change.origin, positions, observed)
+    return cst.parse_module(text), moved(new, change.origin, positions, observed)
 
 
 def _with_named_optimizers(module: cst.Module, observed: Mapping[Span, Observed]) -> Script:
     """The script with an optimizer for each update that it writes out by hand, and what was observed by where it stands there."""
-    text = module.code
+    text = text_of(module)
     updates = hand_updates(text)
-    torch = next((name for name, dotted in Imports(text).dotted.items() if dotted == "torch"), "")
+    torch = next((name for name, dotted in imports_of(module).dotted.items() if dotted == "torch"), "")
     if not updates or not torch:
         return module, observed
     positions = positions_of(module)

@@ -17,7 +17,7 @@ from typing import Any
 import libcst as cst
 
 from migrate_agent.tools.programs.rewrite.core import body
-from migrate_agent.tools.programs.rewrite.names import code, parse
+from migrate_agent.tools.programs.rewrite.names import code, parse, text_of
 from migrate_agent.tools.programs.rewrite.spans import Positions, ScriptPass, span_of
 from migrate_agent.tools.programs.rewrite.unreached import MESSAGE
 from migrate_agent.tools.types import Observed, Span
@@ -33,7 +33,7 @@ class TakenBranches(ScriptPass):
         super().__init__()
         self._positions = positions
         self._ran = {line for span in observed for line in range(span.line, span.end_line + 1)}
-        self._fixed = _Fixed(ast.parse(module.code))
+        self._fixed = _Fixed(ast.parse(text_of(module)))
         self._loops = [0]
         self._guards: list[list[cst.BaseStatement]] = [[]]
 

@@ -43,7 +43,7 @@ from migrate_agent.tools.programs.rewrite.core import (
     function_of,
     method_of,
 )
-from migrate_agent.tools.programs.rewrite.names import SELF, FreeNames, Rename, bound, code, exposed, name_of, parse, read
+from migrate_agent.tools.programs.rewrite.names import SELF, FreeNames, Rename, bound, code, exposed, name_of, parse, read, text_of
 from migrate_agent.tools.programs.rewrite.spans import ScriptPass
 
 REPLAY = "replay"
@@ -125,7 +125,7 @@ class _Planner:
 
     def __init__(self, module: cst.Module, modules: frozenset[str]) -> None:
         self._module, self._modules = module, modules
-        self._free = FreeNames(module.code)
+        self._free = FreeNames(text_of(module))
         self._plan = Plan()
         self._several = False
         self._outside = {name for line in module.body for name in bound(line)}

@@ -17,7 +17,7 @@ from typing import Any
 import libcst as cst
 
 from migrate_agent.tools.programs.rewrite.core import body, call_of
-from migrate_agent.tools.programs.rewrite.names import FreeNames, code
+from migrate_agent.tools.programs.rewrite.names import FreeNames, code, text_of
 from migrate_agent.tools.programs.rewrite.spans import ScriptPass
 
 
@@ -49,7 +49,7 @@ def _new_names(module: cst.Module, modules: frozenset[str]) -> Mapping[tuple[str
     made = [_constructed(s) for s in module.body if _constructed(s)[1] in classes]
     uses = _Uses()
     module.visit(uses)
-    free, names = FreeNames(module.code), {}
+    free, names = FreeNames(text_of(module)), {}
     for owner, class_name in made:
         if owner not in modules or uses.count(class_name) != 1 or sum(other == owner for other, _ in made) != 1:
             continue

@@ -28,7 +28,7 @@ from typing import Any
 import libcst as cst
 
 from migrate_agent.tools.programs.rewrite.core import blocks, body, call_of, is_optimizer
-from migrate_agent.tools.programs.rewrite.names import CHANGES, SELF, FreeNames, Imports, bound, code, read
+from migrate_agent.tools.programs.rewrite.names import CHANGES, SELF, FreeNames, Imports, bound, code, read, text_of
 from migrate_agent.tools.programs.rewrite.spans import ScriptPass
 
 MODULE = "torch.nn.Module"
@@ -213,7 +213,7 @@ def _required(method: cst.FunctionDef) -> int:
 
 def _host_classes(module: cst.Module, imports: Imports) -> Iterator[HostClass]:
     """The module classes of a script with methods that can be functions."""
-    free = FreeNames(module.code)
+    free = FreeNames(text_of(module))
     bases = {name for node in module.body if isinstance(node, cst.ClassDef) for base in node.bases for name in read(base.value)}
     for node in module.body:
         direct = isinstance(node, cst.ClassDef) and [imports.of(base.value) for base in node.bases] == [MODULE]
@@ -315,7 +315,7 @@ def _called(method: cst.FunctionDef) -> set[str]:
 
 def _is_called_alone(module: cst.Module, name: str, cls: cst.ClassDef) -> bool:
     """Whether a file has one thing of this name, and only calls it."""
-    nodes = list(ast.walk(ast.parse(module.code)))
+    nodes = list(ast.walk(ast.parse(text_of(module))))
     defined = sum(isinstance(node, (ast.FunctionDef, ast.ClassDef)) and node.name == name for node in nodes)
     named = any(isinstance(node, ast.Name) and node.id == name for node in nodes)
     named |= any(isinstance(node, (ast.arg, ast.keyword)) and node.arg == name for node in nodes)
@@ -372,7 +372,7 @@ def _hoisted(
     made = [
         (s, inside) for block, inside in blocks(module) for s in body(block) if isinstance(s, cst.SimpleStatementLine) and _makes(s, cls)
     ]
-    mentions = sum(isinstance(n, ast.Name) and n.id == cls.name.value for n in ast.walk(ast.parse(module.code)))
+    mentions = sum(isinstance(n, ast.Name) and n.id == cls.name.value for n in ast.walk(ast.parse(text_of(module))))
     supers = sum(isinstance(n, ast.Name) and n.id == cls.name.value for n in ast.walk(_tree(init)))
     if len(made) != 1 or mentions - supers != 1:
         return None
@@ -416,14 +416,14 @@ def _reaches(module: cst.Module, owned: Owned, methods: Mapping[str, cst.Functio
     """Whether all that uses what stands beside a module is a function, or stands where both are in sight."""
     place = next(inside for block, inside in blocks(module) if owned.module in body(block))
     functions = [one for one in place if isinstance(one, cst.FunctionDef)]
-    region = _tree(functions[0]) if functions else ast.parse(module.code)
+    region = _tree(functions[0]) if functions else ast.parse(text_of(module))
     names = {*owned.lists, owned.attribute} - {""}
 
     def uses(tree: ast.AST, owner: str) -> int:
         chains = [node for node in ast.walk(tree) if isinstance(node, ast.Attribute)]
         return sum(node.attr in users | names and ast.unparse(node.value) == owner for node in chains)
 
-    every = ast.parse(module.code)
+    every = ast.parse(text_of(module))
     called = sum(
         isinstance(node, ast.Attribute) and node.attr in users and ast.unparse(node.value) not in (SELF, owned.owner)
         for node in ast.walk(every)

@@ -19,7 +19,7 @@ from typing import Any
 import libcst as cst
 
 from migrate_agent.tools.programs.rewrite.core import binds_alone, called, hands_over, lists_numbers, method_of
-from migrate_agent.tools.programs.rewrite.names import FreeNames, Imports, Rename, again, bound, code, gives, read
+from migrate_agent.tools.programs.rewrite.names import FreeNames, Rename, again, bound, code, gives, imports_of, read, text_of
 from migrate_agent.tools.programs.rewrite.spans import ScriptPass
 
 TWICE = ("ropout", "BatchNorm", "InstanceNorm", "RReLU", "rrelu", "Transformer", "spectral_norm")
@@ -35,7 +35,7 @@ class HostValues(ScriptPass):
 
     def __init__(self, module: cst.Module, modules: frozenset[str]) -> None:
         super().__init__()
-        self._modules, self._free = modules, FreeNames(module.code)
+        self._modules, self._free = modules, FreeNames(text_of(module))
         self._calls_once = not _may_call_twice(module)
 
     def leave_IndentedBlock(self, original_node: cst.IndentedBlock, updated_node: cst.IndentedBlock) -> cst.IndentedBlock:
@@ -119,12 +119,12 @@ class _Reads(Rename):
 
 def _may_call_twice(module: cst.Module) -> bool:
     """Whether a script says of all its layers what they are, and a second call of each gives the same."""
-    roots = {dotted.partition(".")[0] for dotted in Imports(module.code).dotted.values()}
+    roots = {dotted.partition(".")[0] for dotted in imports_of(module).dotted.values()}
     # A class without a base, such as a replay memory, is no layer.
     classes = [code(node) for node in module.body if isinstance(node, cst.ClassDef) and {code(base) for base in node.bases} - {"object"}]
-    relative = any(isinstance(node, ast.ImportFrom) and node.level for node in ast.walk(ast.parse(module.code)))
-    seen = not relative and roots <= PLAIN | sys.stdlib_module_names and "torch.hub" not in module.code
-    return seen and not any(word in module.code for word in TWICE) and not any(word in text for word in DRAWS for text in classes)
+    relative = any(isinstance(node, ast.ImportFrom) and node.level for node in ast.walk(ast.parse(text_of(module))))
+    seen = not relative and roots <= PLAIN | sys.stdlib_module_names and "torch.hub" not in text_of(module)
+    return seen and not any(word in text_of(module) for word in TWICE) and not any(word in text for word in DRAWS for text in classes)
 
 
 def _computed_by(lines: Sequence[Any], place: int) -> list[int]:

@@ -21,7 +21,7 @@ import libcst as cst
 
 from migrate_agent.tools.programs.rewrite.core import CLIPS, blocks, body, call_of, is_optimizer
 from migrate_agent.tools.programs.rewrite.groups import chosen_parameters, first_rate, rate_of_group
-from migrate_agent.tools.programs.rewrite.names import SELF, FreeNames, Imports, again, bound, chain_of, code, name_of, read
+from migrate_agent.tools.programs.rewrite.names import SELF, FreeNames, Imports, again, bound, chain_of, code, name_of, read, text_of
 from migrate_agent.tools.programs.rewrite.passes.listed_parameters import parameter_parts
 from migrate_agent.tools.programs.rewrite.spans import ScriptPass
 
@@ -64,7 +64,7 @@ class JointOptimizers(ScriptPass):
         refused |= {of for name, of in self._schedulers.items() if not all(_steps(use, name) for use in uses[name])}
         self._joint = {name: one for name, one in self._joint.items() if name not in refused}
         self._schedulers = {name: of for name, of in self._schedulers.items() if of not in refused}
-        free = FreeNames(module.code)
+        free = FreeNames(text_of(module))
         self._named = {name: _own_names(name, self._joint[of], free) for name, of in self._schedulers.items()}
         self._lists = {name: one for name, one in lists.items() if self._goes(module, name, one[1])}
         self._gone = {statement for statement, _ in self._lists.values()}
@@ -262,7 +262,7 @@ def _key(name: str) -> str:
 
 def _joint(module: cst.Module, imports: Imports, lists: Lists) -> Iterator[tuple[str, Joint]]:
     """Name → optimizer over several modules, the same ones wherever it is constructed."""
-    free, rows = FreeNames(module.code), list(_assignments(module))
+    free, rows = FreeNames(text_of(module)), list(_assignments(module))
     for name in dict.fromkeys(name for _, name, _ in rows):
         values = {statement: value for statement, other, value in rows if other == name}
         shares: dict[cst.CSTNode, tuple[Share, ...]] = {

@@ -17,7 +17,7 @@ import libcst as cst
 from libcst import matchers as m
 
 from migrate_agent.tools.programs.rewrite.core import body, method_of, tainted
-from migrate_agent.tools.programs.rewrite.names import FreeNames, Imports, again, bound, gives, read
+from migrate_agent.tools.programs.rewrite.names import FreeNames, Imports, again, bound, gives, read, text_of
 from migrate_agent.tools.programs.rewrite.spans import ScriptPass
 
 DRAWS = frozenset({"torch.rand", "torch.randn", "torch.randint", "torch.randperm", "torch.rand_like", "torch.randn_like"})
@@ -31,7 +31,7 @@ class LiftedDraws(ScriptPass):
 
     def __init__(self, module: cst.Module, imports: Imports, modules: frozenset[str]) -> None:
         super().__init__()
-        self._imports, self._modules, self._free = imports, modules, FreeNames(module.code)
+        self._imports, self._modules, self._free = imports, modules, FreeNames(text_of(module))
 
     def leave_IndentedBlock(self, original_node: cst.IndentedBlock, updated_node: cst.IndentedBlock) -> cst.IndentedBlock:
         """Draw before the statements of a step."""

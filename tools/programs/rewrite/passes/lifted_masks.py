@@ -13,7 +13,7 @@ from typing import Any
 import libcst as cst
 
 from migrate_agent.tools.programs.rewrite.core import method_of, tainted
-from migrate_agent.tools.programs.rewrite.names import FreeNames, Imports, again, chain_of, gives, read
+from migrate_agent.tools.programs.rewrite.names import FreeNames, Imports, again, chain_of, gives, read, text_of
 from migrate_agent.tools.programs.rewrite.spans import ScriptPass
 
 
@@ -24,7 +24,7 @@ class LiftedMasks(ScriptPass):
     def __init__(self, module: cst.Module, imports: Imports, modules: frozenset[str], is_mask: Callable[[cst.CSTNode], bool]) -> None:
         super().__init__()
         self._torch = next((name for name, dotted in imports.dotted.items() if dotted == "torch"), "")
-        self._modules, self._is_mask, self._free = modules, is_mask, FreeNames(module.code)
+        self._modules, self._is_mask, self._free = modules, is_mask, FreeNames(text_of(module))
 
     def leave_IndentedBlock(self, original_node: cst.IndentedBlock, updated_node: cst.IndentedBlock) -> cst.IndentedBlock:
         """Find the places before the statements of a step."""

@@ -20,7 +20,7 @@ from libcst import matchers as m
 
 from migrate_agent.tools.programs.rewrite.core import method_of, tainted
 from migrate_agent.tools.programs.rewrite.functions import called_again
-from migrate_agent.tools.programs.rewrite.names import SELF, FreeNames, again, bound, gives, read
+from migrate_agent.tools.programs.rewrite.names import SELF, FreeNames, again, bound, gives, read, text_of
 from migrate_agent.tools.programs.rewrite.spans import ScriptPass
 
 PLAIN = (
@@ -44,7 +44,7 @@ class LiftedTests(ScriptPass):
 
     def __init__(self, module: cst.Module, modules: frozenset[str], kinds: Callable[[cst.CSTNode], Sequence[str]]) -> None:
         super().__init__()
-        self._module, self._modules, self._kinds, self._free = module, modules, kinds, FreeNames(module.code)
+        self._module, self._modules, self._kinds, self._free = module, modules, kinds, FreeNames(text_of(module))
         self._around: list[cst.CSTNode] = []
 
     def on_visit(self, node: cst.CSTNode) -> bool:

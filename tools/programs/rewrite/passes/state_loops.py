@@ -17,7 +17,7 @@ import libcst as cst
 from libcst import matchers as m
 
 from migrate_agent.tools.programs.rewrite.core import call_of
-from migrate_agent.tools.programs.rewrite.names import FreeNames, bound, code, name_of, read
+from migrate_agent.tools.programs.rewrite.names import FreeNames, bound, code, name_of, read, text_of
 from migrate_agent.tools.programs.rewrite.spans import ScriptPass
 
 TENSORS = "state_tensors"
@@ -55,7 +55,7 @@ class StateLoops(ScriptPass):
 
     def __init__(self, module: cst.Module) -> None:
         super().__init__()
-        self._free = FreeNames(module.code)
+        self._free = FreeNames(text_of(module))
 
     def leave_IndentedBlock(self, original_node: cst.IndentedBlock, updated_node: cst.IndentedBlock) -> cst.IndentedBlock:
         """The loops of a block, and the dictionaries that they go through."""

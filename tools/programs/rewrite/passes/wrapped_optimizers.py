@@ -23,7 +23,7 @@ import libcst as cst
 from libcst import matchers as m
 
 from migrate_agent.tools.programs.rewrite.core import blocks, body, call_of, is_optimizer
-from migrate_agent.tools.programs.rewrite.names import SELF, FreeNames, Imports, bound, code, name_of
+from migrate_agent.tools.programs.rewrite.names import SELF, FreeNames, Imports, bound, code, name_of, text_of
 from migrate_agent.tools.programs.rewrite.spans import ScriptPass
 
 
@@ -133,7 +133,7 @@ def _methods(cls: cst.ClassDef) -> dict[str, cst.FunctionDef]:
 
 def _wrapped(module: cst.Module, imports: Imports) -> Iterator[Wrapped]:
     """The objects of a script around one optimizer each, of which it makes one."""
-    free = FreeNames(module.code)
+    free = FreeNames(text_of(module))
     for cls in module.body:
         attribute, index, parameter = _held(cls) if isinstance(cls, cst.ClassDef) and not _has_bases(cls) else ("", 0, "")
         if not isinstance(cls, cst.ClassDef) or not attribute:

@@ -17,7 +17,7 @@ from typing import Any
 import libcst as cst
 
 from migrate_agent.tools.programs.rewrite.core import body, call_of, in_order, method_of
-from migrate_agent.tools.programs.rewrite.names import SELF, bound, code, read
+from migrate_agent.tools.programs.rewrite.names import SELF, bound, code, read, text_of
 from migrate_agent.tools.programs.rewrite.spans import ScriptPass
 
 
@@ -44,7 +44,7 @@ class ZeroingFunctions(ScriptPass):
 
 def _functions(module: cst.Module) -> list[tuple[str, cst.FunctionDef]]:
     """The functions without arguments, and methods of `self` alone, that only set gradients to zero and are only called; each by how it is called."""
-    nodes = list(ast.walk(ast.parse(module.code)))
+    nodes = list(ast.walk(ast.parse(text_of(module))))
     statements = list(in_order(module))
     bases = {name for node in statements if isinstance(node, cst.ClassDef) for base in node.bases for name in read(base.value)}
     rows = []
