@@ -15,6 +15,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from migrate_agent.tools.harness.jax_side.initial_values import INITIAL, is_concrete
 from migrate_agent.tools.programs.judge.beside import unrun_of
 from migrate_agent.tools.programs.judge.clock import steady_clock
 from migrate_agent.tools.programs.judge.contract import Trace
@@ -200,6 +201,8 @@ class _Watch:
         self.paired = PairedDraws()
         self._inside = False
         self._updating = False
+        self._depth = 0
+        """How many modules are being constructed, one inside the other."""
         self.constructed: dict[int, Any] = {}
         """Modules with the names and shapes of those that an optimizer of the original has, by its number."""
         self._latest: dict[int, dict[str, Any]] = {}
@@ -218,8 +221,10 @@ class _Watch:
         self._watch_parameters(nnx.Param)
         self._watch_modules(nnx.Module)
         self._watch_updates()
+        core: Any = importlib.import_module("jax._src.random.core")
+        for name, numbers in INITIAL.items():
+            setattr(core, name, self._while_constructing(getattr(core, name), numbers))
         if self.exact:
-            core: Any = importlib.import_module("jax._src.random.core")
             core._bernoulli = lambda key, p, shape=None, mode="low": jax.numpy.ones(np.shape(p) if shape is None else shape, bool)
             self._pair(core)
 
@@ -247,6 +252,13 @@ class _Watch:
         }
         for name, replacement in replacements.items():
             setattr(core, name, self._once_active(getattr(core, name), replacement))
+
+    def _while_constructing(self, own: Callable[..., Any], numbers: Callable[..., Any]) -> Callable[..., Any]:
+        def draw(*args: Any, **kwargs: Any) -> Any:
+            quick = self._depth > 0 and is_concrete(*args, *kwargs.values())
+            return (numbers if quick else own)(*args, **kwargs)
+
+        return draw
 
     def _once_active(self, own: Callable[..., Any], replacement: Callable[..., Any]) -> Callable[..., Any]:
         return lambda *args, **kwargs: (replacement if self.paired.active else own)(*args, **kwargs)
@@ -351,15 +363,14 @@ class _Watch:
         """Give a module that is constructed the weights of the original's one with its names and shapes: it may be trained without an `nnx.Optimizer`."""
         meta: Any = type(module)
         construct = meta.__call__
-        depth = [0]
 
         def call(cls: Any, *args: Any, **kwargs: Any) -> Any:
-            depth[0] += 1
+            self._depth += 1
             try:
                 made = construct(cls, *args, **kwargs)
             finally:
-                depth[0] -= 1
-            if not depth[0] and isinstance(made, module):
+                self._depth -= 1
+            if not self._depth and isinstance(made, module):
                 self._begin_module(made)
             return made
 
