@@ -28,9 +28,9 @@ def shortened(program: Program, text: str) -> Program | None:
     words: list[str] = []
     bounds: list[Bound] = []
     for loop in loops.outermost():
-        start, end = _ends(loop)
+        start, ends = _ends(loop)
         rounds = start + (EPOCHS if loops.is_nested(loop) else STEPS)
-        for part in ast.walk(end) if end is not None else ():
+        for part in (part for end in ends for part in _terms(end)):
             name = part.attr if isinstance(part, ast.Attribute) else aliases.get(part.id, "") if isinstance(part, ast.Name) else ""
             if name in options and _is_longer(options[name], program.command, rounds):
                 words += [options[name].flag, str(rounds)]
@@ -82,19 +82,38 @@ def _literal(text: str, node: ast.AST) -> str:
     return ast.get_source_segment(text, node) or ""
 
 
-def _ends(loop: Loop) -> tuple[int, ast.expr | None]:
-    """The first number of a loop over a range, and what says where it ends; of a `while`, its condition."""
+def _ends(loop: Loop) -> tuple[int, list[ast.expr]]:
+    """The first number of a loop over a range, and what says where it ends; of a `while`, its condition, or the conditions that it is left on."""
     if isinstance(loop, ast.While):
-        return 0, loop.test
+        left = [node.test for node in loop.body if isinstance(node, ast.If) and any(isinstance(line, ast.Break) for line in node.body)]
+        return 0, left if isinstance(loop.test, ast.Constant) else [loop.test]
     ranges = [
         node
         for node in ast.walk(loop.iter)
         if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in ("range", "trange")
     ]
     if not ranges or not ranges[0].args:
-        return 0, None
+        return 0, []
     first = whole_number(ranges[0].args[0]) if len(ranges[0].args) > 1 else 0
-    return first or 0, ranges[0].args[min(len(ranges[0].args), 2) - 1]
+    return first or 0, [ranges[0].args[min(len(ranges[0].args), 2) - 1]]
+
+
+def _terms(end: ast.expr) -> Iterator[ast.expr]:
+    """What makes a loop longer where it is larger: `n` and `1` of `n + 1`, `last` of `step < last`, and nothing of `len(data) // size`."""
+    match end:
+        case ast.Name() | ast.Attribute() | ast.Constant():
+            yield end
+        case ast.BinOp(left=left, op=ast.Add() | ast.Sub() | ast.Mult(), right=right):
+            yield from _terms(left)
+            if not isinstance(end.op, ast.Sub):
+                yield from _terms(right)
+        case ast.Call(func=ast.Name(id="int"), args=[inner]):
+            yield from _terms(inner)
+        case ast.Compare(ops=[ast.Lt() | ast.LtE() | ast.Gt() | ast.GtE() | ast.Eq() | ast.NotEq()], comparators=[last]):
+            yield from _terms(last)
+        case ast.BoolOp(values=values):
+            for value in values:
+                yield from _terms(value)
 
 
 @dataclass

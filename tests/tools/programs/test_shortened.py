@@ -47,6 +47,8 @@ def train(epoch):
             "rounds = 2 in place of 500",
         ),
         (EPOCH + "\nrounds = 500\nrounds = 400\nfor epoch in range(rounds):\n    train(epoch)\n", (), ""),
+        (EPOCH + "\nsize = 64\nfor epoch in range(len(data) // size):\n    train(epoch)\n", (), ""),
+        ("last = 600\nwhile True:\n    f().backward()\n    if step > last:\n        break\n", (), "last = 20 in place of 600"),
         (EPOCH + "\nfor epoch in range(int(ends)):\n    train(epoch)\n", (), ""),
         ("for t in range(200):\n    loss = f()\n    loss.backward()\n", (), "`for t in range(20)` in place of `for t in range(200)`"),
         ("for t in range(200):\n    print(t)\nfor t in range(8):\n    f().backward()\n", (), ""),
