@@ -1,4 +1,4 @@
-"""Numbers of rounds in the text of a script, and smaller ones in their literal."""
+"""Numbers of rounds in the text of a script, and smaller ones in their place."""
 
 from __future__ import annotations
 

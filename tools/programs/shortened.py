@@ -25,7 +25,7 @@ def shortened(program: Program, text: str) -> Program | None:
     loops = _Loops(tree)
     options = {option.name: option for option in parser_options(tree)}
     aliases = attribute_names(tree)
-    words: list[str] = []
+    words: dict[str, str] = {}
     bounds: list[Bound] = []
     for loop in loops.outermost():
         start, ends = _ends(loop)
@@ -33,12 +33,14 @@ def shortened(program: Program, text: str) -> Program | None:
         for part in (part for end in ends for part in _terms(end)):
             name = part.attr if isinstance(part, ast.Attribute) else aliases.get(part.id, "") if isinstance(part, ast.Name) else ""
             if name in options and _is_longer(options[name], program.command, rounds):
-                words += [options[name].flag, str(rounds)]
+                words[options[name].flag] = str(rounds)
             elif (bound := _bound(text, loop, part, rounds)) is not None:
                 bounds.append(bound)
     if not words and not bounds:
         return None
-    return replace(program, command=(*program.command, *words), bounds=tuple(dict.fromkeys(bounds)))
+    return replace(
+        program, command=(*program.command, *(word for pair in words.items() for word in pair)), bounds=tuple(dict.fromkeys(bounds))
+    )
 
 
 def difference(shorter: Program, whole: Program) -> str:

@@ -105,9 +105,10 @@ class TorchGenerator:
         """`torch.randn`."""
         return jnp.asarray(self._normal(math.prod(_shape(size))).reshape(_shape(size)), jnp.float32)
 
-    def normal(self, mean: Any, std: Any = 1.0) -> jax.Array:
-        """`torch.normal` of a mean and a deviation that are arrays, or one of them."""
-        return jnp.asarray(mean) + jnp.asarray(std) * self.randn(*jnp.broadcast_shapes(jnp.shape(mean), jnp.shape(std)))
+    def normal(self, mean: Any, std: Any = 1.0, size: Any = None) -> jax.Array:
+        """`torch.normal`; mean and deviation may be arrays, and numbers come with a size."""
+        shape = jnp.broadcast_shapes(jnp.shape(mean), jnp.shape(std)) if size is None else size
+        return jnp.asarray(mean) + jnp.asarray(std) * self.randn(*shape)
 
     def multinomial(self, weights: Any, num_samples: int) -> jax.Array:
         """`torch.multinomial` without replacement, or of one index a row: int64 (…, num_samples).

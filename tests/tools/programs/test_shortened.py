@@ -37,6 +37,7 @@ def train(epoch):
     ("script", "options", "expected"),
     [
         (PARSER + EPOCH + "\nfor epoch in range(args.epochs):\n    train(epoch)\n", (), "--epochs 2"),
+        (PARSER + EPOCH + 2 * "\nfor epoch in range(args.epochs):\n    train(epoch)\n", (), "--epochs 2"),
         (PARSER + EPOCH + "\nfor epoch in range(1, args.epochs + 1):\n    train(epoch)\n", (), "--epochs 3"),
         (PARSER + EPOCH + "\nfor epoch in range(args.epochs):\n    train(epoch)\n", ("--epochs", "2"), ""),
         (PARSER + EPOCH + "\nfor epoch in range(args.epochs):\n    train(epoch)\n", ("-e", "9"), "--epochs 2"),

@@ -126,7 +126,9 @@ def _between(drawn: str, low: str, high: str) -> str:
     if first is None or last is None:
         scaled = f"{_factor(high)} * {drawn}" if first == 0 else f"({high} - {_factor(low)}) * {drawn}"
         return scaled if first == 0 else f"{_factor(low)} + {scaled}"
-    scaled = drawn if last - first == 1 else f"{last - first} * {drawn}"
+    # 0.3, not 0.30000000000000004, from -0.1 to 0.2.
+    width = last - first if isinstance(last - first, int) else float(f"{last - first:.15g}")
+    scaled = drawn if width == 1 else f"{width} * {drawn}"
     return scaled if first == 0 else f"{scaled} - {-first}" if first < 0 else f"{first} + {scaled}"
 
 
