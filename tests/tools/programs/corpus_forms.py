@@ -385,7 +385,36 @@ OWN_OPTIMIZER: tuple[Case, ...] = (
 )
 """In the rewrite of `forms.OWN_OPTIMIZER`."""
 
+COMPARED_HEAD = '@nnx.jit(donate_argnames=("net", "opt"))\ndef train_step(net, opt, b_x, b_y):\n'
+COMPARED_CALL = "loss = train_step(net, opt, b_x, b_y)"
+COMPARED: tuple[Case, ...] = (
+    Case("as it is", True, ()),
+    Case(
+        "the count of steps is static",
+        False,
+        (
+            (COMPARED_HEAD, COMPARED_HEAD.replace("b_y)", "b_y, count)").replace('"opt")', '"opt"), static_argnames="count"')),
+            (COMPARED_CALL, COMPARED_CALL.replace("b_y)", "b_y, count=len(l_his))")),
+        ),
+    ),
+    Case(
+        "compiled at each step",
+        False,
+        (
+            (COMPARED_HEAD, COMPARED_HEAD.split("\n")[1] + "\n"),
+            (COMPARED_CALL, COMPARED_CALL.replace("train_step(", "nnx.jit(train_step)(")),
+        ),
+    ),
+    Case(
+        "one module's optimizer for another",
+        False,
+        (("nnx.Optimizer(net_Momentum, optax.sgd(LR, momentum=0.8)", "nnx.Optimizer(net_Momentum, optax.sgd(LR)"),),
+    ),
+)
+"""In the rewrite of `forms.COMPARED`."""
+
 CASES = {
+    "compared": COMPARED,
     "joint": JOINT,
     "own_optimizer": OWN_OPTIMIZER,
     "parted": PARTED,

@@ -1309,7 +1309,69 @@ if __name__ == "__main__":
 """
 """A module that chooses, keeps what it saw, and trains itself with an optimizer of its own."""
 
+COMPARED = """\
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+import torch.utils.data as Data
+
+torch.manual_seed(1)
+
+LR = 0.01
+BATCH_SIZE = 32
+EPOCH = 2
+
+x = torch.unsqueeze(torch.linspace(-1, 1, 80), dim=1)
+y = x.pow(2) + 0.1 * torch.normal(torch.zeros(*x.size()))
+
+loader = Data.DataLoader(dataset=Data.TensorDataset(x, y), batch_size=BATCH_SIZE, shuffle=True)
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.hidden = nn.Linear(1, 20)
+        self.predict = nn.Linear(20, 1)
+
+    def forward(self, x):
+        x = F.relu(self.hidden(x))
+        return self.predict(x)
+
+
+if __name__ == "__main__":
+    net_SGD = Net()
+    net_Momentum = Net()
+    net_RMSprop = Net()
+    net_Adam = Net()
+    nets = [net_SGD, net_Momentum, net_RMSprop, net_Adam]
+
+    opt_SGD = torch.optim.SGD(net_SGD.parameters(), lr=LR)
+    opt_Momentum = torch.optim.SGD(net_Momentum.parameters(), lr=LR, momentum=0.8)
+    opt_RMSprop = torch.optim.RMSprop(net_RMSprop.parameters(), lr=LR, alpha=0.9)
+    opt_Adam = torch.optim.Adam(net_Adam.parameters(), lr=LR, betas=(0.9, 0.99))
+    optimizers = [opt_SGD, opt_Momentum, opt_RMSprop, opt_Adam]
+
+    loss_func = torch.nn.MSELoss()
+    losses_his = [[], [], [], []]
+
+    for epoch in range(EPOCH):
+        print("epoch", epoch)
+        for step, (b_x, b_y) in enumerate(loader):
+            for net, opt, l_his in zip(nets, optimizers, losses_his):
+                output = net(b_x)
+                loss = loss_func(output, b_y)
+                opt.zero_grad()
+                loss.backward()
+                opt.step()
+                l_his.append(loss.item())
+
+    for name, l_his in zip(["SGD", "Momentum", "RMSprop", "Adam"], losses_his):
+        print(name, "%.4f" % l_his[-1])
+"""
+"""Four modules of one class, each with an optimizer of another kind, in one loop."""
+
 FORMS = {
+    "compared": COMPARED,
     "own_optimizer": OWN_OPTIMIZER,
     "joint": JOINT,
     "parted": PARTED,

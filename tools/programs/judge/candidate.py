@@ -15,6 +15,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from migrate_agent.tools.harness.jax_side.compiled_programs import kind_of, outermost_trace
 from migrate_agent.tools.harness.jax_side.initial_values import INITIAL, is_concrete
 from migrate_agent.tools.programs.judge.beside import unrun_of
 from migrate_agent.tools.programs.judge.clock import steady_clock
@@ -300,8 +301,7 @@ class _Watch:
         import jax
 
         if isinstance(loss, jax.core.Tracer):
-            shapes = name + str([compiled_for(leaf) for leaf in jax.tree.leaves(args)])
-            self.compiled.append((self._program(), shapes))
+            self.compiled.append((self._program(), kind_of(name, args)))
         else:
             self.eager += 1
         jax.debug.callback(lambda value: self.trace.add("backward", loss=float(value)), loss, ordered=True)
@@ -331,8 +331,9 @@ class _Watch:
             if (own := type(optimizer)) not in own_classes and "update" in vars(own):
                 own_classes.add(own)
                 own.update = self._watched_update(own.update)
-            # Static, so that it is the same under `jit`, where the optimizer is another object.
+            # Static, so that they are the same under `jit`, where the optimizer is another object.
             object.__setattr__(optimizer, "_number", number)
+            object.__setattr__(optimizer, "_trained", next(i for i, one in enumerate(self.models) if one is self.models[number]))
 
         cls.__init__, cls.update = __init__, self._watched_update(cls.update)
 
@@ -597,23 +598,6 @@ def _parameter_names(model: Any) -> dict[str, list[tuple[str, Any]]]:
     paths = {".".join(map(str, path)): variable for path, variable in nnx.iter_graph(model) if isinstance(variable, nnx.Param)}
     parameters = {_path(path) for path, _ in jax.tree_util.tree_leaves_with_path(nnx.state(model, nnx.Param))}
     return {path: of_variable[id(variable)] for path, variable in paths.items() if path in parameters and id(variable) in of_variable}
-
-
-def outermost_trace() -> Any:
-    """What traces the program that is compiled as a whole, from within any of its loops, branches and gradients."""
-    core: Any = importlib.import_module("jax._src.core")
-    trace, outer = core.trace_ctx.trace, None
-    while trace is not None and not isinstance(trace, core.EvalTrace):
-        trace, outer = getattr(trace, "parent_trace", None), trace
-    return outer
-
-
-def compiled_for(leaf: Any) -> str:
-    """What a program of its own is right for: another shape or dtype, and another switch or word. A plain number that changes with the steps is an
-    argument that should not be static."""
-    if hasattr(leaf, "dtype"):
-        return f"{leaf.dtype}{leaf.shape}"
-    return repr(leaf) if isinstance(leaf, (bool, str)) else type(leaf).__name__
 
 
 def _first_other(model: Any, state: Mapping[str, Any]) -> str:

@@ -284,17 +284,16 @@ def _curves(theirs: list[list[float]], ours: list[list[float]]) -> tuple[list[fl
 
 
 def compiled_once(pair: Pair, native: Pair) -> Verdict:
-    """Whether the step is compiled, and only once for each set of shapes."""
+    """Whether the step is compiled, and only once for each set of shapes and for each structure of its arguments."""
     traces, eager = native.candidate.trace["compiled"], native.candidate.trace["eager"]
     if eager:
         return verdict("compile", "compiles_once", "fail", f"{eager} gradients were computed outside of jit", eager, 0)
     # One program may take several gradients of the same shapes, such as those of parts of a batch.
-    programs = {(number, shapes) for number, shapes in traces}
-    kinds = {shapes for _, shapes in programs}
+    programs = {(number, kind) for number, kind in traces}
+    kinds = {kind for _, kind in programs}
     again = len(programs) - len(kinds)
-    return verdict(
-        "compile", "compiles_once", "fail" if again else "pass", f"{len(programs)} programs for {len(kinds)} sets of shapes", again, 0
-    )
+    text = f"{len(programs)} programs for {len(kinds)} shapes and structures of arguments"
+    return verdict("compile", "compiles_once", "fail" if again else "pass", text, again, 0)
 
 
 def reach(missed: tuple[Sequence[int], Sequence[int]], idle: Sequence[tuple[int, str]] = (), beside: Sequence[Missed] = ()) -> Verdict:
