@@ -9,7 +9,7 @@ import torch
 
 from migrate_agent.tools.record.guessing.repairs import _each_scaled, _fewer
 from migrate_agent.tools.record.guessing.tensor_uses import used_as_numbers, used_as_sizes, used_as_tensors
-from migrate_agent.tools.record.guessing.trial import Attempt
+from migrate_agent.tools.record.guessing.trials.trial import Attempt
 from migrate_agent.tools.record.guessing.values import Tensor
 
 

@@ -14,7 +14,7 @@ from migrate_agent.tools.record.guessing.choices import choices, nodes_of
 from migrate_agent.tools.record.guessing.lists import items_of, list_text
 from migrate_agent.tools.record.guessing.reads import Holder, Reads, aliases, handed_on, reads_of
 from migrate_agent.tools.record.guessing.rows import CONFIGS, annotation_text, parameter_texts
-from migrate_agent.tools.record.guessing.trial import parameters, required
+from migrate_agent.tools.record.guessing.trials.trial import parameters, required
 from migrate_agent.tools.record.guessing.values import Fields, Value
 
 DEPTH = 2

@@ -35,10 +35,10 @@ from migrate_agent.tools.record.guessing.distinctions import (
 from migrate_agent.tools.record.guessing.feedback import fed_back
 from migrate_agent.tools.record.guessing.forms import features, of_other_axes, without_modules
 from migrate_agent.tools.record.guessing.kinds_asked import asked_kinds, of_other_kinds
-from migrate_agent.tools.record.guessing.own_seconds import WAITING, OwnSeconds
 from migrate_agent.tools.record.guessing.refused import SIZES, names_asked
 from migrate_agent.tools.record.guessing.rows import annotation_text, parameter_texts
-from migrate_agent.tools.record.guessing.trial import MOST_SECONDS, constructor_parameters, time_limit
+from migrate_agent.tools.record.guessing.trials.own_seconds import WAITING, OwnSeconds
+from migrate_agent.tools.record.guessing.trials.trial import MOST_SECONDS, constructor_parameters, time_limit
 from migrate_agent.tools.record.session import import_roots
 from migrate_agent.tools.types import Example
 

@@ -13,7 +13,7 @@ from migrate_agent.tools.harness.common.example_text import import_module, load_
 from migrate_agent.tools.harness.common.partial_import import use_parts
 from migrate_agent.tools.record.guessing.options import Options
 from migrate_agent.tools.record.guessing.search import Search
-from migrate_agent.tools.record.guessing.trial import Stage, Trial
+from migrate_agent.tools.record.guessing.trials.trial import Stage, Trial
 from migrate_agent.tools.record.session import import_roots
 
 MEMORY_BYTES = 3 << 30

@@ -21,9 +21,9 @@ from migrate_agent.tools.harness.common.trees import Unencodable, encode
 from migrate_agent.tools.record.guessing.arguments import first_samples, text_of
 from migrate_agent.tools.record.guessing.choices import choices
 from migrate_agent.tools.record.guessing.distinctions import distinctions, other_values
-from migrate_agent.tools.record.guessing.own_seconds import WAITING, OwnSeconds
 from migrate_agent.tools.record.guessing.rows import annotation_text, call_values
-from migrate_agent.tools.record.guessing.trial import MOST_SECONDS, leaves, required, time_limit
+from migrate_agent.tools.record.guessing.trials.own_seconds import WAITING, OwnSeconds
+from migrate_agent.tools.record.guessing.trials.trial import MOST_SECONDS, leaves, required, time_limit
 from migrate_agent.tools.record.guessing.values import Tensor, text
 from migrate_agent.tools.record.session import import_roots
 from migrate_agent.tools.types import Example

@@ -66,7 +66,7 @@ from migrate_agent.tools.record.guessing.tensor_uses import (
     used_as_sizes,
     used_as_tensors,
 )
-from migrate_agent.tools.record.guessing.trial import Attempt, Trial, required
+from migrate_agent.tools.record.guessing.trials.trial import Attempt, Trial, required
 from migrate_agent.tools.record.guessing.values import Fields, Tensor, Value, tensors
 from migrate_agent.tools.record.guessing.values import Sequence as Items
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeGuard
 
 from migrate_agent.tools.record.guessing.choices import nodes_of, value_of_name
-from migrate_agent.tools.record.guessing.trial import parameters
+from migrate_agent.tools.record.guessing.trials.trial import parameters
 
 HANDED = 3
 """Through how many constructors a configuration is followed."""

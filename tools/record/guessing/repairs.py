@@ -13,7 +13,8 @@ from migrate_agent.tools.record.guessing.choices import nodes_of
 from migrate_agent.tools.record.guessing.options import Options
 from migrate_agent.tools.record.guessing.refused import conditions, fitting
 from migrate_agent.tools.record.guessing.rows import GENERIC
-from migrate_agent.tools.record.guessing.trial import NOT_FINITE, Arguments, Attempt, Outcome, Stage
+from migrate_agent.tools.record.guessing.trials.asked import asked
+from migrate_agent.tools.record.guessing.trials.trial import NOT_FINITE, Attempt, Outcome, Stage, set_call, set_init
 from migrate_agent.tools.record.guessing.values import Fields, Kind, Tensor, Value, change_tensors, tensors
 from migrate_agent.tools.record.guessing.values import Sequence as Items
 
@@ -179,22 +180,6 @@ def _other_words(attempt: Attempt, options: Options) -> Iterator[Attempt]:
                 yield set_init(attempt, name, replace(value, items=(*value.items[:at], (field, word), *value.items[at + 1 :])))
 
 
-def set_init(attempt: Attempt, name: str, value: Value) -> Attempt:
-    """The attempt with another argument of the constructor."""
-    return replace(attempt, init=_set(attempt.init, name, value))
-
-
-def set_call(attempt: Attempt, name: str, value: Value) -> Attempt:
-    """The attempt with another argument of the call."""
-    return replace(attempt, call=_set(attempt.call or (), name, value))
-
-
-def _set(arguments: Arguments, name: str, value: Value) -> Arguments:
-    if any(other == name for other, _ in arguments):
-        return tuple((other, value if other == name else argument) for other, argument in arguments)
-    return (*arguments, (name, value))
-
-
 def _call_repairs(attempt: Attempt, outcome: Outcome, options: Options) -> Iterator[Attempt]:
     call = dict(attempt.call or ())
     names = [name for name in outcome.place.call if name in options.call] or list(options.call)
@@ -202,11 +187,12 @@ def _call_repairs(attempt: Attempt, outcome: Outcome, options: Options) -> Itera
     suspects = [name for name in outcome.place.init if name in options.init][:4]
     numbers = [str(number) for number in outcome.place.numbers]
     yield from _result_repairs(attempt, outcome)
+    yield from asked(attempt, outcome)
     yield from _tensors_for_numbers(attempt, outcome)
     yield from _of_probabilities(attempt, outcome)
     whole = replace(attempt, call=tuple((name, _with_channels(value, outcome.error)) for name, value in attempt.call or ()))
     yield from (whole,) if whole != attempt else ()
-    named = [name for name in present if name in outcome.place.call]
+    named = [name for name in present if name in (outcome.operation.origins or outcome.place.call)]
     if len(call) > 1:
         if len(named) == 1:
             yield from (set_call(attempt, name, _of_kind(call[name], kind)) for name in named for kind in _kinds(outcome.error))

@@ -10,9 +10,9 @@ from itertools import count, islice
 from typing import NamedTuple
 
 from migrate_agent.tools.record.guessing.options import Options
-from migrate_agent.tools.record.guessing.own_seconds import OwnSeconds
 from migrate_agent.tools.record.guessing.repairs import repairs
-from migrate_agent.tools.record.guessing.trial import Attempt, Outcome, Stage, Trial
+from migrate_agent.tools.record.guessing.trials.own_seconds import OwnSeconds
+from migrate_agent.tools.record.guessing.trials.trial import Attempt, Outcome, Stage, Trial
 from migrate_agent.tools.record.guessing.values import Tensor, Value, change_tensors, tensors
 
 MOST_TRIALS = 600

@@ -11,7 +11,7 @@ import signal
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from types import FrameType
 from typing import Any, NamedTuple
@@ -21,8 +21,9 @@ from migrate_agent.tools.harness.common.example_text import call_arguments, cons
 from migrate_agent.tools.harness.common.function_module import function_module
 from migrate_agent.tools.record.guessing.choices import nodes_of, value_of_name
 from migrate_agent.tools.record.guessing.functions import called_parameters
-from migrate_agent.tools.record.guessing.own_seconds import WAITING
-from migrate_agent.tools.record.guessing.place import Place, place_of
+from migrate_agent.tools.record.guessing.trials.origins import Operation, Origins
+from migrate_agent.tools.record.guessing.trials.own_seconds import WAITING
+from migrate_agent.tools.record.guessing.trials.place import Place, place_of
 from migrate_agent.tools.record.guessing.values import Sequence as Items
 from migrate_agent.tools.record.guessing.values import Value, text
 from migrate_agent.tools.types import Example
@@ -42,6 +43,22 @@ class Attempt:
 
     init: Arguments
     call: Arguments | None = None
+
+
+def set_init(attempt: Attempt, name: str, value: Value) -> Attempt:
+    """The attempt with another argument of the constructor."""
+    return replace(attempt, init=_set(attempt.init, name, value))
+
+
+def set_call(attempt: Attempt, name: str, value: Value) -> Attempt:
+    """The attempt with another argument of the call."""
+    return replace(attempt, call=_set(attempt.call or (), name, value))
+
+
+def _set(arguments: Arguments, name: str, value: Value) -> Arguments:
+    if any(other == name for other, _ in arguments):
+        return tuple((other, value if other == name else argument) for other, argument in arguments)
+    return (*arguments, (name, value))
 
 
 class Stage(IntEnum):
@@ -64,6 +81,8 @@ class Outcome(NamedTuple):
     place: Place = Place()
     hopeless: bool = False
     """Whether no other value can mend it: an abstract class, a forward that is not implemented."""
+    operation: Operation = Operation()
+    """What the call ran last before it failed."""
 
 
 def arguments_text(arguments: Arguments, parameters: Sequence[inspect.Parameter]) -> str:
@@ -127,6 +146,7 @@ class Trial:
         self.setups = {"types": "import types", "argparse": "import argparse"}
         """Names that texts may hold and the unit's file lacks → the line that imports them."""
         self._places: set[tuple[Any, int]] = set()
+        self._origins = Origins()
 
     def example(self, attempt: Attempt) -> Example:
         """The attempt as an example."""
@@ -142,6 +162,7 @@ class Trial:
 
         example = self.example(attempt)
         self._places, self.instance, stage = set(), None, Stage.CONSTRUCT
+        self._origins.begin({})
         try:
             with time_limit(MOST_SECONDS, WAITING):
                 # Outside of the counting: code that names a GPU is spared it by a mode that is entered here for good.
@@ -165,15 +186,24 @@ class Trial:
         return self.cls(*args, **kwargs)
 
     def _failure(self, stage: Stage, error: Exception) -> Outcome:
-        place = place_of(error, self.cls, self.function)
+        place, operation = place_of(error, self.cls, self.function), Operation()
+        if stage is not Stage.CONSTRUCT:
+            # What the operation was given says more than what the statement reads: a statement of the caller names all arguments of a part.
+            operation = self._origins.last
+            place = place._replace(call=tuple(dict.fromkeys([*operation.origins, *place.call])))
         # One with a message speaks of a value that it was given.
         abstract = (isinstance(error, NotImplementedError) and not (stage is Stage.CONSTRUCT and str(error))) or "abstract class" in str(
             error
         )
         hopeless = abstract and (stage is Stage.CONSTRUCT or not self._places)
         missing = isinstance(error, NotImplementedError) and "is missing the required" in str(error)
-        progress = len(self._places) * 10_000 + place.line
-        return Outcome(stage, progress, f"{type(error).__name__}: {error}", place, hopeless or missing)
+        progress = self._progress(place.line)
+        return Outcome(stage, progress, f"{type(error).__name__}: {error}", place, hopeless or missing, operation)
+
+    def _progress(self, line: int = 0) -> int:
+        """How far a trial came: the places that used tensors, then the line of the class that failed, then the operations: a part that is called
+        twice has the same places."""
+        return (len(self._places) * 10_000 + min(line, 9_999)) * 10_000 + min(self._origins.operations, 9_999)
 
     def _modes(self, example: Example, namespace: Mapping[str, Any]) -> Outcome:
         import torch
@@ -182,6 +212,7 @@ class Trial:
             torch.manual_seed(0)
             args, kwargs = call_arguments(example, namespace)
             instance = in_mode(construct(self.cls, example, namespace) if training else self.instance, training=training)
+            self._origins.begin(self._by_name(args, kwargs))
             try:
                 result = instance(*args, **kwargs)
             except Exception as error:
@@ -194,8 +225,13 @@ class Trial:
             if not tensors and self._gives_numbers(result, (args, kwargs)):
                 continue
             if not tensors or not all(bool(is_number(tensor).all()) for tensor in tensors if tensor.numel() and not tensor.is_meta):
-                return Outcome(Stage.RESULT, len(self._places) * 10_000, NOT_FINITE if tensors else NO_TENSOR)
+                return Outcome(Stage.RESULT, self._progress(), NOT_FINITE if tensors else NO_TENSOR)
         return Outcome(Stage.DONE, len(self._places))
+
+    def _by_name(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments of a call by the names of their parameters."""
+        positional = [item.name for item in self.call_parameters if item.kind not in (*VARIADIC, item.KEYWORD_ONLY)]
+        return {**dict(zip(positional, args, strict=False)), **kwargs}
 
     def _gives_numbers(self, result: Any, arguments: Any) -> bool:
         """Whether a function read finite numbers out of the tensors that it was given, as metrics do."""
@@ -207,7 +243,7 @@ class Trial:
 
     @contextmanager
     def _counted(self) -> Iterator[None]:
-        """Count the places of the user's code that call functions of torch."""
+        """Count the places of the user's code that call functions of torch, and follow what they are given."""
         from torch.overrides import TorchFunctionMode
 
         trial = self
@@ -215,7 +251,7 @@ class Trial:
         class Count(TorchFunctionMode):
             def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
                 trial._count(sys._getframe(1))
-                return func(*args, **(kwargs or {}))
+                return trial._origins.follow(func, args, kwargs or {})
 
         with Count():
             yield

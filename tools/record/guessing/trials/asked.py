@@ -1,0 +1,81 @@
+"""What the operation that failed asks of the arguments that its tensors came from: integers below the rows of a table, an axis that is long enough."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+
+from migrate_agent.tools.record.guessing.trials.origins import Operand
+from migrate_agent.tools.record.guessing.trials.trial import Attempt, Outcome, set_call
+from migrate_agent.tools.record.guessing.values import Tensor, change_tensors
+
+MOST_ROWS = 1_000_000
+MOST_COLUMNS = 512
+
+
+def asked(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
+    """The call with what the failed operation asks for, in the arguments at fault alone, then in all of them at once."""
+    yield from _fewer_rows(attempt, outcome)
+    yield from _longer_axis(attempt, outcome)
+
+
+def _fewer_rows(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
+    """Indices that lie within the table, the classes or the axis that they are looked up in."""
+    operands = outcome.operation.operands
+    size = _rows(outcome)
+    if not 0 < size <= MOST_ROWS:
+        return
+    # A table comes from no argument; of scores and labels the labels are second.
+    indices = [operand for operand in (operands[1:] if outcome.operation.name in LABELLED else operands) if operand.origins]
+    call = dict(attempt.call or ())
+    names = [name for name in dict.fromkeys(name for operand in indices for name in operand.origins) if name in call]
+    changed = {name: change_tensors(call[name], lambda tensor: _below(tensor, size)) for name in names}
+    for name in names:
+        yield set_call(attempt, name, changed[name])
+    if len(names) > 1:
+        yield replace(attempt, call=tuple((name, changed.get(name, value)) for name, value in attempt.call or ()))
+
+
+def _below(tensor: Tensor, size: int) -> Tensor:
+    return replace(tensor, kind="integer", high=min(size, tensor.high) if tensor.kind == "integer" else size)
+
+
+LABELLED = ("cross_entropy", "nll_loss", "gather", "index_select", "scatter", "scatter_", "scatter_add", "scatter_add_", "take_along_dim")
+"""Operations whose second tensor is of indices."""
+
+
+def _rows(outcome: Outcome) -> int:
+    """How many rows the indices of the failed operation may name; 0 where indices are not what failed."""
+    operands, error = outcome.operation.operands, outcome.error
+    if outcome.operation.name == "embedding" and len(operands) > 1:
+        return operands[1].shape[0] if "index out of range" in error or "indices" in error else 0
+    if re.search(r"Target -?\d+ is out of bounds", error) and operands and len(operands[0].shape) > 1:
+        return operands[0].shape[1]
+    match = re.search(r"index -?\d+ is out of bounds for dimension \d+ with size (\d+)", error)
+    return int(match[1]) if match and len(operands) > 1 else 0
+
+
+def _longer_axis(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
+    """An axis with the place that a number is looked up at: `x[:, :, 3]` of two columns."""
+    match = re.search(r"index (-?\d+) is out of bounds for dimension (\d+) with size (\d+)", outcome.error)
+    if match is None or len(outcome.operation.operands) != 1 or not 0 <= int(match[1]) < MOST_COLUMNS:
+        return
+    place, axis, size = map(int, match.groups())
+    call = dict(attempt.call or ())
+    for name in outcome.operation.origins:
+        if name in call:
+            yield set_call(
+                attempt, name, change_tensors(call[name], lambda t: _long_enough(t, outcome.operation.operands[0], axis, size, place + 1))
+            )
+
+
+def _long_enough(tensor: Tensor, operand: Operand, axis: int, size: int, wanted: int) -> Tensor:
+    """The tensor with this axis of the operand at its wanted size: the same axis where the shapes are equal, else the last one of that size."""
+    if tensor.shape == operand.shape:
+        at = axis
+    elif size in tensor.shape:
+        at = len(tensor.shape) - 1 - tensor.shape[::-1].index(size)
+    else:
+        return tensor
+    return replace(tensor, shape=(*tensor.shape[:at], wanted, *tensor.shape[at + 1 :]))

@@ -1,0 +1,97 @@
+"""Which arguments of a call the tensors of an operation were computed from: followed while a trial runs, so that the error of an operation is known
+to be the fault of one argument and not of another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+MOST_LEAVES = 64
+"""Tensors that are looked at in one nested argument."""
+_ORIGINS = "_migrate_agent_origins"
+
+
+class Operand(NamedTuple):
+    """A tensor that the failing operation was given: its shape, and the arguments of the call that it came from."""
+
+    shape: tuple[int, ...]
+    origins: tuple[str, ...]
+
+
+class Operation(NamedTuple):
+    """The last operation of a trial: its name in torch, and its tensors in order. Those that came from no argument are parameters and constants."""
+
+    name: str = ""
+    operands: tuple[Operand, ...] = ()
+
+    @property
+    def origins(self) -> tuple[str, ...]:
+        """The arguments that its tensors came from, in the order of the operands."""
+        return tuple(dict.fromkeys(name for operand in self.operands for name in operand.origins))
+
+
+class Origins:
+    """Follows tensors through the operations of a call."""
+
+    def __init__(self) -> None:
+        self._last: tuple[Callable[..., Any], list[Any]] | None = None
+        self.operations = 0
+        """How many ran since the call began."""
+
+    @property
+    def last(self) -> Operation:
+        """The operation that ran last, or failed."""
+        if self._last is None:
+            return Operation()
+        function, tensors = self._last
+        return Operation(_name(function), tuple(Operand(tuple(tensor.shape), origins_of(tensor)) for tensor in tensors))
+
+    def begin(self, arguments: Mapping[str, Any]) -> None:
+        """Note that the tensors in these arguments are theirs. One tensor that stands in several is of all of them."""
+        self._last, self.operations = None, 0
+        for name, value in arguments.items():
+            for tensor in _tensors((value,)):
+                _mark(tensor, (*origins_of(tensor), name))
+
+    def follow(self, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """Run an operation; what it gives, and what it writes into, comes from what it was given."""
+        given = list(_tensors((*args, *kwargs.values())))
+        self._last = (function, given)
+        self.operations += 1
+        result = function(*args, **kwargs)
+        if origins := tuple(dict.fromkeys(name for tensor in given for name in origins_of(tensor))):
+            written = given[:1] if result is None else ()
+            for tensor in (*_tensors((result,)), *written):
+                _mark(tensor, origins)
+        return result
+
+
+def origins_of(tensor: Any) -> tuple[str, ...]:
+    """The arguments that a tensor came from."""
+    origins: tuple[str, ...] = getattr(tensor, "__dict__", {}).get(_ORIGINS, ())
+    return origins
+
+
+def _mark(tensor: Any, origins: Iterable[str]) -> None:
+    import torch
+
+    if isinstance(tensor, torch.nn.Parameter):
+        return  # it belongs to the module, and outlives the call
+    vars(tensor)[_ORIGINS] = tuple(dict.fromkeys(origins))
+
+
+def _name(function: Callable[..., Any]) -> str:
+    return getattr(function, "__name__", "")
+
+
+def _tensors(values: Iterable[Any]) -> Iterator[Any]:
+    """The tensors in values, those in lists, tuples and dictionaries too."""
+    import torch
+
+    for value in values:
+        if isinstance(value, torch.Tensor):
+            yield value
+        elif isinstance(value, (list, tuple)):
+            yield from _tensors(value[:MOST_LEAVES])
+        elif isinstance(value, dict):
+            yield from _tensors(list(value.values())[:MOST_LEAVES])
