@@ -1,0 +1,117 @@
+"""Which arguments a failed operation got its tensors from, and what it asks of them."""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from migrate_agent.tools.record.guessing.trials.asked import asked
+from migrate_agent.tools.record.guessing.trials.trial import Arguments, Attempt, Outcome, Stage, Trial
+from migrate_agent.tools.record.guessing.values import Sequence, text
+from migrate_agent.tools.record.guessing.values import Tensor as Drawn
+
+ROWS = Drawn((2, 5, 4))
+INTEGERS = Drawn((2, 5), "integer")
+
+
+class Marked(nn.Module):
+    """Adds tables of marks to two inputs: the part is called twice, so that its places are the same."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.hours, self.days = nn.Embedding(24, 4), nn.Embedding(7, 4)
+
+    def marks(self, x: Tensor) -> Tensor:
+        x = x.long()
+        return self.hours(x[..., 0]) + self.days(x[..., 1])
+
+    def forward(self, x: Tensor, marks: Tensor, y: Tensor, others: Tensor) -> Tensor:
+        return x + self.marks(marks) + y + self.marks(others)
+
+
+class Columns(nn.Module):
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        return x[:, 0] + y.transpose(1, 2)[:, 3]
+
+
+class Loss(nn.Module):
+    def forward(self, scores: Tensor, labels: Tensor) -> Tensor:
+        return nn.functional.cross_entropy(scores, labels)
+
+
+class Written(nn.Module):
+    def forward(self, x: Tensor, y: list[Tensor]) -> Tensor:
+        both = torch.zeros(2, 5, 8)
+        both[..., :4] = y[1]
+        return x @ both
+
+
+def trial(cls: type) -> Trial:
+    return Trial(cls, sys.modules[cls.__module__], [__file__])
+
+
+def run(cls: type, call: Arguments) -> tuple[Attempt, Outcome]:
+    attempt = Attempt((), call)
+    outcome = trial(cls).run(attempt)
+    assert outcome.stage is Stage.CALL, outcome
+    return attempt, outcome
+
+
+@pytest.mark.parametrize(
+    ("cls", "call", "name", "origins"),
+    [
+        (Marked, (("x", ROWS), ("marks", ROWS), ("y", ROWS), ("others", ROWS)), "embedding", ("marks",)),
+        (Columns, (("x", ROWS), ("y", Drawn((2, 5, 2)))), "__getitem__", ("y",)),
+        (Loss, (("scores", Drawn((2, 3))), ("labels", Drawn((2,), "integer", 90))), "cross_entropy", ("scores", "labels")),
+        (Written, (("x", ROWS), ("y", Sequence((ROWS, ROWS)))), "matmul", ("x", "y")),
+    ],
+)
+def test_the_operation_that_failed(cls: type, call: Arguments, name: str, origins: tuple[str, ...]) -> None:
+    _, outcome = run(cls, call)
+    assert (outcome.operation.name, outcome.operation.origins) == (name, origins)
+    assert outcome.place.call[: len(origins)] == origins
+
+
+@pytest.mark.parametrize(
+    ("cls", "call", "expected"),
+    [
+        (Marked, (("x", ROWS), ("marks", ROWS), ("y", ROWS), ("others", ROWS)), ("marks", "torch.randint(0, 24, (2, 5, 4))")),
+        (Columns, (("x", ROWS), ("y", Drawn((2, 5, 2)))), ("y", "torch.randn(2, 5, 4)")),
+        (Loss, (("scores", Drawn((2, 3))), ("labels", Drawn((2,), "integer", 90))), ("labels", "torch.randint(0, 3, (2,))")),
+        (Written, (("x", ROWS), ("y", Sequence((ROWS, ROWS)))), None),
+    ],
+)
+def test_what_the_operation_asks_for(cls: type, call: Arguments, expected: tuple[str, str] | None) -> None:
+    attempt, outcome = run(cls, call)
+    first = next(asked(attempt, outcome), None)
+    assert (first is None) == (expected is None)
+    if first is not None and expected is not None:
+        name, source = expected
+        assert text(dict(first.call or ())[name]) == source
+        assert [value for other, value in first.call or () if other != name] == [value for other, value in call if other != name]
+
+
+def test_a_part_that_is_called_twice_counts_as_progress() -> None:
+    first = run(Marked, (("x", ROWS), ("marks", ROWS), ("y", ROWS), ("others", ROWS)))[1]
+    fits = Drawn((2, 5, 4), "integer", 7)
+    second = run(Marked, (("x", ROWS), ("marks", fits), ("y", ROWS), ("others", ROWS)))[1]
+    assert second.progress > first.progress
+    assert second.operation.origins == ("others",)
+
+
+def test_integers_keep_within_the_smallest_table() -> None:
+    marks = Drawn((2, 5, 4), "integer", 24)
+    attempt, outcome = run(Marked, (("x", ROWS), ("marks", marks), ("y", ROWS), ("others", ROWS)))
+    assert text(dict(next(asked(attempt, outcome)).call or ())["marks"]) == "torch.randint(0, 7, (2, 5, 4))"
+
+
+def test_parameters_keep_no_origins() -> None:
+    module = ModuleType("kept")
+    kept = trial(Marked)
+    kept.module = module
+    kept.run(Attempt((), (("x", ROWS), ("marks", INTEGERS), ("y", ROWS), ("others", ROWS))))
+    assert all(not vars(parameter) for parameter in kept.instance.parameters())
