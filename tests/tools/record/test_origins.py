@@ -27,7 +27,8 @@ class Marked(nn.Module):
 
     def marks(self, x: Tensor) -> Tensor:
         x = x.long()
-        return self.hours(x[..., 0]) + self.days(x[..., 1])
+        both: Tensor = self.hours(x[..., 0]) + self.days(x[..., 1])
+        return both
 
     def forward(self, x: Tensor, marks: Tensor, y: Tensor, others: Tensor) -> Tensor:
         return x + self.marks(marks) + y + self.marks(others)
