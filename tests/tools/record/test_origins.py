@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from migrate_agent.tools.record.guessing.trials.asked import asked
+from migrate_agent.tools.record.guessing.trials.demands import demands
 from migrate_agent.tools.record.guessing.trials.trial import Arguments, Attempt, Outcome, Stage, Trial
 from migrate_agent.tools.record.guessing.values import Sequence, text
 from migrate_agent.tools.record.guessing.values import Tensor as Drawn
@@ -88,7 +88,7 @@ def test_the_operation_that_failed(cls: type, call: Arguments, name: str, origin
 )
 def test_what_the_operation_asks_for(cls: type, call: Arguments, expected: tuple[str, str] | None) -> None:
     attempt, outcome = run(cls, call)
-    first = next(asked(attempt, outcome), None)
+    first = next(demands(attempt, outcome), None)
     assert (first is None) == (expected is None)
     if first is not None and expected is not None:
         name, source = expected
@@ -107,7 +107,7 @@ def test_a_part_that_is_called_twice_counts_as_progress() -> None:
 def test_integers_keep_within_the_smallest_table() -> None:
     marks = Drawn((2, 5, 4), "integer", 24)
     attempt, outcome = run(Marked, (("x", ROWS), ("marks", marks), ("y", ROWS), ("others", ROWS)))
-    assert text(dict(next(asked(attempt, outcome)).call or ())["marks"]) == "torch.randint(0, 7, (2, 5, 4))"
+    assert text(dict(next(demands(attempt, outcome)).call or ())["marks"]) == "torch.randint(0, 7, (2, 5, 4))"
 
 
 def test_parameters_keep_no_origins() -> None:

@@ -13,7 +13,7 @@ from migrate_agent.tools.record.guessing.choices import nodes_of
 from migrate_agent.tools.record.guessing.options import Options
 from migrate_agent.tools.record.guessing.refused import conditions, fitting
 from migrate_agent.tools.record.guessing.rows import GENERIC
-from migrate_agent.tools.record.guessing.trials.asked import asked
+from migrate_agent.tools.record.guessing.trials.demands import demands
 from migrate_agent.tools.record.guessing.trials.trial import NOT_FINITE, Attempt, Outcome, Stage, set_call, set_init
 from migrate_agent.tools.record.guessing.values import Fields, Kind, Tensor, Value, change_tensors, tensors
 from migrate_agent.tools.record.guessing.values import Sequence as Items
@@ -187,7 +187,7 @@ def _call_repairs(attempt: Attempt, outcome: Outcome, options: Options) -> Itera
     suspects = [name for name in outcome.place.init if name in options.init][:4]
     numbers = [str(number) for number in outcome.place.numbers]
     yield from _result_repairs(attempt, outcome)
-    yield from asked(attempt, outcome)
+    yield from demands(attempt, outcome)
     yield from _tensors_for_numbers(attempt, outcome)
     yield from _of_probabilities(attempt, outcome)
     whole = replace(attempt, call=tuple((name, _with_channels(value, outcome.error)) for name, value in attempt.call or ()))

@@ -55,12 +55,12 @@ class Origins:
 
     def follow(self, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """Run an operation; what it gives, and what it writes into, comes from what it was given."""
-        given = list(_tensors((*args, *kwargs.values())))
-        self._last = (function, given)
+        inputs = list(_tensors((*args, *kwargs.values())))
+        self._last = (function, inputs)
         self.operations += 1
         result = function(*args, **kwargs)
-        if origins := tuple(dict.fromkeys(name for tensor in given for name in origins_of(tensor))):
-            written = given[:1] if result is None else ()
+        if origins := tuple(dict.fromkeys(name for tensor in inputs for name in origins_of(tensor))):
+            written = inputs[:1] if result is None else ()
             for tensor in (*_tensors((result,)), *written):
                 _mark(tensor, origins)
         return result

@@ -14,7 +14,7 @@ MOST_ROWS = 1_000_000
 MOST_COLUMNS = 512
 
 
-def asked(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
+def demands(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
     """The call with what the failed operation asks for, in the arguments at fault alone, then in all of them at once."""
     yield from _fewer_rows(attempt, outcome)
     yield from _longer_axis(attempt, outcome)
@@ -61,21 +61,23 @@ def _longer_axis(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
     match = re.search(r"index (-?\d+) is out of bounds for dimension (\d+) with size (\d+)", outcome.error)
     if match is None or len(outcome.operation.operands) != 1 or not 0 <= int(match[1]) < MOST_COLUMNS:
         return
-    place, axis, size = map(int, match.groups())
+    position, axis, size = map(int, match.groups())
     call = dict(attempt.call or ())
     for name in outcome.operation.origins:
         if name in call:
             yield set_call(
-                attempt, name, change_tensors(call[name], lambda t: _long_enough(t, outcome.operation.operands[0], axis, size, place + 1))
+                attempt,
+                name,
+                change_tensors(call[name], lambda t: _long_enough(t, outcome.operation.operands[0], axis, size, position + 1)),
             )
 
 
-def _long_enough(tensor: Tensor, operand: Operand, axis: int, size: int, wanted: int) -> Tensor:
-    """The tensor with this axis of the operand at its wanted size: the same axis where the shapes are equal, else the last one of that size."""
+def _long_enough(tensor: Tensor, operand: Operand, axis: int, size: int, length: int) -> Tensor:
+    """The tensor with this axis of the operand at its length size: the same axis where the shapes are equal, else the last one of that size."""
     if tensor.shape == operand.shape:
         at = axis
     elif size in tensor.shape:
         at = len(tensor.shape) - 1 - tensor.shape[::-1].index(size)
     else:
         return tensor
-    return replace(tensor, shape=(*tensor.shape[:at], wanted, *tensor.shape[at + 1 :]))
+    return replace(tensor, shape=(*tensor.shape[:at], length, *tensor.shape[at + 1 :]))
