@@ -173,7 +173,7 @@ class Exercise:
         different = [*constructions.values()][:MOST_CONSTRUCTIONS]
         if not different or infer is None:
             return ()
-        if not public_methods(self.inventory.root / unit.source, unit.name) - methods and not self._takes_objects(different[0]):
+        if not public_methods(self.inventory.root / unit.source, unit.name) - methods and not any(map(self._takes_objects, different)):
             return ()
         return infer(self.inventory, different, methods, self.sandbox, limits)[0]
 

@@ -511,6 +511,48 @@ def test_what_has_to_change_together(name: str, init: str, call: str, rows: list
     assert [(example.init, example.call) for example in further(inventory, unit, [Example(unit.id, init, call)])] == rows
 
 
+STREAMED = """
+import torch
+from torch import nn
+from typing import Optional
+
+class Cache:
+    def __init__(self, parts=None):
+        self.parts = [] if parts is None else parts
+
+    def last(self, usual):
+        return self.parts[-1] if self.parts else usual
+
+    def append(self, part):
+        self.parts.append(part)
+
+class Streamed(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(4, 4)
+
+    def forward(self, x, streaming: bool = False, cache: Optional[Cache] = None):
+        if streaming:
+            if x.shape[0] != 1:
+                raise ValueError(f"streaming takes one sample, not {x.shape[0]}")
+            if cache is not None:
+                x = x + cache.last(0.0)
+                cache.append(x)
+        return self.fc(x)
+"""
+
+
+def test_an_object_of_the_repository_is_made_for_an_argument_that_asks_for_one(tmp_path: Path) -> None:
+    (tmp_path / "net.py").write_text(STREAMED)
+    inventory = scan(tmp_path)
+    unit = inventory.unit("net.py:Streamed")
+    rows = [example.call for example in further(inventory, unit, [Example(unit.id, "", "torch.randn(2, 4)")])]
+    assert rows == [
+        "torch.randn(2, 4)[:1], streaming=True",
+        "torch.randn(2, 4)[:1], streaming=True, cache=Cache()",
+    ]
+
+
 @pytest.mark.parametrize(("most", "chosen"), [(3, [0, 1, 2]), (2, [0, 2]), (1, [2])])
 def test_of_too_many_calls_those_that_reach_most_together_are_chosen(most: int, chosen: list[int]) -> None:
     reached = ({0, 1, 2}, {0, 3}, {0, 3, 4, 5})

@@ -219,10 +219,61 @@ class M(nn.Module):
 
 
 def test_methods_of_plain_objects_that_change_nothing_are_called(repository: Any, sandbox: Sandbox) -> None:
-    """Not what changes its object, gives one, or runs in the constructor."""
+    """Not what changes its object, or runs in the constructor."""
     inventory = repository({"net.py": HELPERS})
     calls, _ = infer_methods(inventory, [Example("net.py:M", "Wiring(5)", "torch.randn(2, 4)")], [], sandbox)
-    assert {call.method: call.call for call in calls} == {"wiring.size": "", "wiring.layer": "1"}
+    assert {call.method: call.call for call in calls} == {"wiring.size": "", "wiring.layer": "1", "wiring.graph": ""}
+
+
+SETTINGS = """
+import torch
+from torch import nn
+
+class Settings:
+    def __init__(self, units, wide=False):
+        self.units, self.wide = units, wide
+
+    def get_config(self):
+        return {"units": self.units, "wide": self.wide}
+
+    @classmethod
+    def from_config(cls, config):
+        return cls(**config)
+
+    def kind(self, unit):
+        if unit < self.units:
+            return "inner"
+        return "outer"
+
+    def bounds(self, low, high=None):
+        return low, high or self.units
+
+class M(nn.Module):
+    def __init__(self, units):
+        super().__init__()
+        if isinstance(units, Settings):
+            self.settings = self.same = units
+            units = units.units
+        self.fc = nn.Linear(4, units)
+
+    def forward(self, x):
+        return self.fc(x)
+"""
+
+
+def test_methods_of_an_object_take_what_others_give_and_reach_branches(repository: Any, sandbox: Sandbox) -> None:
+    """On an instance of a later construction too, where the first keeps no object; what two attributes hold is called by one of them."""
+    inventory = repository({"net.py": SETTINGS})
+    examples = [Example("net.py:M", init, "torch.randn(2, 4)") for init in ("3", "Settings(3)")]
+    for chosen in (examples, examples[1:]):
+        calls, _ = infer_methods(inventory, chosen, [], sandbox)
+        assert [(call.init, call.method, call.call) for call in calls] == [
+            ("Settings(3)", "settings.get_config", ""),
+            ("Settings(3)", "settings.from_config", "{'units': 3, 'wide': False}"),
+            ("Settings(3)", "settings.kind", "1"),
+            ("Settings(3)", "settings.kind", "8"),
+            ("Settings(3)", "settings.bounds", "1"),
+        ]
 
 
 SWITCHED = """

@@ -590,8 +590,60 @@ class M(nnx.Module):
     wrongs=(Wrong("four columns", "shapes_fp64", "weights.shape[1:]", "weights.shape[1], 4", alone=True),),
 )
 
+HANDED_CACHE = Pair(
+    "handed cache",
+    """
+    class Cache:
+        def __init__(self, parts=None):
+            self.parts = [] if parts is None else parts
+            self.count = 0
+
+        def append(self, part):
+            self.parts.append(part)
+            self.count += 1
+
+    class M(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.lin = nn.Linear(4, 4)
+
+        def forward(self, x, cache):
+            y = self.lin(x)
+            cache.append(torch.tanh(y))
+            return y
+    """,
+    """
+class Cache:
+    def __init__(self, parts=None):
+        self.parts = [] if parts is None else parts
+        self.count = 0
+
+    def append(self, part):
+        self.parts.append(part)
+        self.count += 1
+
+class M(nnx.Module):
+    def __init__(self, *, rngs):
+        self.lin = nnx.Linear(4, 4, rngs=rngs, kernel_init=nnx.initializers.uniform(1.0), bias_init=nnx.initializers.uniform(0.5))
+        self.lin.kernel[...] = self.lin.kernel[...] - 0.5
+        self.lin.bias[...] = 2 * self.lin.bias[...] - 0.5
+
+    def __call__(self, x, cache):
+        y = self.lin(x)
+        cache.append(jnp.tanh(y))
+        return y
+""",
+    call="torch.randn(3, 4), Cache()",
+    wrongs=(
+        Wrong("leaves another value in the object", "forward_fp64", "cache.append(jnp.tanh(y))", "cache.append(jnp.tanh(x))"),
+        Wrong("leaves nothing in the object", "output_tree", "cache.append(jnp.tanh(y))", "pass"),
+        Wrong("counts twice in the object", "forward_fp64", "self.count += 1", "self.count += 2"),
+    ),
+)
+
 PAIRS = (
     DIVIDED,
+    HANDED_CACHE,
     TIED,
     NO_ROWS,
     REACH,

@@ -58,7 +58,8 @@ def torch_curve(
         _, args, kwargs, _ = unit.arguments(batches[batch], native=native)
         with comparable(Stream(0), module, native=native, noise=noise, share=share):
             outputs: list[Any] = []
-            trees.encode(methods.bound(module, unit.method)(*args, **kwargs), outputs, is_leaf)
+            result = methods.bound(module, unit.method)(*args, **kwargs)
+            trees.encode(trees.with_objects(result, (args, kwargs)), outputs, is_leaf)
             value = loss(outputs, targets[batch])
             step.zero_grad()
             if value.requires_grad:

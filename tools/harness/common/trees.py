@@ -1,19 +1,26 @@
 """Argument and output trees (pytrees) as JSON plus numbered arrays, the same for torch, jax and numpy.
 
-A tree is `{"leaf": i}` for the i-th array, `{"value": …}` for a plain Python value, or a container. Classes (dataclasses, named tuples) are
-written as `module:qualified name`; the reader imports them by a table of renamed modules.
+A tree is `{"leaf": i}` for the i-th array, `{"value": …}` for a plain Python value, or a container. Classes (dataclasses, named tuples, plain
+objects of the user's) are written as `module:qualified name`; the reader imports them by a table of renamed modules.
 """
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import importlib
-from collections.abc import Callable, Mapping, Sequence
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 Tree = dict[str, Any]
 
 _PLAIN = (bool, int, float, str, type(None))
+_PROTOCOLS = frozenset({"abc", "typing", "collections.abc"})
+"""Modules of classes that say what an object can do, and keep nothing in it."""
+ITERATORS: tuple[Any, ...] = (type(iter([])), type(iter(())))
+"""Classes of what goes through a list or a tuple: what is left is written down."""
 
 
 class Leaf(NamedTuple):
@@ -26,8 +33,13 @@ class Unencodable(Exception):
     """Raised for a value that has no counterpart on the other side; names its type."""
 
 
-def encode(value: Any, leaves: list[Any], is_leaf: Callable[[Any], bool]) -> Tree:
-    """Encode `value` as a tree; arrays, as `is_leaf` decides, are appended to `leaves`. Raises `Unencodable`."""
+def encode(value: Any, leaves: list[Any], is_leaf: Callable[[Any], bool], *, fresh: bool = False) -> Tree:
+    """Encode `value` as a tree; arrays, as `is_leaf` decides, are appended to `leaves`. Raises `Unencodable`.
+
+    Of a plain object all attributes are written down; of a generator of random numbers among them only that it is one. With `fresh`, it is noted where
+    its class gives an equal one without arguments: the reader's constructor runs there.
+    """
+    around: list[int] = []
 
     def walk(item: Any) -> Tree:
         if is_leaf(item):
@@ -45,9 +57,72 @@ def encode(value: Any, leaves: list[Any], is_leaf: Callable[[Any], bool]) -> Tre
             return {"dtype": _dtype_name(item)}
         if type(item).__name__.lower() == "device" and type(item).__module__.partition(".")[0] in ("torch", "jax", "jaxlib"):
             return {"device": True}  # which one is no matter of the maths: each side has its own
-        return _container(item, walk)
+        if not is_object(item):
+            return _container(item, walk)
+        if id(item) in around:
+            raise Unencodable(f"an object of type {_name(type(item))} that holds itself")
+        around.append(id(item))
+        fields = {name: _random(part) or walk(part) for name, part in sorted(vars(item).items())}
+        around.pop()
+        return {"object": _name(type(item)), "fields": fields, **({"fresh": True} if fresh and is_fresh(item, is_leaf) else {})}
 
     return walk(value)
+
+
+def is_object(item: Any) -> bool:
+    """Whether a value is a plain object of a class of the user's: it has nothing of a library, and keeps all that it has in attributes."""
+    return not dataclasses.is_dataclass(type(item)) and hasattr(item, "__dict__") and is_own_class(type(item))
+
+
+def is_fresh(item: Any, is_leaf: Callable[[Any], bool]) -> bool:
+    """Whether the class of a plain object makes one that is equal to it without arguments; one that holds arrays is not looked at."""
+    leaves: list[Any] = []
+    try:
+        return encode(type(item)(), leaves, is_leaf) == encode(item, leaves, is_leaf) and not leaves
+    except Exception:  # it needs arguments, or is of what cannot be written down
+        return False
+
+
+def is_own_class(cls: type) -> bool:
+    """Whether a class is the user's own, and derives from nothing of a library, as a module does."""
+    bases = [base for base in cls.__mro__ if base is not object and base.__module__ not in _PROTOCOLS]
+    return bool(bases) and all(map(_is_own, bases))
+
+
+def _is_own(cls: type) -> bool:
+    """Whether a file outside of the standard library and of the installed packages defines a class."""
+    if cls.__module__.partition(".")[0] in sys.stdlib_module_names:
+        return False
+    file = getattr(sys.modules.get(cls.__module__), "__file__", None) or ""
+    return bool(file) and f"{os.sep}site-packages{os.sep}" not in file and "__slots__" not in vars(cls)
+
+
+def _random(item: Any) -> Tree | None:
+    """A generator of random numbers by its type; None for all else."""
+    cls = type(item)
+    is_generator = (cls.__module__.partition(".")[0], cls.__name__) in (
+        ("numpy", "Generator"),
+        ("numpy", "RandomState"),
+        ("random", "Random"),
+    )
+    return {"generator": cls.__name__} if is_generator else None
+
+
+def with_objects(result: Any, arguments: Any) -> Any:
+    """The result of a call, with the plain objects among its arguments beside it, as the call left them: what it writes to them it gives too. The result
+    alone where there are none."""
+    objects = list(_objects(arguments))
+    return (result, *objects) if objects else result
+
+
+def _objects(value: Any) -> Iterator[Any]:
+    if isinstance(value, (list, tuple)):
+        for part in value:
+            yield from _objects(part)
+    elif isinstance(value, dict):
+        yield from _objects(list(value.values()))
+    elif is_object(value):
+        yield value
 
 
 def _dtype_name(item: Any) -> str:
@@ -70,6 +145,8 @@ def _container(item: Any, walk: Callable[[Any], Tree]) -> Tree:
     if dataclasses.is_dataclass(item) and not isinstance(item, type):
         fields = {field.name: walk(getattr(item, field.name)) for field in dataclasses.fields(item) if field.init}
         return {"dataclass": _name(cls), "fields": fields}
+    if isinstance(item, ITERATORS):
+        return {"iterator": [walk(part) for part in copy.copy(item)]}
     if cls is list:
         return {"list": [walk(part) for part in item]}
     if isinstance(item, tuple):
@@ -111,10 +188,24 @@ def decode(tree: Tree, leaves: Sequence[Any], renamed: Mapping[str, str]) -> Any
                 return tuple(walk(part) for part in body)
             case "dict":
                 return {key: walk(part) for key, part in body}
+            case "iterator":
+                return iter([walk(part) for part in body])
+            case "generator":
+                raise Unencodable(f"a generator of random numbers, {body}, in an argument")
+            case "object":
+                cls = _class(body, renamed)
+                return cls() if node.get("fresh") else made(cls, {key: walk(part) for key, part in node["fields"].items()})
             case _:
                 return _class(body, renamed)(**{key: walk(part) for key, part in node["fields"].items()})
 
     return walk(tree)
+
+
+def made(cls: Any, attributes: Mapping[str, Any]) -> Any:
+    """A plain object of a class with these attributes, whose constructor does not run."""
+    item = object.__new__(cls)
+    vars(item).update(attributes)
+    return item
 
 
 def _dtype(name: str) -> Any:
@@ -158,11 +249,11 @@ def skeleton(tree: Tree) -> Any:
             return "leaf" if isinstance(body, (bool, int)) else ("value", body)
         case "device":
             return ("value", None)  # JAX places arrays itself: a rewrite says `None` where torch names a device
-        case "list" | "tuple":
+        case "list" | "tuple" | "iterator":
             return (kind, tuple(skeleton(part) for part in body))
         case "dict":
             return (kind, tuple((key, skeleton(part)) for key, part in body))
-        case "named" | "dataclass":
+        case "named" | "dataclass" | "object":
             return (kind, body.rpartition(":")[2], tuple((key, skeleton(part)) for key, part in tree["fields"].items()))
         case _:
             return (kind, str(body))
@@ -182,13 +273,13 @@ def items(tree: Tree) -> list[Any]:
             numbers.append(complex(*body))
         elif kind == "value" and isinstance(body, (bool, int)):
             numbers.append(body)
-        elif kind in ("list", "tuple"):
+        elif kind in ("list", "tuple", "iterator"):
             for part in body:
                 walk(part)
         elif kind == "dict":
             for _, part in body:
                 walk(part)
-        elif kind in ("named", "dataclass"):
+        elif kind in ("named", "dataclass", "object"):
             for part in node["fields"].values():
                 walk(part)
 

@@ -280,7 +280,7 @@ class Program:
             with self._heard, kept(owners, _is_copied) if self.changes_objects else nullcontext():
                 result = called(model, self.method, args, kwargs, nnx.Rngs(0)) if self.method else model(*args, **kwargs)
         self.rearranged = trees.rearranged(self.tree, (args, kwargs), is_leaf)
-        return result, stream
+        return trees.with_objects(result, (args, kwargs)), stream
 
     def _call_before(self, model: Any, prior: Prior, leaves: Sequence[Any]) -> None:
         """Call the other method for what it leaves in the module, with draws of its own."""

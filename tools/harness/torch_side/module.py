@@ -203,7 +203,7 @@ class Original:
         args, kwargs = call_arguments(self.example, self.namespace)
         self.call = called(methods.unbound(self.cls, self.method), self.changes, args, kwargs)
         leaves: list[Any] = []
-        self.tree = trees.encode(self.call, leaves, is_leaf)
+        self.tree = trees.encode(self.call, leaves, is_leaf, fresh=True)
         self.leaves = [Leaf(wide(to_numpy(leaf)), dtype_name(leaf)) for leaf in leaves]
         self.is_numpy = [not isinstance(leaf, torch.Tensor) for leaf in leaves]
         self.sparse = [getattr(leaf, "layout", torch.strided) for leaf in leaves]
@@ -417,7 +417,8 @@ class Original:
             watch or nullcontext(),
             torch.set_grad_enabled(targets is not None or asks_gradients(self.cls)),
         ):
-            outputs = _note_outputs(result, methods.bound(module, self.method)(*args, **kwargs))
+            output = methods.bound(module, self.method)(*args, **kwargs)
+            outputs = _note_outputs(result, trees.with_objects(output, (args, kwargs)))
             if targets is not None:
                 result.targets = targets(result) if callable(targets) else targets
                 value = loss(outputs, result.targets)
@@ -608,6 +609,12 @@ def _decode(tree: trees.Tree, parts: Sequence[Any], call: Any) -> tuple[tuple[An
                 if spec.init:
                     object.__setattr__(clone, name, walk(getattr(item, name)))
             return clone
+        if isinstance(item, trees.ITERATORS):
+            return iter([walk(part) for part in copy.copy(item)])
+        if trees.is_object(item):
+            # The constructor counts as run where the port's runs too.
+            fresh = trees.is_fresh(item, is_leaf)
+            return type(item)() if fresh else trees.made(type(item), {name: walk(part) for name, part in sorted(vars(item).items())})
         return item
 
     args, kwargs = walk(call)

@@ -16,13 +16,15 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain, islice
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from migrate_agent.tools.harness.common import methods, reach
 from migrate_agent.tools.harness.common.example_text import build, call_arguments, import_module, in_mode, make_namespace
 from migrate_agent.tools.harness.common.partial_import import use_parts
-from migrate_agent.tools.harness.common.trees import encode
+from migrate_agent.tools.harness.common.trees import encode, is_own_class
 from migrate_agent.tools.record.guessing.arguments import Call, by_position, first_samples, text_of
+from migrate_agent.tools.record.guessing.configs import object_texts
 from migrate_agent.tools.record.guessing.distinctions import (
     SWITCH,
     asked_containers,
@@ -80,9 +82,11 @@ def others(
     widths: Sequence[int] = (),
     changed: Sequence[inspect.Parameter] | None = None,
     conditions: Collection[str] = (),
+    objects: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> Iterator[dict[str, str]]:
     """Other argument lists of a call: each optional argument left out, and each that is None given. `shape` is that of its first tensor [*]. With
-    `changed`, of these parameters alone. `conditions` are the arguments that code takes for conditions as they are."""
+    `changed`, of these parameters alone. `conditions` are the arguments that code takes for conditions as they are, and `objects` texts of those that are
+    objects of the repository."""
     plain = [parameter for parameter in parameters if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)]
     values = call.by_name([parameter.name for parameter in plain if parameter.kind is parameter.POSITIONAL_OR_KEYWORD])
     plain = [parameter for parameter in plain if changed is None or parameter in changed]
@@ -94,7 +98,8 @@ def others(
             yield {**values, parameter.name: str(not parameter.default)}
     for parameter in plain:
         if parameter.default is None and values.get(parameter.name, "None") == "None":
-            for text in [*([ONE_NUMBER] if shape and parameter.name in conditions else []), *guesses(parameter.name, shape, widths)]:
+            tensors = [*([ONE_NUMBER] if shape and parameter.name in conditions else []), *guesses(parameter.name, shape, widths)]
+            for text in objects.get(parameter.name, tensors):
                 yield {**values, parameter.name: text}
 
 
@@ -120,6 +125,19 @@ def of_one_sample(
     for parameter in parameters:
         if alone and isinstance(parameter.default, bool):
             yield {**values, **alone, parameter.name: str(not parameter.default)}
+
+
+def objects_asked(parameters: Sequence[inspect.Parameter], names: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+    """Parameter → texts that build what its annotation asks for, where that is a plain class of the repository that these names of a file hold."""
+    classes = {name: value for name, value in names.items() if isinstance(value, type) and is_own_class(value)}
+    texts = dict[str, tuple[str, ...]]()
+    for parameter in parameters:
+        words = re.findall(r"\w+", str(parameter.annotation)) if parameter.annotation is not parameter.empty else []
+        chosen = next((name for name in words if name in classes), None)
+        with suppress(TypeError, ValueError):  # a class whose constructor has no signature
+            if chosen is not None and (built := object_texts(classes[chosen], chosen, classes)):
+                texts[parameter.name] = built
+    return texts
 
 
 def in_other_containers(values: Mapping[str, str], tree: ast.AST) -> Iterator[dict[str, str]]:
@@ -307,6 +325,11 @@ class Search:
         return list(inspect.signature(methods.unbound(self.unit, "") if of_module else self.unit).parameters.values())[int(of_module) :]
 
     @cached_property
+    def objects(self) -> Mapping[str, Sequence[str]]:
+        """Texts of what the call takes that is a plain object of the repository by its annotation, such as a cache."""
+        return objects_asked(self.parameters, vars(self.module))
+
+    @cached_property
     def constructor(self) -> list[inspect.Parameter]:
         """Parameters of the constructor; none of a function."""
         return constructor_parameters(self.unit) if isinstance(self.unit, type) else []
@@ -380,7 +403,7 @@ class Search:
         if names & SIZES:
             yield from self._of_one_sample(example, call)
         optional = [parameter for parameter in self.parameters if parameter.name in names]
-        for values in others(call, self.parameters, trial.shape, trial.widths, optional, conditions_asked(self.tree)):
+        for values in others(call, self.parameters, trial.shape, trial.widths, optional, conditions_asked(self.tree), self.objects):
             yield replace(example, call=text_of(values, self._leading))
         for text in other_constructions(call, self.parameters, options, lambda text: None):
             yield replace(example, call=text)
@@ -429,7 +452,7 @@ class Search:
 
         arguments = dict(zip(texts, _result(self.module, self.name, example)[0], strict=False))
         forms = chain(of_other_ranks(texts, arguments, self.tree), in_other_containers(texts, self.tree))
-        given = others(call, parameters, trial.shape, trial.widths, conditions=conditions_asked(self.tree))
+        given = others(call, parameters, trial.shape, trial.widths, conditions=conditions_asked(self.tree), objects=self.objects)
         options = chain(given, of_one_sample(texts, arguments, parameters))
         of_kinds = of_other_kinds(texts, parameters, self.kinds)
         for values in chain(fed_back(texts, parameters, arguments, result), forms, options, of_kinds):

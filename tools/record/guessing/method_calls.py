@@ -32,6 +32,8 @@ MOST_TRIALS = 48
 """Calls of one method that are tried."""
 MOST_VALUES = 6
 """Values that are tried of one argument."""
+LONGEST, MOST_LITERALS = 2000, 3
+"""Letters of the text of a literal that one method gives and another takes, and how many of these are tried."""
 COUNTS = re.compile(r"n|k|count|steps?|length|size|(n|num|max|min|top)_.*|.*_(len(gth)?|steps|size|tokens|samples|count)|samples|seq_?len")
 SHARES = re.compile(r"(.*_)?(temperature|scale|weight|share|alpha|beta|t|p|rate|eps|lam(bda)?|ratio|std|sigma)")
 OUTSIDE = re.compile(r"(.*_)?(path|file(name)?|dir(ectory)?|folder|url|checkpoint|ckpt|writer|logger|optimizer|dataloader|loader)")
@@ -138,6 +140,11 @@ class Methods:
                         places |= self._reached(name, longer) or frozenset()
                         yield name, longer, places
                     break
+        for name, call in self._of_helpers(frozenset()):
+            reached = self._reached(name, call) or frozenset()
+            if not reached <= places:
+                places |= reached
+                yield name, call, reached
 
     def _resets(self, name: str) -> bool:
         """Whether a method that the constructor runs gives nothing when it is called after a call without arguments, and changes what the module holds: users
@@ -160,14 +167,16 @@ class Methods:
         the constructor or the call runs was compared with these."""
         import torch
 
-        instance = self._instance()
-        for attribute, helper in methods.helpers(instance, torch.nn.Module, str(self.root)).items():
+        helpers = methods.helpers(self._instance(), torch.nn.Module, str(self.root))
+        different = {id(helper): attribute for attribute, helper in reversed(helpers.items())}
+        for attribute in [attribute for attribute in helpers if attribute in different.values()]:
+            helper = helpers[attribute]
             members = methods.public_methods(type(helper), object)
             inside = methods.called_in(members, self._called_once)
-            for member in [name for name in members if name not in inside and f"{attribute}.{name}" not in known]:
-                call = self._call_of_helper(attribute, helper, member)
-                if call is not None:
-                    yield [f"{attribute}.{member}", call]
+            open_members = [name for name in members if name not in inside and f"{attribute}.{name}" not in known]
+            literals = self._literals_of(attribute, type(helper), members)
+            for member in open_members:
+                yield from ([f"{attribute}.{member}", call] for call in self._calls_of_helper(attribute, helper, member, literals))
 
     def _called_once(self) -> Any:
         """An instance whose own call was made."""
@@ -179,21 +188,44 @@ class Methods:
             instance(*args, **kwargs)
         return instance
 
-    def _call_of_helper(self, attribute: str, helper: Any, member: str) -> str | None:
-        """The first argument list of whole numbers with which the method runs, leaves its object as it was and gives what can be compared."""
+    def _literals_of(self, attribute: str, cls: type, members: Collection[str]) -> list[str]:
+        """Texts of the dictionaries and lists of plain values that members give which need no arguments, as `get_config` does: another one may take
+        them, as `from_config` does."""
+        texts = list[str]()
+        for member in members:
+            if self.time.spent or (not methods.is_property(cls, member) and _needed(cls, member)):
+                continue
+            try:
+                with time_limit(MOST_SECONDS, WAITING):
+                    result = methods.bound(getattr(self._instance(), attribute), member)()
+                if (
+                    isinstance(result, (dict, list))
+                    and result
+                    and ast.literal_eval(repr(result)) == result
+                    and len(repr(result)) <= LONGEST
+                ):
+                    texts.append(repr(result))
+            except Exception:  # what it gives cannot be written down, or it does not run
+                continue
+        return sorted(dict.fromkeys(texts), key=lambda literal: not literal.startswith("{"))[:MOST_LITERALS]
+
+    def _calls_of_helper(self, attribute: str, helper: Any, member: str, literals: Sequence[str]) -> Iterator[str]:
+        """The first argument list of numbers, or of one of these literals, with which the method runs, leaves its object as it was and gives what can
+        be compared; then those that reach more."""
         name, cls = f"{attribute}.{member}", type(helper)
-        needed = (
-            []
-            if methods.is_property(cls, member)
-            else required(list(inspect.signature(methods.unbound(cls, member)).parameters.values())[1:])
-        )
+        needed = [] if methods.is_property(cls, member) else _needed(cls, member)
         if len(needed) > 2 or any(OUTSIDE.fullmatch(parameter.name) for parameter in needed):
-            return None
-        for values in itertools.product(("1", "0", "2", "0.5"), repeat=len(needed)):
+            return
+        numbers = itertools.product(("1", "0", "2", "0.5", "8"), repeat=len(needed))
+        places: frozenset[int] | None = None
+        for values in itertools.chain(numbers, [(literal,) for literal in literals] if len(needed) == 1 else []):
             call = ", ".join(values)
-            if self.time.spent or (self._keeps_state(attribute, member, call) and self._runs(name, call)):
-                return None if self.time.spent else call
-        return None
+            if self.time.spent:
+                return
+            reached = self._reached(name, call) if self._keeps_state(attribute, member, call) else None
+            if reached is not None and (places is None or not reached <= places):
+                places = reached | (places or frozenset())
+                yield call
 
     def _keeps_state(self, attribute: str, member: str, call: str) -> bool:
         """Whether the call leaves the object as it was, and gives the same again."""
@@ -362,6 +394,11 @@ class Methods:
             return False
         self._note(result)
         return True
+
+
+def _needed(cls: type, member: str) -> list[inspect.Parameter]:
+    """The parameters that a method of an object must be given."""
+    return required(list(inspect.signature(methods.unbound(cls, member)).parameters.values())[1:])
 
 
 def _distinguished(function: Any) -> Mapping[str, Sequence[str]]:

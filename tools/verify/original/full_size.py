@@ -57,5 +57,6 @@ def _outputs(unit: Any, example: Example, namespace: Mapping[str, Any]) -> list[
     args, kwargs = map_tree(lambda value: value.to("meta") if isinstance(value, torch.Tensor) else value, arguments)
     leaves: list[Any] = []
     with torch.no_grad(), torch.device("meta"):
-        trees.encode(methods.bound(in_mode(unit, training=False), example.method)(*args, **kwargs), leaves, is_leaf)
+        result = methods.bound(in_mode(unit, training=False), example.method)(*args, **kwargs)
+        trees.encode(trees.with_objects(result, (args, kwargs)), leaves, is_leaf)
     return [[list(leaf.shape), dtype_name(leaf)] for leaf in leaves]

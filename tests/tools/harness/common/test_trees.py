@@ -82,3 +82,95 @@ def test_a_device_becomes_one_of_the_other_side() -> None:
     assert back == {"device": jax.devices()[0]}
     assert codec.encode(back, [], lambda value: False) == tree
     assert codec.skeleton(tree) == codec.skeleton(codec.encode({"device": None}, [], lambda value: False))
+
+
+class Holder:
+    """A plain object, such as a cache."""
+
+    def __init__(self, parts: list[Any], **others: Any) -> None:
+        self.parts = parts
+        vars(self).update(others)
+
+
+class Torch(torch.nn.Module):
+    """No plain object."""
+
+
+class Listed(list[Any]):
+    """No plain object: it holds what is in no attribute."""
+
+
+def test_a_plain_object_goes_by_its_attributes() -> None:
+    holder = Holder([np.arange(2), 3], name="a")
+    found: list[Any] = []
+    tree = codec.encode((holder, 1), found, is_array)
+    other, number = codec.decode(tree, found, {})
+    assert type(other) is Holder and number == 1
+    assert (other.parts[1], vars(other)["name"]) == (3, "a") and other.parts is not holder.parts
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (Holder([1, 2]), Holder([1])),
+        (Holder([]), Holder([], more=1)),
+        (Holder([], name="a"), Holder([], name="b")),
+        (Holder([], of=np.random.default_rng(0)), Holder([], of=0)),
+        (Holder([iter([1, 2])]), Holder([iter([1])])),
+    ],
+)
+def test_plain_objects_are_told_apart(one: Any, other: Any) -> None:
+    same, different = (codec.skeleton(codec.encode(value, [], is_array)) for value in (one, other))
+    assert same != different
+    assert same == codec.skeleton(codec.encode(one, [], is_array))
+
+
+@pytest.mark.parametrize("value", [Torch(), Listed([1]), Holder, Holder([Torch()]), Holder([], of=len), object(), np.random.default_rng(0)])
+def test_what_is_no_plain_object_is_refused(value: Any) -> None:
+    with pytest.raises(codec.Unencodable):
+        codec.encode(value, [], is_array)
+
+
+def test_an_object_that_holds_itself_is_refused() -> None:
+    holder = Holder([])
+    holder.parts.append(holder)
+    with pytest.raises(codec.Unencodable, match="holds itself"):
+        codec.encode(holder, [], is_array)
+
+
+def test_a_generator_of_random_numbers_is_no_argument() -> None:
+    tree = codec.encode(Holder([], of=np.random.default_rng(0)), [], is_array)
+    with pytest.raises(codec.Unencodable, match="in an argument"):
+        codec.decode(tree, [], {})
+
+
+def test_an_iterator_keeps_what_is_left() -> None:
+    iterator = iter([1, 2, 3])
+    next(iterator)
+    tree = codec.encode(iterator, [], is_array)
+    assert [*codec.decode(tree, [], {})] == [2, 3] == [*iterator]
+
+
+def test_a_call_gives_what_it_leaves_in_objects_too() -> None:
+    holder = Holder([1])
+    assert codec.with_objects(5, ((2, [holder]), {"x": 3})) == (5, holder)
+    assert codec.with_objects(5, ((2,), {})) == 5
+
+
+class Counted:
+    """A plain object whose constructor needs no arguments."""
+
+    made = 0
+
+    def __init__(self, start: int = 0) -> None:
+        type(self).made += 1
+        self.count = start
+
+
+@pytest.mark.parametrize(("value", "runs"), [(Counted(), True), (Counted(3), False), (Holder([]), False)])
+def test_an_object_that_is_as_its_class_makes_it_is_made_anew(value: Any, runs: bool) -> None:
+    tree = codec.encode(value, [], is_array, fresh=True)
+    before = Counted.made
+    other = codec.decode(tree, [], {})
+    assert vars(other) == vars(value) and other is not value
+    assert (Counted.made > before) == runs
