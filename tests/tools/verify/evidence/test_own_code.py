@@ -8,6 +8,7 @@ import textwrap
 import pytest
 
 from migrate_agent.tools.rewrite.tables import helpers
+from migrate_agent.tools.verify.checks.shared.handed_objects import handed_alone
 from migrate_agent.tools.verify.checks.static import surroundings
 from migrate_agent.tools.verify.evidence.own_code import compared_sizes, looks_at_dtypes, shapes_gradients
 from migrate_agent.tools.verify.evidence.parsed_source import Source
@@ -97,3 +98,14 @@ DECORATED = [
 def test_what_a_decorator_enters_while_a_file_is_imported(text: str, refused: bool) -> None:
     one = source(text)
     assert bool(list(surroundings.find(one, surroundings.decorators_alone([one])))) == refused
+
+
+ADVANCING = "class Cache:\n    def take(self):\n        return next(self.parts)\n"
+HANDED = "\n\ndef f(x, cache: Cache):\n    return x + cache.take()\n"
+KEPT = "\n\nclass M(nnx.Module):\n    def __init__(self, *, rngs):\n        self.cache = Cache()\n"
+
+
+@pytest.mark.parametrize(("text", "refused"), [(ADVANCING + HANDED, False), (ADVANCING + KEPT, True), (ADVANCING + HANDED + KEPT, True)])
+def test_an_object_that_calls_are_handed_may_advance_its_iterators(text: str, refused: bool) -> None:
+    one = source(text)
+    assert bool(list(surroundings.find(one, handed=handed_alone([one.tree])))) == refused

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from migrate_agent.tools.types import Verdict
 from migrate_agent.tools.verify.checks.base import Check
+from migrate_agent.tools.verify.checks.shared.handed_objects import handed_alone
 from migrate_agent.tools.verify.evidence.candidate import Results
 from migrate_agent.tools.verify.evidence.own_code import own_lines
 from migrate_agent.tools.verify.evidence.parsed_source import Source, bindings, dotted, judged, once, uses, within
@@ -40,12 +41,15 @@ CHANGES = frozenset("append extend insert pop clear update setdefault add remove
 def judge(results: Results) -> Verdict:
     """Fail for the first use in code that is no copied helper's."""
     decorators = decorators_alone(results.sources)
-    return judged("surroundings", results.sources, lambda source: find(source, decorators))
+    constructions = [text for example in (*results.examples, *results.translated) for text in (example.init, example.setup)]
+    handed = handed_alone([source.tree for source in results.sources], constructions)
+    return judged("surroundings", results.sources, lambda source: find(source, decorators, handed))
 
 
 @once
-def find(source: Source, decorators: frozenset[str] = frozenset()) -> Iterator[tuple[int, str]]:
-    """(line, message) of each use. What `decorators` change themselves is changed while the file is imported, and by no call."""
+def find(source: Source, decorators: frozenset[str] = frozenset(), handed: frozenset[str] = frozenset()) -> Iterator[tuple[int, str]]:
+    """(line, message) of each use. What `decorators` change themselves is changed while the file is imported, and by no call; what objects of the
+    classes `handed` advance, they advance for the call that they are handed to alone."""
     own, placed = own_lines(source), _placed(source)
     allowed = () if _asks_locks(source.tree) else LOCKS
     for use in uses(source):
@@ -56,7 +60,7 @@ def find(source: Source, decorators: frozenset[str] = frozenset()) -> Iterator[t
     for name, line in _kept(source.tree, decorators):
         if line in own:
             yield line, f"changes {name} of the file in a call, so that a later call may differ"
-    for name, line in _advanced(source.tree):
+    for name, line in _advanced(source.tree, handed):
         if line in own:
             yield line, f"advances {name} in a call, which a compiled call does while it is traced alone: take the value as an argument"
 
@@ -132,9 +136,12 @@ def _kept(tree: ast.Module, decorators: frozenset[str]) -> Iterator[tuple[str, i
                     yield name, node.lineno
 
 
-def _advanced(tree: ast.Module) -> Iterator[tuple[str, int]]:
-    """Iterators that methods, constructors aside, take from their object and advance, with the line: `next(self.beta)`, also under another name."""
-    for method in (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name != "__init__" and node.args.args):
+def _advanced(tree: ast.Module, handed: frozenset[str]) -> Iterator[tuple[str, int]]:
+    """Iterators that methods, constructors aside, take from their object and advance, with the line: `next(self.beta)`, also under another name. Not
+    those of the classes `handed`."""
+    without = {id(node) for cls in tree.body if isinstance(cls, ast.ClassDef) and cls.name in handed for node in cls.body}
+    methods = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and id(node) not in without)
+    for method in (node for node in methods if node.name != "__init__" and node.args.args):
         own = method.args.args[0].arg
         names = {name: chain for name, value in _bound(method) if (chain := _of_object(value, own))}
         for node in ast.walk(method):
