@@ -7,12 +7,16 @@ Each name is a package of the zoo, or a folder with a repository, such as `examp
   counterpart in a port (moves between devices);
 * of the port, the same; those that no compared call ran are stubs there, which `stubs` counts (one for each run of statements).
 
-`unreached` names the functions of the original that lines are left in. `violations` are places of verified units that neither ran nor refuse.
+`unreached` names the functions of the original that lines are left in. `absent` are those of them that import a package which is not installed, such
+as a plot: no call can run them here. They count as lines that are left; `share_installed` is the share without them. `violations` are places of
+verified units that neither ran nor refuse.
 """
 
 from __future__ import annotations
 
 import argparse
+import ast
+import importlib.util
 import json
 import shutil
 import statistics
@@ -65,7 +69,36 @@ def measured(name: str, repository: Path) -> dict[str, Any]:
     units = dict(_units(every[-1]))
     reports = [unit for unit, _ in units.values()]
     verified = [(unit, reach) for unit, reach in units.values() if unit.status == "verified" and reach is not None]
-    return {"name": name, **counts(verified), **_others(reports)}
+    row = counts(verified)
+    return {"name": name, **row, **of_absent(row, repository), **_others(reports)}
+
+
+def of_absent(row: Mapping[str, Any], repository: Path) -> dict[str, Any]:
+    """The functions of the original with lines left that import a package which is not installed, with it; and the share without their lines."""
+    packages = {key: absent for key in row["unreached"] if (absent := _absent_packages(repository, key))}
+    left = sum(row["unreached"][key] for key in packages)
+    lines, reached = row["original"]["lines"] - left, row["original"]["reached"]
+    return {"absent": packages, "lines_absent": left, "share_installed": round(reached / max(lines, 1), 4)}
+
+
+def _absent_packages(repository: Path, key: str) -> list[str]:
+    """The packages that a function (`file:qualified name`) imports for itself, and that neither are installed nor lie in the repository."""
+    path, _, owner = key.partition(":")
+    body: Sequence[ast.stmt] = ast.parse((repository / path).read_text(encoding="utf-8")).body
+    for part in owner.split("."):
+        node = next((item for item in body if isinstance(item, (ast.ClassDef, ast.FunctionDef)) and item.name == part), None)
+        if node is None:
+            return []
+        body = node.body
+    imports = [node for statement in body for node in ast.walk(statement) if isinstance(node, (ast.Import, ast.ImportFrom))]
+    names = [node.module or "" for node in imports if isinstance(node, ast.ImportFrom) and not node.level]
+    names += [alias.name for node in imports if isinstance(node, ast.Import) for alias in node.names]
+    packages = dict.fromkeys(name.partition(".")[0] for name in names if name)
+    return [
+        name
+        for name in packages
+        if importlib.util.find_spec(name) is None and not [*repository.rglob(f"{name}.py"), *repository.rglob(f"{name}/")]
+    ]
 
 
 def counts(verified: Sequence[tuple[UnitReport, Reach]]) -> dict[str, Any]:
@@ -144,8 +177,10 @@ def total(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     for side in ("original", "port"):
         lines, reached = (sum(row[side][key] for row in rows) for key in ("lines", "reached"))
         sides[side] = {"lines": lines, "reached": reached, "share": round(reached / max(lines, 1), 4)}
-    numbers = {key: sum(row[key] for row in rows) for key in ("units", "verified", "stubs")}
-    return {"name": "all", **numbers, **sides, "violations": sum(len(row["violations"]) for row in rows)}
+    numbers = {key: sum(row[key] for row in rows) for key in ("units", "verified", "stubs", "lines_absent")}
+    original = sides["original"]
+    installed = {"share_installed": round(original["reached"] / max(original["lines"] - numbers["lines_absent"], 1), 4)}
+    return {"name": "all", **numbers, **sides, **installed, "violations": sum(len(row["violations"]) for row in rows)}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from migrate_agent.evals.bench.reach import counts, total
+from migrate_agent.evals.bench.reach import counts, of_absent, total
 from migrate_agent.tools.types import Reach, Surface, UnitReport
 
 
@@ -31,6 +33,36 @@ def test_lines_count_once(units: list[tuple[UnitReport, Reach]], lines: int, rea
 
 
 def test_rows_are_summed_and_lines_that_neither_run_nor_refuse_are_told() -> None:
-    rows = [{"units": 2, **counts([HELPER])}, {"units": 1, **counts([unit("Net", {}, {}, ("m.py:3 (Net.forward): x = 1",))])}]
+    rows = [
+        {"units": 2, "lines_absent": 1, **counts([HELPER])},
+        {"units": 1, "lines_absent": 0, **counts([unit("Net", {}, {}, ("m.py:3 (Net.forward): x = 1",))])},
+    ]
     assert total(rows)["original"] == {"lines": 4, "reached": 2, "share": 0.5}
+    assert (total(rows)["share_installed"], total(rows)["lines_absent"]) == (0.6667, 1)
     assert (total(rows)["units"], total(rows)["violations"]) == (3, 1)
+
+
+PLOTS = """
+class Wiring:
+    def draw(self):
+        import no_such_plots.lines as lines
+        from no_such_graphs import Graph
+        import json
+        from . import near
+        import other
+        return lines
+
+    def layers(self):
+        return 1
+"""
+
+
+def test_functions_that_import_absent_packages_are_told_apart(tmp_path: Path) -> None:
+    (tmp_path / "m.py").write_text(PLOTS)
+    (tmp_path / "other.py").write_text("")
+    row = {"original": {"lines": 10, "reached": 6}, "unreached": {"m.py:Wiring.draw": 3, "m.py:Wiring.layers": 1}}
+    assert of_absent(row, tmp_path) == {
+        "absent": {"m.py:Wiring.draw": ["no_such_graphs", "no_such_plots"]},
+        "lines_absent": 3,
+        "share_installed": 0.8571,
+    }

@@ -21,6 +21,7 @@ UNTOLD = frozenset({"extra_repr", "__repr__", "__str__", "_get_name"})
 COMPILING = ("jit",)
 """Last names of decorators of the original whose function a compiler reads from its source."""
 BODIES = ("body", "orelse", "finalbody", "handlers", "cases")
+LEAVING = (ast.Return, ast.Raise, ast.Break, ast.Continue)
 DIGITS = 10
 
 
@@ -85,7 +86,14 @@ class CountedFile:
 
     def within(self, rows: Collection[Missed]) -> set[int]:
         """The statements of these rows that compute something, without those that only refuse or tell."""
-        return {self._numbers[id(node)] for row in rows for node in _computing(row.nodes) if id(node) in self._numbers}
+        nodes = {id(node) for row in rows for node in _computing(row.nodes)} - self._dead
+        return {self._numbers[node] for node in nodes & self._numbers.keys()}
+
+    @cached_property
+    def _dead(self) -> frozenset[int]:
+        """The statements that stand behind one that leaves their block: they never run."""
+        bodies = [body for node in ast.walk(self.tree) if isinstance(node, ast.stmt) for body in blocks(node)]
+        return frozenset(id(node) for body in bodies for statement in body[len(_alive(body)) :] for node in ast.walk(statement))
 
     def narrowed(self, done: Collection[int], *, refused: Callable[[ast.AST], bool]) -> list[tuple[str, ast.If]]:
         """Function and `if`, once for each part of its condition that was never looked at, where a side of it did not run or is `refused`."""
@@ -141,18 +149,24 @@ class CountedFile:
                         yield from self._missed(inner, owner, inside, names, done, _condition(statement, inner))
             elif id(statement) in self._numbers and not _says(statement):
                 row.append(statement)
-        if row and not refuses(row):
+        if row and not refuses([statement for statement in row if id(statement) not in self._dead] or row):
             yield Missed("", owner, tuple(row), condition, self.text.splitlines()[row[0].lineno - 1].strip())
 
 
 def _computing(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
     """The statements of a body and of those inside of it, without bodies that end in a `raise`."""
-    for statement in () if refuses(body) else body:
+    for statement in () if refuses(_alive(body)) else _alive(body):
         if not _says(statement):
             yield statement
         for inner in blocks(statement):
             if inner:
                 yield from _computing(inner)
+
+
+def _alive(body: Sequence[ast.stmt]) -> Sequence[ast.stmt]:
+    """The statements of a body up to the first one that leaves it: what stands behind it never runs."""
+    leaving = next((number for number, statement in enumerate(body) if isinstance(statement, LEAVING)), len(body))
+    return body[: leaving + 1]
 
 
 def _within(node: ast.AST) -> Iterator[ast.AST]:

@@ -175,3 +175,27 @@ def test_what_a_constructor_of_a_base_leaves_out(arm: str, drops: str, before: t
         _refused={},
     )
     assert len(list(reaching._left_out())) == left_out
+
+
+LEFT = "def used(x, n):\n    {body}\n    return x\n"
+NEVER_RUN = [
+    ("raise NotImplementedError('gone')\n    return", 0),
+    ("return x\n    x = x + 1", 1),
+    ("if n:\n        x = x + 1\n        raise ValueError(n)\n        x = x + 2", 2),
+    ("if n:\n        return x\n        x = x + 2", 3),
+    ("for _ in n:\n        x = x + 1\n        continue\n        x = x + 2", 4),
+    ("while n:\n        break\n        n.clear()", 3),
+]
+
+
+@pytest.mark.parametrize(("body", "count"), NEVER_RUN)
+def test_what_stands_behind_a_statement_that_leaves_its_block_is_no_line(body: str, count: int) -> None:
+    file = counted_file(LEFT.format(body=body))
+    rows = file.missed({"used"}, set())
+    assert len(file.within(rows)) == count
+
+
+def test_what_only_never_runs_is_replaced_and_not_counted() -> None:
+    file = counted_file("def used(x):\n    return x\n    x = x + 1\n")
+    rows = file.missed({"used"}, {0})
+    assert [row.lines for row in rows] == [(3, 3)] and file.within(rows) == set()
