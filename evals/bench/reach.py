@@ -76,9 +76,9 @@ def measured(name: str, repository: Path) -> dict[str, Any]:
 def of_absent(row: Mapping[str, Any], repository: Path) -> dict[str, Any]:
     """The functions of the original with lines left that import a package which is not installed, with it; and the share without their lines."""
     packages = {key: absent for key in row["unreached"] if (absent := _absent_packages(repository, key))}
-    left = sum(row["unreached"][key] for key in packages)
-    lines, reached = row["original"]["lines"] - left, row["original"]["reached"]
-    return {"absent": packages, "lines_absent": left, "share_installed": round(reached / max(lines, 1), 4)}
+    absent_lines = sum(row["unreached"][key] for key in packages)
+    lines, reached = row["original"]["lines"] - absent_lines, row["original"]["reached"]
+    return {"absent": packages, "lines_absent": absent_lines, "share_installed": round(reached / max(lines, 1), 4)}
 
 
 def _absent_packages(repository: Path, key: str) -> list[str]:

@@ -313,6 +313,7 @@ def test_the_state_of_a_call_is_handed_to_another(name: str, calls: list[str], t
 
 
 RANKS = """
+from collections.abc import Iterable
 import torch
 from torch import nn
 class Sums(nn.Module):
@@ -329,6 +330,16 @@ class Joined(nn.Module):
         if not isinstance(parts, (list, tuple)):
             parts = [parts]
         return torch.cat(list(parts), 1)
+class Conditioned(nn.Module):
+    def __init__(self, sizes):
+        super().__init__()
+        if not isinstance(sizes, Iterable):
+            sizes = [sizes]
+        self.sizes, self.fc = sizes, nn.Linear(sum(sizes), 4)
+    def forward(self, x, parts):
+        for part, size in zip(parts, self.sizes):
+            assert part.shape[1] == size
+        return x + self.fc(torch.cat(parts, 1))
 class Streamed(nn.Module):
     def forward(self, x, streaming=False):
         if streaming:
@@ -353,6 +364,12 @@ class Modulated(nn.Module):
     [
         ("Sums", "", "torch.randn(2, 5, 4)", ["torch.randn(2, 5, 4)[0]", "torch.randn(2, 5, 4)[0], scale=torch.randn((5, 4))"]),
         ("Joined", "", "[torch.randn(2, 5), torch.randn(2, 3)]", ["torch.randn(2, 5)"]),
+        (
+            "Conditioned",
+            "[3, 2]",
+            "torch.randn(2, 4), [torch.randn(2, 3), torch.randn(2, 2)]",
+            ["torch.randn(2, 4), [torch.randn(2, 3)]"],
+        ),
         ("Streamed", "", "torch.randn(2, 3)", ["torch.randn(2, 3)[:1], streaming=True"]),
         ("Modulated", "7", "torch.randn(2, 3)", ["torch.randn(2, 3), modulation=torch.randn((7,))"]),
     ],
@@ -549,6 +566,7 @@ def test_an_object_of_the_repository_is_made_for_an_argument_that_asks_for_one(t
     rows = [example.call for example in further(inventory, unit, [Example(unit.id, "", "torch.randn(2, 4)")])]
     assert rows == [
         "torch.randn(2, 4)[:1], streaming=True",
+        "torch.randn(2, 4), cache=Cache()",
         "torch.randn(2, 4)[:1], streaming=True, cache=Cache()",
     ]
 

@@ -11,6 +11,8 @@ from migrate_agent.tools.record.guessing.arguments import Call, by_position, tex
 
 SWITCH = ("True", "False")
 OTHER = "'none'"
+CONTAINERS = frozenset({"list", "tuple", "Iterable", "Sequence", "Collection"})
+"""What a list is, by the names that code asks for."""
 
 
 def distinctions(tree: ast.AST) -> dict[str, tuple[str, ...]]:
@@ -96,12 +98,12 @@ def _is_rank(node: ast.AST) -> bool:
 
 
 def asked_containers(tree: ast.AST) -> set[str]:
-    """The names of which code asks whether they are a list or a tuple."""
+    """The names of which code asks whether they are a list or a tuple, or can be gone through as these can."""
     names = set[str]()
     for node in ast.walk(tree):
         match node:
             case ast.Call(func=ast.Name(id="isinstance"), args=[ast.Name(id=name), kinds]):
-                if {"list", "tuple"} & {part.id for part in ast.walk(kinds) if isinstance(part, ast.Name)}:
+                if CONTAINERS & {last(part) for part in ast.walk(kinds)}:
                     names.add(name)
     return names
 

@@ -487,17 +487,19 @@ class Search:
                     yield {**texts, parameter.name: text}
 
     def _of_first_elements(self, example: Example, texts: Mapping[str, str], leading: Sequence[str]) -> Iterator[Example]:
-        """Of lists that the constructor and the call take for what the code asks about, the first element alone in both: they belong together."""
-        call = Call.of(example.call)
-        inits = {name: first for name, text in texts.items() if name in asked_containers(self.tree) and (first := first_element(text))}
+        """Of lists that the constructor and the call take for what the code asks about, the first element alone in both: they belong together. Then that of
+        the constructor alone beside a list of one of the call's."""
+        call, containers = Call.of(example.call), asked_containers(self.tree)
+        inits = {name: first for name, text in texts.items() if name in containers and (first := first_element(text))}
         if call is None or not inits:
             return
         texts_of_call = call.by_name([parameter.name for parameter in self.parameters])
-        calls = {
-            name: first for name, text in texts_of_call.items() if name in asked_containers(self.tree) and (first := first_element(text))
-        }
-        if calls:
-            yield replace(example, init=text_of({**texts, **inits}, leading), call=text_of({**texts_of_call, **calls}, self._leading))
+        firsts = {name: first for name, text in texts_of_call.items() if (first := first_element(text))}
+        alone = {name: first for name, first in firsts.items() if name in containers}
+        for calls in (alone, {name: f"[{first}]" for name, first in firsts.items()}):
+            if calls:
+                init = text_of({**texts, **inits}, leading)
+                yield replace(example, init=init, call=text_of({**texts_of_call, **calls}, self._leading))
 
 
 def _key(example: Example) -> tuple[str, str]:

@@ -34,6 +34,9 @@ MOST_VALUES = 6
 """Values that are tried of one argument."""
 LONGEST, MOST_LITERALS = 2000, 3
 """Letters of the text of a literal that one method gives and another takes, and how many of these are tried."""
+MOST_ITEMS = 16
+"""Tensors of a list that a method gives and another takes."""
+LISTS = re.compile(r"list|tuple|sequence|iterable", re.I)
 COUNTS = re.compile(r"n|k|count|steps?|length|size|(n|num|max|min|top)_.*|.*_(len(gth)?|steps|size|tokens|samples|count)|samples|seq_?len")
 SHARES = re.compile(r"(.*_)?(temperature|scale|weight|share|alpha|beta|t|p|rate|eps|lam(bda)?|ratio|std|sigma)")
 OUTSIDE = re.compile(r"(.*_)?(path|file(name)?|dir(ectory)?|folder|url|checkpoint|ckpt|writer|logger|optimizer|dataloader|loader)")
@@ -90,6 +93,8 @@ class Methods:
     given: dict[str, str] = field(default_factory=dict)
     shapes: list[Tensor] = field(default_factory=list)
     errors: dict[str, str] = field(default_factory=dict)
+    lists: dict[str, str] = field(default_factory=dict)
+    """Method → text of a list like the one that it gives: another method may take it."""
 
     def run(self, known: frozenset[str]) -> dict[str, Any]:
         """Calls of all methods but the `known`, and those that the constructor runs; a method may take what another one gave."""
@@ -217,14 +222,14 @@ class Methods:
         if len(needed) > 2 or any(OUTSIDE.fullmatch(parameter.name) for parameter in needed):
             return
         numbers = itertools.product(("1", "0", "2", "0.5", "8"), repeat=len(needed))
-        places: frozenset[int] | None = None
+        covered: frozenset[int] | None = None
         for values in itertools.chain(numbers, [(literal,) for literal in literals] if len(needed) == 1 else []):
             call = ", ".join(values)
             if self.time.spent:
                 return
             reached = self._reached(name, call) if self._keeps_state(attribute, member, call) else None
-            if reached is not None and (places is None or not reached <= places):
-                places = reached | (places or frozenset())
+            if reached is not None and (covered is None or not reached <= covered):
+                covered = reached | (covered or frozenset())
                 yield call
 
     def _keeps_state(self, attribute: str, member: str, call: str) -> bool:
@@ -261,10 +266,7 @@ class Methods:
 
         for leaf in leaves(value):
             if isinstance(leaf, torch.Tensor):
-                whole = not leaf.is_floating_point() and not leaf.is_complex()
-                high = max(int(leaf.max()) + 1, 2) if whole and leaf.numel() and leaf.dtype != torch.bool else 8
-                kind = "bool" if leaf.dtype == torch.bool else "integer" if whole else "complex" if leaf.is_complex() else "normal"
-                tensor = Tensor(tuple(leaf.shape), kind, high)  # type: ignore[arg-type]
+                tensor = _like(leaf)
                 self.shapes += [] if tensor in self.shapes else [tensor]
 
     def _call_of(self, name: str) -> str | None:
@@ -371,7 +373,8 @@ class Methods:
         tensors = [text(value) for value in (*self.shapes, *with_heads, *call_values(name, annotation, main))]
         first = next(iter(self.given.values()), "")
         # What the call itself takes first is likelier than random numbers of its shape: it lies in the right range.
-        likely = [*same, *words, *numbers, *([first] if first and not numbers else [])]
+        lists = [listed for method, listed in self.lists.items() if name in method or LISTS.search(annotation)]
+        likely = [*same, *lists, *words, *numbers, *([first] if first and not numbers else [])]
         return list(dict.fromkeys([*likely, *tensors, "3", "0.5"]))
 
     def _runs(self, name: str, call: str) -> bool:
@@ -393,7 +396,19 @@ class Methods:
             self.errors[name] = f"{type(error).__name__}: {error}"[:300]
             return False
         self._note(result)
+        if isinstance(result, (list, tuple)) and 0 < len(result) <= MOST_ITEMS and all(isinstance(part, torch.Tensor) for part in result):
+            self.lists[name] = f"[{', '.join(text(_like(part)) for part in result)}]"
         return True
+
+
+def _like(leaf: Any) -> Tensor:
+    """Random numbers of a tensor's kind and shape."""
+    import torch
+
+    whole = not leaf.is_floating_point() and not leaf.is_complex()
+    high = max(int(leaf.max()) + 1, 2) if whole and leaf.numel() and leaf.dtype != torch.bool else 8
+    kind = "bool" if leaf.dtype == torch.bool else "integer" if whole else "complex" if leaf.is_complex() else "normal"
+    return Tensor(tuple(leaf.shape), kind, high)  # type: ignore[arg-type]
 
 
 def _needed(cls: type, member: str) -> list[inspect.Parameter]:

@@ -40,16 +40,16 @@ def _is_handed_alone(cls: ast.ClassDef, nodes: Sequence[ast.AST], parents: Paren
         return False
     names = {node.arg for node in nodes if isinstance(node, ast.arg) and node.annotation is not None and _names(node.annotation, cls.name)}
     uses = [node for node in nodes if _is_class(node, cls.name) and not _is_annotation(node, parents)]
-    known = set[str]()
+    before = set[str]()
     while True:
-        further = [_bound_by(node, parents) for node in uses]
-        further += [
+        rows = [_bound_by(node, parents) for node in uses]
+        rows += [
             _holders(node, parents) for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in names
         ]
-        if None in further:
+        if None in rows:
             return False
-        known, names = names, names.union(*filter(None, further))
-        if names == known:
+        before, names = names, names.union(*filter(None, rows))
+        if names == before:
             return names <= _of_functions(nodes, names)
 
 
