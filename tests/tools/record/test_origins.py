@@ -44,6 +44,11 @@ class Loss(nn.Module):
         return nn.functional.cross_entropy(scores, labels)
 
 
+class Selected(nn.Module):
+    def forward(self, rows: Tensor, index: Tensor) -> Tensor:
+        return rows.index_select(0, index)
+
+
 class Written(nn.Module):
     def forward(self, x: Tensor, y: list[Tensor]) -> Tensor:
         both = torch.zeros(2, 5, 8)
@@ -83,6 +88,7 @@ def test_the_operation_that_failed(cls: type, call: Arguments, name: str, origin
         (Marked, (("x", ROWS), ("marks", ROWS), ("y", ROWS), ("others", ROWS)), ("marks", "torch.randint(0, 24, (2, 5, 4))")),
         (Columns, (("x", ROWS), ("y", Drawn((2, 5, 2)))), ("y", "torch.randn(2, 5, 4)")),
         (Loss, (("scores", Drawn((2, 3))), ("labels", Drawn((2,), "integer", 90))), ("labels", "torch.randint(0, 3, (2,))")),
+        (Selected, (("rows", Drawn((6, 3))), ("index", Drawn((4,)))), ("index", "torch.randint(0, 3, (4,))")),
         (Written, (("x", ROWS), ("y", Sequence((ROWS, ROWS)))), None),
     ],
 )

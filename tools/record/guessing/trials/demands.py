@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from migrate_agent.tools.record.guessing.trials.origins import Operand
@@ -17,20 +17,38 @@ MOST_COLUMNS = 512
 def demands(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
     """The call with what the failed operation asks for, in the arguments at fault alone, then in all of them at once."""
     yield from _fewer_rows(attempt, outcome)
+    yield from _whole_numbers(attempt, outcome)
     yield from _longer_axis(attempt, outcome)
 
 
 def _fewer_rows(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
     """Indices that lie within the table, the classes or the axis that they are looked up in."""
-    operands = outcome.operation.operands
     size = _rows(outcome)
-    if not 0 < size <= MOST_ROWS:
-        return
-    # A table comes from no argument; of scores and labels the labels are second.
-    indices = [operand for operand in (operands[1:] if outcome.operation.name in LABELLED else operands) if operand.origins]
+    if 0 < size <= MOST_ROWS:
+        yield from _with_indices(attempt, outcome, lambda tensor: _below(tensor, size))
+
+
+def _whole_numbers(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
+    """Integers where floats are looked up, so few of them that they name rows of a small table."""
+    if INTEGERS.search(outcome.error) and (outcome.operation.name in (*LABELLED, "embedding", "__getitem__")):
+        operands = outcome.operation.operands
+        sizes = (
+            [size for operand in operands[:1] for size in operand.shape] if outcome.operation.name != "embedding" else operands[1].shape[:1]
+        )
+        yield from _with_indices(attempt, outcome, lambda tensor: _below(tensor, min([size for size in sizes if size > 1] or [2])))
+
+
+INTEGERS = re.compile(r"[Ee]xpected dtype int|used as indices must be|scalar type Long|type Long|dtype int64|types?: Long|expected index")
+
+
+def _with_indices(attempt: Attempt, outcome: Outcome, change: Callable[[Tensor], Tensor]) -> Iterator[Attempt]:
+    """The arguments that the indices came from, changed: each alone, then all at once."""
+    operands, name = outcome.operation.operands, outcome.operation.name
+    # A table comes from no argument; of scores and labels the labels are second, and what is indexed comes before its indices.
+    indices = [operand for operand in (operands[1:] if name in (*LABELLED, "__getitem__") else operands[:1]) if operand.origins]
     call = dict(attempt.call or ())
     names = [name for name in dict.fromkeys(name for operand in indices for name in operand.origins) if name in call]
-    changed = {name: change_tensors(call[name], lambda tensor: _below(tensor, size)) for name in names}
+    changed = {name: change_tensors(call[name], change) for name in names}
     for name in names:
         yield set_call(attempt, name, changed[name])
     if len(names) > 1:
