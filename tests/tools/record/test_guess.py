@@ -50,6 +50,22 @@ class Held:
         return self.kind != "tanh"
 
 
+class Checked:
+    KINDS = ("small", "large")
+
+    def __init__(self, kind: str, act: str = "relu") -> None:
+        self._check(kind)
+        self.act = self._chosen(act)
+
+    def _check(self, kind: str) -> None:
+        if kind not in self.KINDS:
+            raise ValueError(kind)
+
+    @staticmethod
+    def _chosen(act: str) -> bool:
+        return act == "relu" or act == "gelu"
+
+
 CHOICES: list[tuple[Callable[..., Any], str, tuple[str, ...]]] = [
     (compared, "kind", ("'lstm'", "'gru'", "'rnn'")),
     (looked_up, "kind", ("'gln'", "'cln'", "'a'")),
@@ -57,6 +73,8 @@ CHOICES: list[tuple[Callable[..., Any], str, tuple[str, ...]]] = [
     (passed_on, "other", ()),
     (annotated, "kind", ("'same'", "'valid'")),
     (Held, "kind", ("'tanh'",)),
+    (Checked.__init__, "kind", ("'small'", "'large'")),
+    (Checked.__init__, "act", ("'relu'", "'gelu'")),
 ]
 
 

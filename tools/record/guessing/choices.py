@@ -65,6 +65,7 @@ def _layers(layer_types: Any) -> Iterator[str]:
 def _compared_values(function: Callable[..., Any], name: str, depth: int) -> Iterator[str]:
     code = inspect.unwrap(function)
     module_names = vars(sys.modules[code.__module__]) if getattr(code, "__module__", "") in sys.modules else {}
+    module_names = {**module_names, **_owner_names(code, module_names)}
     for node in nodes_of(code):
         match node:
             case ast.Compare(left=left, ops=[ast.Eq() | ast.NotEq()], comparators=[ast.Constant(value=str(word))]) if _is(left, name):
@@ -85,6 +86,12 @@ def _compared_values(function: Callable[..., Any], name: str, depth: int) -> Ite
                 yield from _values_in_callee(called, args, keywords, name, module_names, depth)
 
 
+def _owner_names(function: Any, module_names: Mapping[str, Any]) -> dict[str, Any]:
+    """What `self` and `cls` stand for in a method: the class, of which its own methods are read."""
+    owner: Any = module_names.get(getattr(function, "__qualname__", "").partition(".")[0])
+    return {"self": owner, "cls": owner} if isinstance(owner, type) else {}
+
+
 def _values_in_callee(
     called: ast.expr, args: list[ast.expr], keywords: list[ast.keyword], name: str, module_names: Mapping[str, Any], depth: int
 ) -> Iterator[str]:
@@ -98,6 +105,8 @@ def _values_in_callee(
         parameters = list(inspect.signature(target).parameters)
     except (TypeError, ValueError):
         return
+    if parameters[:1] == ["self"]:  # a method that was looked up on its class
+        parameters = parameters[1:]
     for other in (*named, *(parameters[at] for at in positions if at < len(parameters))):
         yield from _compared_values(target, other, depth - 1)
 
@@ -142,8 +151,10 @@ def _words(table: ast.expr, module_names: Mapping[str, Any]) -> Iterator[str]:
 
 
 def value_of_name(node: ast.expr, module_names: Mapping[str, Any]) -> Any:
-    """What a dotted name stands for at the top of a module."""
+    """What a dotted name stands for at the top of a module; of a class, its methods and class attributes."""
     if isinstance(node, ast.Name):
         return module_names.get(node.id)
     owner = value_of_name(node.value, module_names) if isinstance(node, ast.Attribute) else None
-    return vars(owner).get(node.attr) if isinstance(node, ast.Attribute) and inspect.ismodule(owner) else None
+    if not isinstance(node, ast.Attribute) or not (inspect.ismodule(owner) or isinstance(owner, type)):
+        return None
+    return vars(owner).get(node.attr) if inspect.ismodule(owner) else getattr(owner, node.attr, None)

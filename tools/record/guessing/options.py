@@ -29,6 +29,7 @@ from migrate_agent.tools.record.guessing.configs import (
     tensor_texts,
     words_of_field,
 )
+from migrate_agent.tools.record.guessing.factories import made_by_factories
 from migrate_agent.tools.record.guessing.functions import (
     IMAGE_LABELS,
     IMAGE_SCORES,
@@ -141,13 +142,18 @@ class Options:
         sites = [*self._sites(self._settings), *self._sites(exact(self._tables))]
         of_objects = [site for site in sites if any("(" in site.get(name, "") for name in needed)]
         starts: list[Mapping[str, Value]] = [*of_objects, {}, *sites]
-        for values in chain(starts, islice(self._from_settings(list(needed)), MOST_SETTINGS)):
+        for values in chain(starts, self._of_factories(), islice(self._from_settings(list(needed)), MOST_SETTINGS)):
             yield Attempt(tuple({**needed, **values}.items()))
 
     def _sites(self, settings: Mapping[str, str]) -> list[dict[str, str]]:
         """Arguments of the places that construct the class, with these settings where they read settings."""
         program, names = Program(dict(self._files), settings, self.trial.setups), vars(self.trial.module)
         return call_sites([path for path, _ in self._files], self.trial.cls.__name__, self.trial.init_parameters, names, program)
+
+    def _of_factories(self) -> Iterator[Mapping[str, Value]]:
+        """Arguments that factories of the repository construct the class with."""
+        if self._root is not None and self.trial.function is None:
+            yield from made_by_factories(self.trial, self._root, self.texts_of)
 
     def _from_settings(self, needed: Sequence[str]) -> Iterator[dict[str, Value]]:
         """Parameter → value, by tables of the repository's settings: those that have all required parameters, or all that the code reads of
