@@ -149,13 +149,13 @@ class CountedFile:
                         yield from self._missed(inner, owner, inside, names, done, _condition(statement, inner))
             elif id(statement) in self._numbers and not _says(statement):
                 row.append(statement)
-        if row and not refuses([statement for statement in row if id(statement) not in self._dead] or row):
+        if row and not _computes_nothing([statement for statement in row if id(statement) not in self._dead] or row):
             yield Missed("", owner, tuple(row), condition, self.text.splitlines()[row[0].lineno - 1].strip())
 
 
 def _computing(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
-    """The statements of a body and of those inside of it, without bodies that end in a `raise`."""
-    for statement in () if refuses(_alive(body)) else _alive(body):
+    """The statements of a body and of those inside of it, without bodies that only refuse or tell something."""
+    for statement in () if _computes_nothing(_alive(body)) else _alive(body):
         if not _says(statement):
             yield statement
         for inner in blocks(statement):
@@ -238,3 +238,19 @@ def _says(statement: ast.stmt) -> bool:
     """Whether a statement only tells people something."""
     call = statement.value if isinstance(statement, ast.Expr) else None
     return isinstance(call, ast.Call) and dotted(call.func).rpartition(".")[2] in SAYING
+
+
+def _computes_nothing(body: Sequence[ast.stmt]) -> bool:
+    """Whether all ways through statements that follow each other only refuse or tell something."""
+    return (
+        not body
+        or refuses(body)
+        or all(isinstance(statement, ast.Pass) or _says(statement) or _asks_and_refuses(statement) for statement in body)
+    )
+
+
+def _asks_and_refuses(statement: ast.stmt) -> bool:
+    """Whether a statement is an `if` both sides of which compute nothing, as one is that refuses unless the environment says otherwise."""
+    if not isinstance(statement, ast.If) or any(isinstance(node, ast.NamedExpr) for node in ast.walk(statement.test)):
+        return False
+    return _computes_nothing(statement.body) and _computes_nothing(statement.orelse)

@@ -178,7 +178,12 @@ def test_what_a_constructor_of_a_base_leaves_out(arm: str, drops: str, before: t
 
 
 LEFT = "def used(x, n):\n    {body}\n    return x\n"
+ENVIRONMENT = "if n:\n        if os.environ.get('A') == '0':\n            warn(n)\n        elif os.environ.get('A') == '1':\n            pass\n        else:\n            "
 NEVER_RUN = [
+    (f"{ENVIRONMENT}raise ValueError(n)", 2),
+    (f"{ENVIRONMENT}x = n", 5),
+    ("if n:\n        if (m := n):\n            raise ValueError(m)", 3),
+    ("if n:\n        print(n)\n    else:\n        if x:\n            raise ValueError(x)", 2),
     ("raise NotImplementedError('gone')\n    return", 0),
     ("return x\n    x = x + 1", 1),
     ("if n:\n        x = x + 1\n        raise ValueError(n)\n        x = x + 2", 2),
