@@ -14,6 +14,7 @@ import numpy as np
 
 from migrate_agent.tools.programs.judge.contract import StopProgramError, Trace
 from migrate_agent.tools.programs.judge.running import program_folder, run_script
+from migrate_agent.tools.removed_names import restore
 
 CHECKPOINT = "checkpoint"
 READ = "read_checkpoint"
@@ -27,6 +28,7 @@ def constructed_optimizers(arguments: Mapping[str, Any], inputs: Mapping[str, Pa
 
     with program_folder(output, arguments) as script:
         everything_on_cpu()
+        restore()
         end_after(1)
         rows = watch_groups()
         run_script(script, Trace(0, ()))

@@ -20,6 +20,7 @@ from migrate_agent.tools.programs.rewrite.configured import Construction
 from migrate_agent.tools.programs.rewrite.method_optimizers import RecordedOptimizer
 from migrate_agent.tools.record.session import Session, plan
 from migrate_agent.tools.record.store import NAME, read_json, save_recording, write_json
+from migrate_agent.tools.removed_names import restore
 from migrate_agent.tools.types import Inventory, Job, Limits, Recording
 
 MAX_BYTES = 64 * 2**20
@@ -83,6 +84,7 @@ def observe_program(arguments: Mapping[str, Any], inputs: Mapping[str, Path], ou
         session = Session(root, arguments["files"], arguments["units"], arguments["max_bytes"], launching=arguments["launching"])
         session.install()
         everything_on_cpu()
+        restore()
         parts = watch_contained(root)
         end_after(arguments["steps"])
         optimizers, constructions = watch_groups(), _watch_constructions(script)

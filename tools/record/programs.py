@@ -17,6 +17,7 @@ from migrate_agent.tools.record.guessing.trials.trial import time_limit
 from migrate_agent.tools.record.session import Session, Writer, plan
 from migrate_agent.tools.record.snippets import Snippet
 from migrate_agent.tools.record.store import NAME, merge_recordings, read_json, save_recording, write_json
+from migrate_agent.tools.removed_names import restore
 from migrate_agent.tools.types import Inventory, Job, Limits, Recording
 
 MAX_BYTES = 64 * 2**20
@@ -131,6 +132,7 @@ def record_file(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output
     root = session.root
     path = next(Path(real) for real, relative in session.paths.items() if relative == arguments["path"])
     sys.argv = [str(path)]
+    restore()
     with _ended_by_nothing(), time_limit(FILE_SECONDS):
         os.chdir(root if root.is_dir() else path.parent)
         if path.name.startswith("test_") or path.stem.endswith("_test"):

@@ -18,6 +18,7 @@ from typing import Any
 from migrate_agent.tools.harness.common.function_calls import held_names
 from migrate_agent.tools.harness.common.function_module import function_module
 from migrate_agent.tools.harness.common.partial_import import use_all_parts
+from migrate_agent.tools.removed_names import restore
 from migrate_agent.tools.types import Example
 
 
@@ -48,6 +49,7 @@ def import_module(name: str) -> ModuleType:
 
     interpret_triton()
     run_alone()
+    restore()
     try:
         return importlib.import_module(name)
     except (Exception, SystemExit) as raised:

@@ -38,6 +38,7 @@ from migrate_agent.tools.programs.judge.running import (
 )
 from migrate_agent.tools.programs.judge.torch_files import torch_files
 from migrate_agent.tools.programs.judge.torch_schedules import later_rates, watch_schedulers
+from migrate_agent.tools.removed_names import restore
 
 STRUCT_STATE = 624
 FUNCTIONS = ("rand", "randn", "randint", "randperm", "rand_like", "randn_like", "normal", "bernoulli", "multinomial")
@@ -63,6 +64,7 @@ def run_original(arguments: Mapping[str, Any], inputs: Mapping[str, Path], outpu
         work = output / WORK
         steady_clock(work, arguments.get("later", False))
         everything_on_cpu()
+        restore()
         watch.install()
         loads = Loads(script)
         loads.install()

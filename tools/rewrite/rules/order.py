@@ -80,6 +80,7 @@ from migrate_agent.tools.rewrite.rules.environment.outside_access import RefuseO
 from migrate_agent.tools.rewrite.rules.environment.patched_names import NamePatches
 from migrate_agent.tools.rewrite.rules.environment.recompute import DeriveFromModuleFunction, KeepRandomStates, ReplaceManualBackward
 from migrate_agent.tools.rewrite.rules.environment.recomputed_functions import CheckpointRecomputedFunctions
+from migrate_agent.tools.rewrite.rules.environment.renewed_names import RenewNames
 from migrate_agent.tools.rewrite.rules.environment.repository_imports import RenameRepositoryImports
 from migrate_agent.tools.rewrite.rules.environment.small_terms import KeepSmallTerms
 from migrate_agent.tools.rewrite.rules.environment.unfollowed_packages import RefuseUnfollowedPackages
@@ -190,6 +191,7 @@ CALLS_IN_CONTEXT: tuple[type[Rule], ...] = (
 # Then the tables: everything of torch that is left, by its name alone.
 TABLES: tuple[type[Rule], ...] = (
     NamePatches,
+    RenewNames,
     RenameHandedOptions,
     ReplaceSignatureCalls,
     ReplaceGradientContexts,

@@ -14,6 +14,7 @@ CANONICAL: Mapping[str, str] = {
     "optax": "import optax",
     "einops": "import einops",
     "math": "import math",
+    "collections": "import collections",
     "dataclasses": "import dataclasses",
     "functools": "import functools",
     "partial": "from functools import partial",

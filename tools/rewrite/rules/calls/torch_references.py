@@ -7,6 +7,7 @@ from importlib.metadata import version
 
 import libcst as cst
 
+from migrate_agent.tools.removed_names import ABCS, SIX
 from migrate_agent.tools.rewrite.analysis.facts import DTYPES
 from migrate_agent.tools.rewrite.rules.apply_tables import apply_op, takes_options
 from migrate_agent.tools.rewrite.rules.environment.gradient_contexts import AUTOCAST
@@ -30,6 +31,8 @@ VERSION = "torch.__version__"
 CONSTANTS: Mapping[str, str] = {
     **{f"torch.{name}": DTYPE_NAMES.get(name, f"jnp.{name}") for name in DTYPES},
     **{f"torch.{name}": f"jnp.{name}" for name in ("pi", "inf", "nan", "e", "newaxis")},
+    **{f"torch._six.{name}": text for name, text in SIX.items()},
+    **{f"torch._six.container_abcs.{name}": f"collections.abc.{name}" for name in ABCS},
     "torch.Tensor": "jax.Array",
     "torch.nn.Module": "nnx.Module",
     **{f"torch.nn.attention.SDPBackend.{name}": repr(name.lower()) for name in BACKENDS},
@@ -90,6 +93,12 @@ class ReplaceTorchReferences(Rule):
             "        self.fc = norm(Linear(d, d, rngs=rngs))\n",
         ),
         ("import torch\n\ndef f(x: torch.Tensor):\n    return torch.float32\n", "def f(x: jax.Array):\n    return jnp.float32\n"),
+        (
+            "import torch\nfrom torch._six import inf, container_abcs\n\ndef f(x: torch.Tensor, norm):\n"
+            "    return x.abs().max() if norm == inf else isinstance(norm, container_abcs.Iterable)\n",
+            "def f(x: jax.Array, norm):\n"
+            "    return jnp.max(absolute(x)) if norm == math.inf else isinstance(norm, collections.abc.Iterable)\n",
+        ),
         (
             "import torch.nn.functional as F\n\ndef f(activation=F.relu):\n    return activation\n",
             "def f(activation=jax.nn.relu):\n    return activation\n",
