@@ -58,7 +58,7 @@ _IMPORTED = "the file was imported"
 MOST_CONSTRUCTIONS = 6
 """Constructor calls of a unit on whose instances methods are called."""
 FEW = 3
-"""Examples of one unit that are not tried one by one where they leave a hole more: each try is a run and a draft."""
+"""Examples of one unit that are not tried one by one where they leave a hole more, in a repository that adopts a package: each try is a run and a draft."""
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,8 @@ class Exercise:
         holes = self._holes(units, merged)
         if not holes or holes <= self._holes(units, recording):
             return merged
-        if len(examples) == 1 or (len(units) == 1 and len(examples) <= FEW):
+        few = FEW if any(file.adopted for file in self.inventory.files) else 1
+        if len(examples) == 1 or (len(units) == 1 and len(examples) <= few):
             return recording
         for number, own in enumerate(_halves(units, examples)):
             recording = self._grown_where_exact(own, recording, folder.with_name(f"{folder.name}-{number}"), part)

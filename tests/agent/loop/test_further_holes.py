@@ -36,6 +36,19 @@ class Cut(nn.Module):
         return x
 """
 
+BOTH = """import torch
+from torch import nn
+
+
+class Both(nn.Module):
+    def forward(self, x, double=False, sparse=False):
+        if double:
+            x = x * 2
+        if sparse:
+            x = x[: int((x > 0).sum().item())]
+        return x
+"""
+
 METHODS = """import torch
 from torch import nn
 
@@ -68,6 +81,18 @@ def test_a_call_that_leaves_a_hole_is_not_taken(names: tuple[str, ...], reached:
         given = record(inventory, [Example(unit.id, "", "torch.randn(4, 3)") for unit in units], sandbox, tmp_path / "given", Limits())
         grown = exercise.add_further(units, given)
     assert [example.unit for example in grown.examples if "True" in example.call] == [f"model.py:{name}" for name in reached]
+
+
+def test_of_few_calls_those_that_leave_no_hole_are_taken(tmp_path: Path) -> None:
+    (tmp_path / "repository").mkdir()
+    (tmp_path / "repository" / "model.py").write_text(BOTH)
+    inventory = scan(tmp_path / "repository")
+    unit = inventory.unit("model.py:Both")
+    with ProcessSandbox() as sandbox:
+        exercise = Exercise(services(print), Config(), inventory, sandbox, tmp_path / "work")
+        one = record(inventory, [Example(unit.id, "", "torch.randn(4, 3)")], sandbox, tmp_path / "one", Limits())
+        grown = exercise.add_further([unit], one)
+    assert [example.call for example in grown.examples] == ["torch.randn(4, 3)", "torch.randn(4, 3), double=True"]
 
 
 def test_a_draft_without_holes_is_compared_with_no_other(tmp_path: Path) -> None:
