@@ -54,6 +54,7 @@ from migrate_agent.tools.rewrite.rules.cleanup.unexercised import StubUnexercise
 from migrate_agent.tools.rewrite.rules.cleanup.unmigrated_references import StubUnmigratedReferences
 from migrate_agent.tools.rewrite.rules.cleanup.unused_locals import DropUnusedLocals
 from migrate_agent.tools.rewrite.rules.control_flow.asserts import WriteAsserts
+from migrate_agent.tools.rewrite.rules.control_flow.computed_numbers import ComputeWithArrays
 from migrate_agent.tools.rewrite.rules.control_flow.constants import DecideConstants
 from migrate_agent.tools.rewrite.rules.control_flow.growing_loops import GrowInBuffers
 from migrate_agent.tools.rewrite.rules.control_flow.handed_back import HandBackNumbers
@@ -178,6 +179,7 @@ CALLS_IN_CONTEXT: tuple[type[Rule], ...] = (
     GoThroughModules,
     KeepRangesStatic,
     ReadKnownNumbers,  # a range that Python may count is no tensor at all
+    ComputeWithArrays,  # what a rule above takes is a number, or no longer there
     PassVariables,
     ReduceMaskedParts,
     ReplaceLookups,

@@ -23,6 +23,7 @@ from migrate_agent.tools.rewrite.rules.calls.pointers import reads_pointer
 from migrate_agent.tools.rewrite.rules.calls.traced_integers import is_traced_float, is_traced_integer
 from migrate_agent.tools.rewrite.rules.context import Context
 from migrate_agent.tools.rewrite.rules.control_flow.changed_modules import changed_modules, drawing_modules
+from migrate_agent.tools.rewrite.rules.control_flow.computed_numbers import computes_with_arrays
 from migrate_agent.tools.rewrite.rules.control_flow.handed_back import hands_back
 from migrate_agent.tools.rewrite.rules.indexing.known_numbers import reads_known_numbers
 from migrate_agent.tools.rewrite.rules.rule import Rule
@@ -261,6 +262,8 @@ class ReplaceTensorBranches(Rule):
         if is_traced_integer(self.context, original) or is_traced_float(self.context, original) or hands_back(self.context, original):
             return
         if chooses_module(self.context, original) or reads_pointer(self.context, original) or reads_known_numbers(self.context, original):
+            return
+        if computes_with_arrays(self.context, original):
             return
         if isinstance(func, cst.Name) and func.value in CONCRETE and any(is_tensor(self.context.observed(a.value)) for a in original.args):
             self.context.hole(original, f"{func.value}() of a tensor needs its value while tracing", "tensor-branch")
