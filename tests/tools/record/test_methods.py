@@ -225,38 +225,6 @@ def test_methods_of_plain_objects_that_change_nothing_are_called(repository: Any
     assert {call.method: call.call for call in calls} == {"wiring.size": "", "wiring.layer": "1", "wiring.graph": ""}
 
 
-STORED = """
-import torch
-from torch import nn
-
-class Stored(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.fc = nn.Linear(4, 4)
-        self.register_buffer("one", torch.zeros(1, 4))
-        self.register_buffer("other", torch.zeros(2, 3))
-
-    def forward(self, x):
-        self.one = x[-1:]
-        return self.fc(x)
-
-    def get_buffers(self):
-        return [self.one, self.other]
-
-    def set_buffers(self, buffers):
-        self.one, self.other = buffers
-"""
-
-
-def test_a_method_takes_the_list_that_another_gives(repository: Any, sandbox: Sandbox) -> None:
-    inventory = repository({"net.py": STORED})
-    calls, _ = infer_methods(inventory, [Example("net.py:Stored", "", "torch.randn(2, 4)")], [], sandbox)
-    assert [(call.method, call.call) for call in calls] == [
-        ("get_buffers", ""),
-        ("set_buffers", "[torch.randn(1, 4), torch.randn(2, 3)]"),
-    ]
-
-
 SETTINGS = """
 import torch
 from torch import nn

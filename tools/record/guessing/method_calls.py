@@ -34,9 +34,6 @@ MOST_VALUES = 6
 """Values that are tried of one argument."""
 LONGEST, MOST_LITERALS = 2000, 3
 """Letters of the text of a literal that one method gives and another takes, and how many of these are tried."""
-MOST_ITEMS = 16
-"""Tensors of a list that a method gives and another takes."""
-LISTS = re.compile(r"list|tuple|sequence|iterable", re.I)
 COUNTS = re.compile(r"n|k|count|steps?|length|size|(n|num|max|min|top)_.*|.*_(len(gth)?|steps|size|tokens|samples|count)|samples|seq_?len")
 SHARES = re.compile(r"(.*_)?(temperature|scale|weight|share|alpha|beta|t|p|rate|eps|lam(bda)?|ratio|std|sigma)")
 OUTSIDE = re.compile(r"(.*_)?(path|file(name)?|dir(ectory)?|folder|url|checkpoint|ckpt|writer|logger|optimizer|dataloader|loader)")
@@ -93,8 +90,6 @@ class Methods:
     given: dict[str, str] = field(default_factory=dict)
     shapes: list[Tensor] = field(default_factory=list)
     errors: dict[str, str] = field(default_factory=dict)
-    lists: dict[str, str] = field(default_factory=dict)
-    """Method → text of a list like the one that it gives: another method may take it."""
 
     def run(self, known: frozenset[str]) -> dict[str, Any]:
         """Calls of all methods but the `known`, and those that the constructor runs; a method may take what another one gave."""
@@ -373,8 +368,7 @@ class Methods:
         tensors = [text(value) for value in (*self.shapes, *with_heads, *call_values(name, annotation, main))]
         first = next(iter(self.given.values()), "")
         # What the call itself takes first is likelier than random numbers of its shape: it lies in the right range.
-        lists = [listed for method, listed in self.lists.items() if name in method or LISTS.search(annotation)]
-        likely = [*same, *lists, *words, *numbers, *([first] if first and not numbers else [])]
+        likely = [*same, *words, *numbers, *([first] if first and not numbers else [])]
         return list(dict.fromkeys([*likely, *tensors, "3", "0.5"]))
 
     def _runs(self, name: str, call: str) -> bool:
@@ -396,8 +390,6 @@ class Methods:
             self.errors[name] = f"{type(error).__name__}: {error}"[:300]
             return False
         self._note(result)
-        if isinstance(result, (list, tuple)) and 0 < len(result) <= MOST_ITEMS and all(isinstance(part, torch.Tensor) for part in result):
-            self.lists[name] = f"[{', '.join(text(_like(part)) for part in result)}]"
         return True
 
 
