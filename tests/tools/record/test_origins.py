@@ -49,6 +49,22 @@ class Selected(nn.Module):
         return rows.index_select(0, index)
 
 
+class Frequencies(nn.Module):
+    def forward(self, x: Tensor, count: Tensor) -> Tensor:
+        steps: Tensor = torch.linspace(0.0, 1.0, steps=count)  # type: ignore[call-overload]
+        return x[..., None] * steps
+
+
+class Counted(nn.Module):
+    def forward(self, x: Tensor, count: Tensor) -> Tensor:
+        return x.sum() * count(x)  # type: ignore[operator, no-any-return]
+
+
+class Camera(nn.Module):
+    def forward(self, x: Tensor, k: Tensor) -> Tensor:
+        return x / k[0][2]
+
+
 class Written(nn.Module):
     def forward(self, x: Tensor, y: list[Tensor]) -> Tensor:
         both = torch.zeros(2, 5, 8)
@@ -74,6 +90,7 @@ def run(cls: type, call: Arguments) -> tuple[Attempt, Outcome]:
         (Columns, (("x", ROWS), ("y", Drawn((2, 5, 2)))), "__getitem__", ("y",)),
         (Loss, (("scores", Drawn((2, 3))), ("labels", Drawn((2,), "integer", 90))), "cross_entropy", ("scores", "labels")),
         (Written, (("x", ROWS), ("y", Sequence((ROWS, ROWS)))), "matmul", ("x", "y")),
+        (Counted, (("x", ROWS), ("count", "8")), "", ()),
     ],
 )
 def test_the_operation_that_failed(cls: type, call: Arguments, name: str, origins: tuple[str, ...]) -> None:
@@ -89,6 +106,8 @@ def test_the_operation_that_failed(cls: type, call: Arguments, name: str, origin
         (Columns, (("x", ROWS), ("y", Drawn((2, 5, 2)))), ("y", "torch.randn(2, 5, 4)")),
         (Loss, (("scores", Drawn((2, 3))), ("labels", Drawn((2,), "integer", 90))), ("labels", "torch.randint(0, 3, (2,))")),
         (Selected, (("rows", Drawn((6, 3))), ("index", Drawn((4,)))), ("index", "torch.randint(0, 3, (4,))")),
+        (Frequencies, (("x", ROWS), ("count", ROWS)), ("count", "4")),
+        (Camera, (("x", ROWS), ("k", "8")), ("k", "torch.randn(4, 4)")),
         (Written, (("x", ROWS), ("y", Sequence((ROWS, ROWS)))), None),
     ],
 )

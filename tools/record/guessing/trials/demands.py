@@ -19,6 +19,8 @@ def demands(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
     yield from _fewer_rows(attempt, outcome)
     yield from _whole_numbers(attempt, outcome)
     yield from _longer_axis(attempt, outcome)
+    yield from _plain_numbers(attempt, outcome)
+    yield from _tables_for_numbers(attempt, outcome)
 
 
 def _fewer_rows(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
@@ -99,3 +101,30 @@ def _long_enough(tensor: Tensor, operand: Operand, axis: int, size: int, length:
     else:
         return tensor
     return replace(tensor, shape=(*tensor.shape[:at], length, *tensor.shape[at + 1 :]))
+
+
+NUMBER = re.compile(
+    r"invalid combination of arguments|must be (an? )?(int|float|number|tuple of ints|Number)\b.*not Tensor|cannot be interpreted as an integer|"
+    r"single element can be converted to an index|only one element tensors can be converted|\(got Tensor\)"
+)
+"""Errors of operations that take a number where they were given a tensor."""
+
+
+def _plain_numbers(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
+    """Numbers in place of tensors: each argument that the operation got such a tensor from alone, then all at once."""
+    call = dict(attempt.call or ())
+    names = [name for name in outcome.operation.origins or outcome.place.call if isinstance(call.get(name), Tensor)]
+    if not NUMBER.search(outcome.error) or not names:
+        return
+    for number in ("4", "2", "0.5"):
+        yield from (set_call(attempt, name, number) for name in names)
+        if len(names) > 1:
+            yield replace(attempt, call=tuple((name, number if name in names else value) for name, value in attempt.call or ()))
+
+
+def _tables_for_numbers(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
+    """A matrix in place of a number that the code looks into: `K[0][2]`."""
+    if re.search(r"'(int|float)' object is not subscriptable", outcome.error):
+        for name, value in attempt.call or ():
+            if name in outcome.place.call and isinstance(value, str) and re.fullmatch(r"[\d.]+", value):
+                yield set_call(attempt, name, Tensor((4, 4)))

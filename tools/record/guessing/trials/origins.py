@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 MOST_LEAVES = 64
 """Tensors that are looked at in one nested argument."""
 _ORIGINS = "_migrate_agent_origins"
+LOOK = "__get__"
+"""The operation that reads a shape or another attribute of a tensor."""
 
 
 class Operand(NamedTuple):
@@ -35,20 +37,24 @@ class Origins:
 
     def __init__(self) -> None:
         self._last: tuple[Callable[..., Any], list[Any]] | None = None
+        self._raised = False
         self.operations = 0
         """How many ran since the call began."""
+        self.used = False
+        """Whether one of them was given a tensor of an argument."""
 
     @property
-    def last(self) -> Operation:
-        """The operation that ran last, or failed."""
-        if self._last is None:
+    def failed(self) -> Operation:
+        """The operation that failed, or the look at a tensor's shape that the code goes on from; nothing where no operation is at fault: code that
+        calls a number, arguments that torch cannot read."""
+        if self._last is None or not (self._raised or _name(self._last[0]) == LOOK):
             return Operation()
         function, tensors = self._last
         return Operation(_name(function), tuple(Operand(tuple(tensor.shape), origins_of(tensor)) for tensor in tensors))
 
     def begin(self, arguments: Mapping[str, Any]) -> None:
         """Note that the tensors in these arguments are theirs. One tensor that stands in several is of all of them."""
-        self._last, self.operations = None, 0
+        self._last, self._raised, self.operations, self.used = None, False, 0, False
         for name, value in arguments.items():
             for tensor in _tensors((value,)):
                 _mark(tensor, (*origins_of(tensor), name))
@@ -58,8 +64,11 @@ class Origins:
         inputs = list(_tensors((*args, *kwargs.values())))
         self._last = (function, inputs)
         self.operations += 1
+        self._raised = True
         result = function(*args, **kwargs)
+        self._raised = False
         if origins := tuple(dict.fromkeys(name for tensor in inputs for name in origins_of(tensor))):
+            self.used = True
             written = inputs[:1] if result is None else ()
             for tensor in (*_tensors((result,)), *written):
                 _mark(tensor, origins)

@@ -189,7 +189,7 @@ class Trial:
         place, operation = place_of(error, self.cls, self.function), Operation()
         if stage is not Stage.CONSTRUCT:
             # What the operation was given says more than what the statement reads: a statement of the caller names all arguments of a part.
-            operation = self._origins.last
+            operation = self._origins.failed
             place = place._replace(call=tuple(dict.fromkeys([*operation.origins, *place.call])))
         # One with a message speaks of a value that it was given.
         abstract = (isinstance(error, NotImplementedError) and not (stage is Stage.CONSTRUCT and str(error))) or "abstract class" in str(
@@ -239,7 +239,7 @@ class Trial:
 
         numbers = [leaf for leaf in leaves(result) if type(leaf) in (int, float)]
         tensors = [leaf for leaf in leaves(arguments) if isinstance(leaf, torch.Tensor)]
-        return self.function is not None and bool(tensors and numbers and self._places) and all(map(math.isfinite, numbers))
+        return self.function is not None and bool(tensors and numbers and self._origins.used) and all(map(math.isfinite, numbers))
 
     @contextmanager
     def _counted(self) -> Iterator[None]:
