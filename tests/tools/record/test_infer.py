@@ -22,6 +22,23 @@ GUESSABLE = {
         "  self.fc = nn.Linear(in_features, hidden)\n def forward(self, x):\n  return self.fc(x)\n",
         ("64, 64", "torch.randn(2, 16, 64)"),
     ),
+    "compiled by TorchScript": (
+        "class Net(torch.jit.ScriptModule):\n def __init__(self, dim: int):\n  super().__init__()\n  self.fc = nn.Linear(dim, dim)\n"
+        " @torch.jit.script_method\n def forward(self, x: torch.Tensor, scale: float):\n  return self.fc(x) * scale\n",
+        ("64", "torch.randn(2, 16, 64), 2"),
+    ),
+    "indices of small tables, in a part that is called twice": (
+        "class Marks(nn.Module):\n def __init__(self, d):\n  super().__init__()\n  self.a, self.b = nn.Embedding(24, d), nn.Embedding(7, d)\n"
+        " def forward(self, x):\n  x = x.long()\n  return self.a(x[:, :, 0]) + self.b(x[:, :, 1])\n"
+        "class Net(nn.Module):\n def __init__(self, d_in, d_model):\n  super().__init__()\n"
+        "  self.fc, self.marks = nn.Linear(d_in, d_model), Marks(d_model)\n"
+        " def forward(self, x_enc, x_mark_enc, x_dec, x_mark_dec):\n"
+        "  return (self.fc(x_enc) + self.marks(x_mark_enc)) @ (self.fc(x_dec) + self.marks(x_mark_dec)).transpose(1, 2)\n",
+        (
+            "64, 64",
+            "torch.randn(2, 16, 64), torch.randint(0, 7, (2, 16, 64)), torch.randn(2, 16, 64), torch.randint(0, 7, (2, 16, 64))",
+        ),
+    ),
     "convolution of few channels": (
         "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.c = nn.Conv2d(5, 6, 3)\n"
         " def forward(self, x):\n  return self.c(x)\n",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import sys
 import traceback
@@ -28,7 +29,12 @@ def guess_example(arguments: Mapping[str, Any], inputs: Mapping[str, Path], outp
     cannot be imported, `{"error", "imported": False}`. `output` is not written to.
     """
     import torch
+    from torch.jit import _state
 
+    # `torch.compile` and `torch.jit.script` leave functions as they are, as they do where examples are recorded and verified: what
+    # they compile has no signature.
+    os.environ.setdefault("TORCHDYNAMO_DISABLE", "1")
+    _state.disable()
     # Guesses are small: threads cost more than they gain, most of all where the machine is busy.
     torch.set_num_threads(1)
     _bound_memory()
