@@ -39,6 +39,11 @@ def alike_in_width(scenario: Scenario, answer: Answer) -> bool:
     return answer.facts.get("narrow", "") in ("", scenario.narrow)
 
 
+def _flushed(values: Array) -> Array:
+    """Numbers as complex128, those without a normal form in float32 as zero: XLA flushes them, and the float64 answer is made of none."""
+    return np.where(np.abs(values) < np.finfo(np.float32).tiny, 0, values).astype(np.complex128)
+
+
 def _of_infinities(pair: Pair, hidden: bool = False) -> Pair:
     """Where torch makes NaN of infinities on its way, which comes of the form of a formula: what is finite has to be finite, no more. Where a mask
     hides them, XLA may choose by the mask what torch multiplies by it."""
@@ -85,7 +90,7 @@ def compare_native(exact: Pair, native: Pair, scenario: Scenario, *, alike: bool
         return _whole(label, exact, native, dtype)
     epsilon = tolerances.EPS_NATIVE[dtype]
     finite = np.isfinite(exact.expected) & np.isfinite(expected)
-    truth, torchs, ours = (np.where(finite, value, 0).astype(np.complex128) for value in (exact.expected, expected, got))
+    truth, torchs, ours = (_flushed(np.where(finite, value, 0)) for value in (exact.expected, expected, got))
     size = rms(np.abs(truth)) or 1.0
     own = rms(np.abs(torchs - truth)) / size
     conditioning = partial(_conditioning, scenario, exact.key, dtype, size, kinks=kinks) if alike else float

@@ -35,6 +35,13 @@ def test_where_torch_overflows_natively_the_exact_answer_is_right_too(ours: floa
     assert compare_native(exact, native, QUIET).failed == failed
 
 
+@pytest.mark.parametrize(("exact", "ours", "failed"), [(3e-39, 0.0, False), (3e-39, 3e-39, False), (3e-37, 0.0, True), (1.0, 0.0, True)])
+def test_numbers_without_a_normal_form_count_as_zero(exact: float, ours: float, failed: bool) -> None:
+    theirs = 0.0 if exact < 1e-38 else exact  # torch flushes them too where it is asked to
+    answer, native = Pair("out", "out/0", np.array([exact]), None), Pair("out", "out/0", np.array([theirs]), np.array([ours]))
+    assert compare_native(answer, native, QUIET).failed == failed
+
+
 @pytest.mark.parametrize(
     ("large", "ours", "count", "narrow", "wide", "failed"),
     [
