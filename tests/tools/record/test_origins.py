@@ -49,6 +49,14 @@ class Selected(nn.Module):
         return rows.index_select(0, index)
 
 
+class Paired(nn.Module):
+    """A graph as one argument: rows, and the numbers of the rows that its edges join."""
+
+    def forward(self, graph: tuple[Tensor, Tensor]) -> Tensor:
+        rows, edges = graph
+        return rows.index_select(0, edges[0])
+
+
 class Frequencies(nn.Module):
     def forward(self, x: Tensor, count: Tensor) -> Tensor:
         steps: Tensor = torch.linspace(0.0, 1.0, steps=count)  # type: ignore[call-overload]
@@ -106,6 +114,11 @@ def test_the_operation_that_failed(cls: type, call: Arguments, name: str, origin
         (Columns, (("x", ROWS), ("y", Drawn((2, 5, 2)))), ("y", "torch.randn(2, 5, 4)")),
         (Loss, (("scores", Drawn((2, 3))), ("labels", Drawn((2,), "integer", 90))), ("labels", "torch.randint(0, 3, (2,))")),
         (Selected, (("rows", Drawn((6, 3))), ("index", Drawn((4,)))), ("index", "torch.randint(0, 3, (4,))")),
+        (
+            Paired,
+            (("graph", Sequence((Drawn((6, 3)), Drawn((2, 4))), "()")),),
+            ("graph", "(torch.randn(6, 3), torch.randint(0, 3, (2, 4)))"),
+        ),
         (Frequencies, (("x", ROWS), ("count", ROWS)), ("count", "4")),
         (Camera, (("x", ROWS), ("k", "8")), ("k", "torch.randn(4, 4)")),
         (Written, (("x", ROWS), ("y", Sequence((ROWS, ROWS)))), None),

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from migrate_agent.tools.record.guessing.trials.origins import Operand
+from migrate_agent.tools.record.guessing.trials.origins import Operand, argument_of
 from migrate_agent.tools.record.guessing.trials.trial import Attempt, Outcome, set_call
-from migrate_agent.tools.record.guessing.values import Tensor, change_tensors
+from migrate_agent.tools.record.guessing.values import Fields, Tensor, Value, change_tensors
+from migrate_agent.tools.record.guessing.values import Sequence as Items
 
 MOST_ROWS = 1_000_000
 MOST_COLUMNS = 512
@@ -48,13 +49,35 @@ def _with_indices(attempt: Attempt, outcome: Outcome, change: Callable[[Tensor],
     operands, name = outcome.operation.operands, outcome.operation.name
     # A table comes from no argument; of scores and labels the labels are second, and what is indexed comes before its indices.
     indices = [operand for operand in (operands[1:] if name in (*LABELLED, "__getitem__") else operands[:1]) if operand.origins]
-    call = dict(attempt.call or ())
-    names = [name for name in dict.fromkeys(name for operand in indices for name in operand.origins) if name in call]
-    changed = {name: change_tensors(call[name], change) for name in names}
-    for name in names:
-        yield set_call(attempt, name, changed[name])
-    if len(names) > 1:
-        yield replace(attempt, call=tuple((name, changed.get(name, value)) for name, value in attempt.call or ()))
+    paths = [
+        path
+        for path in dict.fromkeys(path for operand in indices for path in operand.origins)
+        if argument_of(path) in dict(attempt.call or ())
+    ]
+    changed = attempt
+    for path in paths:
+        yield _changed_at(attempt, path, change)
+        changed = _changed_at(changed, path, change)
+    if len(paths) > 1:
+        yield changed
+
+
+def _changed_at(attempt: Attempt, path: str, change: Callable[[Tensor], Tensor]) -> Attempt:
+    """The attempt with the tensor at the place of an origin changed."""
+    name = argument_of(path)
+    return set_call(attempt, name, _inside(dict(attempt.call or ())[name], path.split(".")[1:], change))
+
+
+def _inside(value: Value, path: Sequence[str], change: Callable[[Tensor], Tensor]) -> Value:
+    if not path:
+        return change_tensors(value, change)
+    if isinstance(value, Items):
+        return replace(
+            value, items=tuple(_inside(item, path[1:], change) if str(at) == path[0] else item for at, item in enumerate(value.items))
+        )
+    if isinstance(value, Fields):
+        return replace(value, items=tuple((key, _inside(item, path[1:], change) if key == path[0] else item) for key, item in value.items))
+    return value
 
 
 def _below(tensor: Tensor, size: int) -> Tensor:
@@ -82,14 +105,10 @@ def _longer_axis(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
     if match is None or len(outcome.operation.operands) != 1 or not 0 <= int(match[1]) < MOST_COLUMNS:
         return
     position, axis, size = map(int, match.groups())
-    call = dict(attempt.call or ())
-    for name in outcome.operation.origins:
-        if name in call:
-            yield set_call(
-                attempt,
-                name,
-                change_tensors(call[name], lambda t: _long_enough(t, outcome.operation.operands[0], axis, size, position + 1)),
-            )
+    operand = outcome.operation.operands[0]
+    for path in operand.origins:
+        if argument_of(path) in dict(attempt.call or ()):
+            yield _changed_at(attempt, path, lambda tensor: _long_enough(tensor, operand, axis, size, position + 1))
 
 
 def _long_enough(tensor: Tensor, operand: Operand, axis: int, size: int, length: int) -> Tensor:

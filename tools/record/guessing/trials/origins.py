@@ -14,7 +14,8 @@ LOOK = "__get__"
 
 
 class Operand(NamedTuple):
-    """A tensor that the failing operation was given: its shape, and the arguments of the call that it came from."""
+    """A tensor that the failing operation was given: its shape, and the arguments of the call that it came from; of one in a list, a tuple or a
+    dictionary with its place (`pair.1`)."""
 
     shape: tuple[int, ...]
     origins: tuple[str, ...]
@@ -29,7 +30,7 @@ class Operation(NamedTuple):
     @property
     def origins(self) -> tuple[str, ...]:
         """The arguments that its tensors came from, in the order of the operands."""
-        return tuple(dict.fromkeys(name for operand in self.operands for name in operand.origins))
+        return tuple(dict.fromkeys(argument_of(path) for operand in self.operands for path in operand.origins))
 
 
 class Origins:
@@ -56,8 +57,8 @@ class Origins:
         """Note that the tensors in these arguments are theirs. One tensor that stands in several is of all of them."""
         self._last, self._raised, self.operations, self.used = None, False, 0, False
         for name, value in arguments.items():
-            for tensor in _tensors((value,)):
-                _mark(tensor, (*origins_of(tensor), name))
+            for path, tensor in _at_paths(name, value):
+                _mark(tensor, (*origins_of(tensor), path))
 
     def follow(self, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """Run an operation; what it gives, and what it writes into, comes from what it was given."""
@@ -79,6 +80,25 @@ def origins_of(tensor: Any) -> tuple[str, ...]:
     """The arguments that a tensor came from."""
     origins: tuple[str, ...] = getattr(tensor, "__dict__", {}).get(_ORIGINS, ())
     return origins
+
+
+def argument_of(path: str) -> str:
+    """The argument that an origin lies in."""
+    return path.partition(".")[0]
+
+
+def _at_paths(path: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """The tensors in a value, each with its place."""
+    import torch
+
+    if isinstance(value, torch.Tensor):
+        yield path, value
+    elif isinstance(value, (list, tuple)):
+        for at, item in enumerate(value[:MOST_LEAVES]):
+            yield from _at_paths(f"{path}.{at}", item)
+    elif isinstance(value, dict):
+        for key, item in list(value.items())[:MOST_LEAVES]:
+            yield from _at_paths(f"{path}.{key}", item)
 
 
 def _mark(tensor: Any, origins: Iterable[str]) -> None:
