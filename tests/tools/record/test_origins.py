@@ -120,6 +120,7 @@ def test_the_operation_that_failed(cls: type, call: Arguments, name: str, origin
             ("graph", "(torch.randn(6, 3), torch.randint(0, 3, (2, 4)))"),
         ),
         (Frequencies, (("x", ROWS), ("count", ROWS)), ("count", "4")),
+        (Paired, (("graph", Drawn((2, 6, 3))),), ("graph", "torch.randint(0, 3, (2, 6, 3))")),
         (Camera, (("x", ROWS), ("k", "8")), ("k", "torch.randn(4, 4)")),
         (Written, (("x", ROWS), ("y", Sequence((ROWS, ROWS)))), None),
     ],
@@ -154,3 +155,9 @@ def test_parameters_keep_no_origins() -> None:
     kept.module = module
     kept.run(Attempt((), (("x", ROWS), ("marks", INTEGERS), ("y", ROWS), ("others", ROWS))))
     assert all(not vars(parameter) for parameter in kept.instance.parameters())
+
+
+def test_a_tensor_that_is_unpacked_becomes_a_tuple() -> None:
+    attempt, outcome = run(Paired, (("graph", Drawn((2, 6, 3))),))
+    calls = [text(dict(mended.call or ())["graph"]) for mended in demands(attempt, outcome)]
+    assert "(torch.randn(6, 3), torch.randint(0, 3, (6, 3)))" in calls

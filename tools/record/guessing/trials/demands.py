@@ -13,6 +13,7 @@ from migrate_agent.tools.record.guessing.values import Sequence as Items
 
 MOST_ROWS = 1_000_000
 MOST_COLUMNS = 512
+MOST_PARTS = 4
 
 
 def demands(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
@@ -33,12 +34,28 @@ def _fewer_rows(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
 
 def _whole_numbers(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
     """Integers where floats are looked up, so few of them that they name rows of a small table."""
-    if INTEGERS.search(outcome.error) and (outcome.operation.name in (*LABELLED, "embedding", "__getitem__")):
-        operands = outcome.operation.operands
-        sizes = (
-            [size for operand in operands[:1] for size in operand.shape] if outcome.operation.name != "embedding" else operands[1].shape[:1]
-        )
-        yield from _with_indices(attempt, outcome, lambda tensor: _below(tensor, min([size for size in sizes if size > 1] or [2])))
+    name, operands = outcome.operation.name, outcome.operation.operands
+    if not INTEGERS.search(outcome.error) or name not in (*LABELLED, "embedding", "__getitem__"):
+        return
+    sizes = operands[1].shape[:1] if name == "embedding" else [size for operand in operands[:1] for size in operand.shape]
+    rows = min([size for size in sizes if size > 1] or [2])
+    yield from _with_indices(attempt, outcome, lambda tensor: _below(tensor, rows))
+    yield from _in_parts(attempt, outcome, rows)
+
+
+def _in_parts(attempt: Attempt, outcome: Outcome, rows: int) -> Iterator[Attempt]:
+    """A tuple in place of a tensor that the code unpacks, where one part is looked up in another: of rows and integers."""
+    origins = [set(operand.origins) for operand in outcome.operation.operands[:2]]
+    for name, value in attempt.call or ():
+        if (
+            isinstance(value, Tensor)
+            and value.shape
+            and len(origins) == 2
+            and all(name in one for one in origins)
+            and 2 <= value.shape[0] <= MOST_PARTS
+        ):
+            part = replace(value, shape=value.shape[1:])
+            yield set_call(attempt, name, Items((*[part] * (value.shape[0] - 1), _below(part, rows)), "()"))
 
 
 INTEGERS = re.compile(r"[Ee]xpected dtype int|used as indices must be|scalar type Long|type Long|dtype int64|types?: Long|expected index")
