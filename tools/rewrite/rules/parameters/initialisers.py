@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TypeGuard
 
 import libcst as cst
+import libcst.matchers as m
 
 from migrate_agent.tools.rewrite.analysis.initialising_lambdas import takes_tensor
 from migrate_agent.tools.rewrite.rules.apply_tables import expand, tidy
@@ -34,6 +35,18 @@ def _kinds_of(context: Context, call: cst.Call, is_statement: bool) -> tuple[lis
     lambdas = context.randomness.initialising.keys() if initialises else ()
     known = [kind for kind in kinds if kind.removesuffix("_").removeprefix("function:torch.nn.init.") in AS_VALUES or kind in lambdas]
     return known, [kind for kind in kinds if kind not in known]
+
+
+def _with_branch(value: cst.BaseExpression, choice: cst.IfExp, branch: cst.BaseExpression) -> cst.BaseExpression:
+    """An expression with one branch in every place of a choice: the values of a parameter are computed from its shape too."""
+
+    class Branch(cst.CSTTransformer):
+        def leave_IfExp(self, original_node: cst.IfExp, updated_node: cst.IfExp) -> cst.BaseExpression:
+            return branch if original_node.deep_equals(choice) else updated_node
+
+    changed = value.visit(Branch())
+    assert isinstance(changed, cst.BaseExpression)
+    return changed
 
 
 class ReplaceInitialisers(Rule):
@@ -95,6 +108,15 @@ class ReplaceInitialisers(Rule):
             "        self.w = nnx.Param(s * jax.random.normal(rngs.params(), (3, 4)))\n"
             "        self.w[...] = jax.random.uniform(rngs.params(), self.w.shape, self.w.dtype, -1, 1)\n"
             "        self.w[...] = init_normal(rngs.params(), self.w, mean=1.0)\n",
+        ),
+        (
+            "import torch\nfrom torch import nn\n\nclass M(nn.Module):\n    def __init__(self, one):\n        super().__init__()\n"
+            "        self.w = nn.Parameter(torch.empty(3, 4))\n        self.v = nn.Parameter(torch.empty(2, 4))\n"
+            "        nn.init.normal_(self.w if one else self.v, std=0.02)\n",
+            "class M(nnx.Module):\n    def __init__(self, one, *, rngs: nnx.Rngs):\n        self.w = nnx.Param(jnp.empty((3, 4)))\n"
+            "        self.v = nnx.Param(jnp.empty((2, 4)))\n        if one:\n"
+            "            self.w[...] = 0.02 * jax.random.normal(rngs.params(), self.w.shape, self.w.dtype)\n        else:\n"
+            "            self.v[...] = 0.02 * jax.random.normal(rngs.params(), self.v.shape, self.v.dtype)\n",
         ),
     )
 
@@ -167,8 +189,30 @@ class ReplaceInitialisers(Rule):
 
     def leave_Expr(self, original: cst.Expr, updated: cst.Expr) -> cst.BaseSmallStatement | None:
         target = self._target_of(original.value, is_statement=True)
-        # An unchanged call was refused, and its hole stands.
-        return None if target is None or updated.value is original.value else self._write(original, target, updated.value)
+        # An unchanged call was refused, and its hole stands. One of two targets is written where the whole line is seen.
+        if target is None or updated.value is original.value or isinstance(target, cst.IfExp):
+            return None
+        return self._write(original, target, updated.value)
+
+    def leave_SimpleStatementLine(self, original: cst.SimpleStatementLine, updated: cst.SimpleStatementLine) -> cst.If | None:
+        """`nn.init.zeros_(self.w if small else self.fc.weight)`: each of both is written in a branch of its own."""
+        match original.body, updated.body:
+            case [cst.Expr(value=before) as statement], [cst.Expr(value=after)] if before is not after:
+                target = self._target_of(before, is_statement=True)
+            case _:
+                return None
+        if not isinstance(target, cst.IfExp):
+            return None
+        chosen = next((node for node in m.findall(after, m.IfExp()) if isinstance(node, cst.IfExp)), None)
+        if chosen is None:
+            return None
+        branches = []
+        for own, new in ((target.body, chosen.body), (target.orelse, chosen.orelse)):
+            written_branch = self._write(statement, own, _with_branch(after, chosen, new))
+            if written_branch is None:
+                return None
+            branches.append(cst.IndentedBlock([cst.SimpleStatementLine([written_branch])]))
+        return cst.If(chosen.test, branches[0], cst.Else(branches[1]), leading_lines=updated.leading_lines)
 
     def leave_Assign(self, original: cst.Assign, updated: cst.Assign) -> cst.BaseSmallStatement | None:
         """`layer.weight = nn.init.zeros_(layer.weight)`, which sets the parameter to itself."""
