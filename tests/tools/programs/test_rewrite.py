@@ -135,6 +135,11 @@ def test_a_multiple_of_the_loss_has_no_name_of_its_own(tmp_path: Path) -> None:
 
 
 PARTS = {
+    "compared": (
+        "def loss_fn(net, b_x, b_y):\n    output = net(b_x)\n    return loss_func(output, b_y)",
+        "opt_Momentum = nnx.Optimizer(net_Momentum, optax.sgd(LR, momentum=0.8), wrt=nnx.Param)",
+        "loss = train_step(net, opt, b_x, b_y)\n                l_his.append(loss.item())",
+    ),
     "joint": (
         "(encoder_grads, decoder_grads), _ = clip_grad_norm((encoder_grads, decoder_grads), 0.5)",
         "loss = train_encoder_and_decoder(encoder, decoder, encoder_optimizer, decoder_optimizer, x)",
