@@ -26,7 +26,7 @@ MOST_CALLS = 3
 MOST_SECONDS = 2.0
 EFFECTS = re.compile(r"pretrain|load|download|checkpoint|restore|save|main|train|test|eval", re.I)
 """Names of functions that do more than construct."""
-ATTRIBUTE = "__init__"
+CONSTRUCTOR = "__init__"
 
 
 class _Constructed(BaseException):
@@ -114,21 +114,21 @@ def _run(cls: type, factory: Callable[..., Any], arguments: Mapping[str, Any]) -
 @contextmanager
 def _stopped(cls: type) -> Iterator[None]:
     """The constructor of the class, but not of a subclass, ends the factory in here."""
-    own, constructor = vars(cls).get(ATTRIBUTE), getattr(cls, ATTRIBUTE)
+    own, constructor = vars(cls).get(CONSTRUCTOR), getattr(cls, CONSTRUCTOR)
 
     def stop(self: Any, *args: Any, **kwargs: Any) -> None:
         if type(self) is cls:
             raise _Constructed(args, kwargs)
         constructor(self, *args, **kwargs)
 
-    setattr(cls, ATTRIBUTE, stop)
+    setattr(cls, CONSTRUCTOR, stop)
     try:
         yield
     finally:
         if own is None:
-            delattr(cls, ATTRIBUTE)
+            delattr(cls, CONSTRUCTOR)
         else:
-            setattr(cls, ATTRIBUTE, own)
+            setattr(cls, CONSTRUCTOR, own)
 
 
 def _encoded(trial: Trial, arguments: tuple[tuple[Any, ...], dict[str, Any]]) -> dict[str, str]:

@@ -37,7 +37,8 @@ def _whole_numbers(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
     name, operands = outcome.operation.name, outcome.operation.operands
     if not INTEGERS.search(outcome.error) or name not in (*LABELLED, "embedding", "__getitem__"):
         return
-    sizes = operands[1].shape[:1] if name == "embedding" else [size for operand in operands[:1] for size in operand.shape]
+    table = operands[1:2] if name == "embedding" else operands[:1]
+    sizes = [size for operand in table for size in operand.shape[: 1 if name == "embedding" else None]]
     rows = min([size for size in sizes if size > 1] or [2])
     yield from _with_indices(attempt, outcome, lambda tensor: _below(tensor, rows))
     yield from _in_parts(attempt, outcome, rows)
@@ -108,7 +109,7 @@ LABELLED = ("cross_entropy", "nll_loss", "gather", "index_select", "scatter", "s
 def _rows(outcome: Outcome) -> int:
     """How many rows the indices of the failed operation may name; 0 where indices are not what failed."""
     operands, error = outcome.operation.operands, outcome.error
-    if outcome.operation.name == "embedding" and len(operands) > 1:
+    if outcome.operation.name == "embedding" and len(operands) > 1 and operands[1].shape:
         return operands[1].shape[0] if "index out of range" in error or "indices" in error else 0
     if re.search(r"Target -?\d+ is out of bounds", error) and operands and len(operands[0].shape) > 1:
         return operands[0].shape[1]
@@ -129,7 +130,7 @@ def _longer_axis(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
 
 
 def _long_enough(tensor: Tensor, operand: Operand, axis: int, size: int, length: int) -> Tensor:
-    """The tensor with this axis of the operand at its length size: the same axis where the shapes are equal, else the last one of that size."""
+    """The tensor with this axis of the operand made `length` long: the same axis where the shapes are equal, else the last one of that size."""
     if tensor.shape == operand.shape:
         at = axis
     elif size in tensor.shape:

@@ -73,7 +73,7 @@ class Stage(IntEnum):
 
 
 class Outcome(NamedTuple):
-    """What came of a trial. `progress` counts the places of the user's code that used tensors before it failed."""
+    """What came of a trial. `progress` grows with how far it came before it failed (`Trial._progress`)."""
 
     stage: Stage
     progress: int = 0
