@@ -19,7 +19,7 @@ from migrate_agent.agent.config.config import Config, ExampleTable, load_config
 from migrate_agent.agent.config.errors import UsageError
 from migrate_agent.agent.config.json_files import write, write_text
 from migrate_agent.agent.loop.dependencies import why
-from migrate_agent.agent.loop.examples import Exercise, is_reached
+from migrate_agent.agent.loop.exercising.exercise import Exercise, is_reached
 from migrate_agent.agent.loop.judging import Bench, Verification, cluster_of, lay_out
 from migrate_agent.agent.loop.services import Services
 from migrate_agent.agent.loop.torchax import side_of

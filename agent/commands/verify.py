@@ -19,7 +19,7 @@ from migrate_agent.agent.config.config import load_config
 from migrate_agent.agent.config.errors import UsageError
 from migrate_agent.agent.config.json_files import plain, write, write_text
 from migrate_agent.agent.loop.candidate_tree import candidate_of
-from migrate_agent.agent.loop.examples import Exercise, is_reached
+from migrate_agent.agent.loop.exercising.exercise import Exercise, is_reached
 from migrate_agent.agent.loop.judging import lay_out, with_recorded
 from migrate_agent.agent.loop.report import VERSION, totals, verdict_row
 from migrate_agent.agent.loop.rerun import candidate_beside, replay_command

@@ -13,6 +13,7 @@ from migrate_agent.agent.model.interface import Model
 from migrate_agent.agent.runs.folder import RunFolder
 from migrate_agent.agent.runs.state import Settings
 from migrate_agent.sandbox.base import Device, Sandbox
+from migrate_agent.tools.record.apart import observe_apart
 from migrate_agent.tools.record.infer import Guess
 from migrate_agent.tools.rewrite.assemble.mirror_style import mirror_style
 from migrate_agent.tools.types import Draft, Evidence, Example, Inventory, Limits, Observations, Recording, Unit
@@ -76,6 +77,8 @@ class Services:
         Callable[[Inventory, Sequence[Example], Collection[str], Sandbox, Limits], tuple[tuple[Example, ...], dict[str, str]]] | None
     ) = None
     """Gives calls of the methods that no example calls; without it, none is guessed."""
+    observe_apart: Callable[[Inventory, Sequence[Example], Sandbox, Limits], Sequence[Observations | None]] = observe_apart
+    """Gives what each of several examples shows alone."""
     model: Model | None = None
     """What fills holes and repairs; without one, the rules do the work alone."""
     connect: Callable[[Settings, Config, RunFolder, Callable[[str], None]], Model] | None = None

@@ -14,7 +14,7 @@ from migrate_agent.agent.config.config import Config, load_config
 from migrate_agent.agent.config.errors import MissingError, UsageError, require
 from migrate_agent.agent.config.json_files import write, write_text
 from migrate_agent.agent.loop.candidate_tree import candidate_of
-from migrate_agent.agent.loop.examples import Exercise, is_reached
+from migrate_agent.agent.loop.exercising.exercise import Exercise, is_reached
 from migrate_agent.agent.loop.judging import lay_out
 from migrate_agent.agent.loop.scope import find_unit
 from migrate_agent.agent.loop.services import Services

@@ -35,7 +35,7 @@ STEPS = 20
 def draft(folder: Path) -> None:
     """Write the original to `folder/torch`, and the model's drafts to a folder for each other variant."""
     from migrate_agent.agent.config.config import load_config
-    from migrate_agent.agent.loop.examples import Exercise
+    from migrate_agent.agent.loop.exercising.exercise import Exercise
     from migrate_agent.agent.loop.judging import lay_out
     from migrate_agent.agent.loop.wiring import services
     from migrate_agent.agent.runs.recordings import examples_of

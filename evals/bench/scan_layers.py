@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from migrate_agent.agent.config.config import load_config
-from migrate_agent.agent.loop.examples import Exercise
+from migrate_agent.agent.loop.exercising.exercise import Exercise
 from migrate_agent.agent.loop.judging import lay_out
 from migrate_agent.agent.loop.wiring import services
 from migrate_agent.agent.runs.recordings import examples_of

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from migrate_agent.sandbox.base import Sandbox
-from migrate_agent.tools.record.session import plan
-from migrate_agent.tools.record.store import NAME, example_to_json, load_recording, merge_recordings, read_json, save_recording
-from migrate_agent.tools.types import Example, Inventory, Job, Limits, Recording, Run
+from migrate_agent.tools.record.jobs import by_process, indices, job
+from migrate_agent.tools.record.store import NAME, load_recording, merge_recordings, read_json, save_recording
+from migrate_agent.tools.types import Example, Inventory, Limits, Recording, Run
 
 if TYPE_CHECKING:
     from migrate_agent.tools.import_closure import Parts
@@ -42,7 +42,7 @@ def record(
 
     folder.mkdir(parents=True, exist_ok=True)
     parts = []
-    for number, (visible, needed, group) in enumerate(_by_process(inventory, examples)):
+    for number, (visible, needed, group) in enumerate(by_process(inventory, examples)):
         prefix = f"p{number}-" if number else ""
         together = _run(visible, needed, group, sandbox, limits, max_bytes, folder, prefix)
         alone = _alone(together, group)
@@ -80,24 +80,6 @@ def _alone(job: _Job, group: Sequence[Example]) -> Sequence[int]:
     return range(len(group)) if job.status != "ok" else job.unimported
 
 
-def _by_process(inventory: Inventory, examples: Sequence[Example]) -> list[tuple[Inventory, Parts, list[Example]]]:
-    """The examples that can run in one process, with the files that they see and what they need of these.
-
-    One whose files are scripts runs alone: what another needs of a script may not run.
-    """
-    from migrate_agent.tools.import_closure import merged_parts, needed_parts, runs_scripts  # here alone: see `session.plan`
-    from migrate_agent.tools.scan.visible import visible_from
-
-    groups: dict[tuple[int, int], tuple[Inventory, list[Parts], list[Example]]] = {}
-    for index, example in enumerate(examples):
-        unit = inventory.unit(example.unit)
-        visible, needed = visible_from(inventory, unit.source), needed_parts(inventory, unit, [example])
-        group = groups.setdefault((id(visible), index if runs_scripts(needed) else -1), (visible, [], []))
-        group[1].append(needed)
-        group[2].append(example)
-    return [(visible, merged_parts(needed), group) for visible, needed, group in groups.values()]
-
-
 def _run(
     inventory: Inventory,
     parts: Parts,
@@ -109,29 +91,12 @@ def _run(
     prefix: str,
 ) -> _Job:
     """One job: what it recorded, copied to `folder`, and how it ended."""
-    run = sandbox.run(_job(inventory, parts, examples, limits, max_bytes))
+    run = sandbox.run(job(ENTRY, inventory, parts, examples, limits, max_bytes))
     try:
-        unimported = [index for index in _indices(run, "unimported") if index in range(len(examples))]
+        unimported = [index for index in indices(run, "unimported") if index in range(len(examples))]
         return _Job(_collect(run, examples, folder, prefix), run.status, tuple(unimported))
     finally:
         sandbox.release(run)
-
-
-def _job(inventory: Inventory, parts: Parts, examples: Sequence[Example], limits: Limits, max_bytes: int) -> Job:
-    from migrate_agent.tools.import_closure import first_roots  # here alone: see `session.plan`
-
-    modules = {file.path: file.module for file in inventory.files}
-    rows = [{**example_to_json(example), "module": modules[inventory.unit(example.unit).source]} for example in examples]
-    roots = [root for example in examples for root in first_roots(inventory, inventory.unit(example.unit), [example])]
-    arguments = {
-        **plan(inventory, dict.fromkeys(roots)),
-        "parts": parts,
-        "examples": rows,
-        "max_bytes": max_bytes,
-        "check_seconds": limits.seconds / 4,
-    }
-    inputs = {f"tensors{index}": example.tensors for index, example in enumerate(examples) if example.tensors}
-    return Job("original", ENTRY, inventory.root, arguments, inputs, limits)
 
 
 def _collect(run: Run, examples: Sequence[Example], folder: Path, prefix: str) -> Recording:
@@ -142,15 +107,10 @@ def _collect(run: Run, examples: Sequence[Example], folder: Path, prefix: str) -
         recording = read_json(run.output / NAME)
     except (OSError, ValueError) as error:
         return Recording(errors={example.unit: f"the recording could not be read: {error}" for example in examples})
-    ran = [example for index, example in enumerate(examples) if index in _indices(run, "ran")]
+    ran = [example for index, example in enumerate(examples) if index in indices(run, "ran")]
     nested = (replace(example, tensors=_copy(example.tensors, folder, prefix)) for example in recording.examples)
     calls = tuple(replace(call, tensors=_copy(call.tensors, folder, prefix)) for call in recording.kernel_calls)
     return replace(recording, examples=(*ran, *nested), kernel_calls=calls)
-
-
-def _indices(run: Run, key: str) -> list[int]:
-    indices = run.result.get(key) if isinstance(run.result, dict) else None
-    return [index for index in indices if isinstance(index, int)] if isinstance(indices, list) else []
 
 
 def _copy(tensors: Path | None, folder: Path, prefix: str) -> Path | None:

@@ -29,6 +29,11 @@ class Entry:
 
     def __init__(self, span: Span) -> None:
         self.span = span
+        self.watched = False  # whether it is an argument of a call, of which a change in place is noted
+        self.forget()
+
+    def forget(self) -> None:
+        """Begin anew."""
         self.types: set[type] = set()  # types that say all there is to know: the fast way out
         self.kinds: list[str] = []
         self.shapes: list[tuple[int, ...]] = []
@@ -36,7 +41,6 @@ class Entry:
         self.lazy: list[Any] = []  # modules without shapes as yet
         self.patience = PATIENCE
         self.whole = True
-        self.watched = False  # whether it is an argument of a call, of which a change in place is noted
         self.argument: tuple[Any, int] | None = None  # the tensor that was passed last, and its version
         self.changed: Literal["", "alone", "returned", "inside"] = ""
 
@@ -61,6 +65,11 @@ class Recorder:
         self.quiet: Callable[[], AbstractContextManager[object]] = nullcontext
         """A context in which nothing is recorded."""
         self._changed = changed
+
+    def forget(self) -> None:
+        """Forget what was observed, but whether calls are causal: the expressions stay."""
+        for entry in self.entries:
+            entry.forget()
 
     def begin(self, path: str) -> None:
         """Entries added from here on belong to this file."""

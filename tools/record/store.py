@@ -13,6 +13,8 @@ from migrate_agent.tools.record.observe import CHANGES, merge
 from migrate_agent.tools.types import Example, KernelCall, Observations, Observed, Recording, Span
 
 NAME = "recording.json"
+APART = "apart.json"
+"""What each of several examples showed, apart from the others."""
 LARGEST = 2**28
 """Largest number of bytes of JSON that is read, of a recording or of a tensors file's header: the user's code may have written them."""
 

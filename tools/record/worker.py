@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import time
@@ -24,7 +25,7 @@ from migrate_agent.tools.harness.common.example_text import (
 from migrate_agent.tools.harness.common.inner_gradients import asks_gradients
 from migrate_agent.tools.harness.common.partial_import import use_parts
 from migrate_agent.tools.record.session import Session, Writer, import_roots
-from migrate_agent.tools.record.store import NAME, example_from_json, write_json
+from migrate_agent.tools.record.store import APART, NAME, example_from_json, observations_to_json, write_json
 from migrate_agent.tools.types import Example, Recording
 
 SEED = 0
@@ -62,7 +63,7 @@ def record_examples(arguments: Mapping[str, Any], inputs: Mapping[str, Path], ou
     ran: list[int] = []
     unimported: list[int] = []
     for index, row in enumerate(arguments["examples"]):
-        example = replace(example_from_json({**row, "tensors": None}, output), tensors=inputs.get(f"tensors{index}"))
+        example = _example(row, index, inputs, output)
         namespace: dict[str, Any] | None = None
         try:
             namespace = make_namespace(import_module(row["module"]), example)
@@ -80,6 +81,30 @@ def record_examples(arguments: Mapping[str, Any], inputs: Mapping[str, Path], ou
     recording = Recording(examples, session.recorder.table(), {**recorded.errors, **errors}, recorded.kernel_calls, inside)
     write_json(recording, output / NAME)
     return {"ran": ran, "unimported": unimported}
+
+
+def _example(row: Mapping[str, Any], index: int, inputs: Mapping[str, Path], folder: Path) -> Example:
+    return replace(example_from_json({**row, "tensors": None}, folder), tensors=inputs.get(f"tensors{index}"))
+
+
+def observe_examples(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) -> dict[str, Any]:
+    """Run examples, and write what expressions evaluate to in each of them to `output`: a list of tables, null for one that did not run.
+    The arguments are those of `record_examples`."""
+    session = start_session(arguments)
+    session.capture.active = False
+    rows: list[dict[str, Any] | None] = []
+    for index, row in enumerate(arguments["examples"]):
+        example = _example(row, index, inputs, output)
+        session.recorder.forget()
+        try:
+            run_example(session, row["module"], example, make_namespace(import_module(row["module"]), example))
+            rows.append(observations_to_json({path: table for path, table in session.recorder.table().items() if table}))
+        except KeyboardInterrupt:
+            raise
+        except BaseException:  # SystemExit included: user code may call sys.exit
+            rows.append(None)
+    (output / APART).write_text(json.dumps(rows))
+    return {}
 
 
 def run_example(session: Session, module: str, example: Example, namespace: dict[str, Any]) -> None:

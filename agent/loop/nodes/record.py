@@ -10,8 +10,8 @@ from dataclasses import replace
 
 from migrate_agent.agent.config.json_files import write
 from migrate_agent.agent.loop.context import Context
-from migrate_agent.agent.loop.examples import Exercise, is_reached
-from migrate_agent.agent.loop.searches import searches
+from migrate_agent.agent.loop.exercising.exercise import Exercise, is_reached
+from migrate_agent.agent.loop.exercising.searches import searches
 from migrate_agent.agent.runs.class_text import is_called
 from migrate_agent.agent.runs.recordings import examples_of, stored_recording
 from migrate_agent.agent.runs.state import NearestGuess, Plan, RunState

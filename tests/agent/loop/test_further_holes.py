@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from migrate_agent.agent.config.config import Config
-from migrate_agent.agent.loop.examples import Exercise, _worth_comparing
+from migrate_agent.agent.loop.exercising.exercise import Exercise, _worth_comparing
 from migrate_agent.agent.loop.wiring import services
 from migrate_agent.sandbox.process import ProcessSandbox
 from migrate_agent.tools.record import record

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from migrate_agent.agent.loop.searches import searches
+from migrate_agent.agent.loop.exercising.searches import searches
 from migrate_agent.tools.record.at_once import in_order
 from migrate_agent.tools.record.infer import Guess
 from migrate_agent.tools.types import Unit

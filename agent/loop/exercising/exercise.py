@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from migrate_agent.agent.config.config import Config
+from migrate_agent.agent.loop.exercising.growth import Growth, places
 from migrate_agent.agent.loop.services import Services
 from migrate_agent.agent.runs.class_text import public_methods
 from migrate_agent.agent.runs.recordings import examples_of
@@ -20,7 +20,7 @@ from migrate_agent.tools.record.infer import Guess
 from migrate_agent.tools.record.programs import run_files, run_snippets
 from migrate_agent.tools.record.snippets import snippets
 from migrate_agent.tools.record.store import merge_recordings
-from migrate_agent.tools.types import Example, Inventory, Recording, Unit
+from migrate_agent.tools.types import Draft, Example, Inventory, Recording, Unit
 
 
 def is_reached(recording: Recording, identifier: str) -> bool:
@@ -44,14 +44,6 @@ def _worth_comparing(examples: Iterable[Example], reaching: Collection[tuple[str
         counts[example.unit] += not example.method
         if example.method or example.origin != "recording" or _key(example) in reaching or counts[example.unit] <= MAX_EXAMPLES:
             yield example
-
-
-def _halves(units: Sequence[Unit], examples: Sequence[Example]) -> tuple[Sequence[Example], Sequence[Example]]:
-    """The examples of one half of the units, and of the other; of one unit alone, its examples."""
-    if len(units) == 1:
-        return examples[: len(examples) // 2], examples[len(examples) // 2 :]
-    first = {unit.id for unit in units[: len(units) // 2]}
-    return [example for example in examples if example.unit in first], [example for example in examples if example.unit not in first]
 
 
 _IMPORTED = "the file was imported"
@@ -145,23 +137,29 @@ class Exercise:
     def _grown_where_exact(
         self, examples: Sequence[Example], recording: Recording, folder: Path, part: Callable[[Recording], Recording]
     ) -> Recording:
-        """The recording, grown by this `part` of what a run of these examples shows: of all of them, or else, half by half, of those that leave their
-        units no hole more.
+        """The recording, grown by this `part` of what a run of these examples shows: of all of them, or else of those that leave their units no hole
+        more.
 
         A draft costs minutes where a repository adopts a large package: one without holes needs no other to compare with.
         """
-        units = [unit for unit in self.inventory.units if any(example.unit == unit.id for example in examples)]
-        ran = self.services.record(self.inventory, examples, self.sandbox, folder, self.config.limits.limits())
-        merged = merge_recordings((recording, part(ran)))
-        holes = self._holes(units, merged)
-        if not holes or holes <= self._holes(units, recording):
+        limits = self.config.limits.limits()
+        merged = merge_recordings((recording, part(self.services.record(self.inventory, examples, self.sandbox, folder, limits))))
+        draft = self._draft(examples, merged)
+        if draft is not None and not draft.holes:
             return merged
-        few = FEW if any(file.adopted for file in self.inventory.files) else 1
-        if len(examples) == 1 or (len(units) == 1 and len(examples) <= few):
+        adopts = any(file.adopted for file in self.inventory.files)
+        if len(examples) == 1 or (adopts and len(examples) <= FEW):
+            known = self._draft(examples, recording)
+            return merged if draft is not None and known is not None and places(draft.holes) <= places(known.holes) else recording
+        growth = Growth(recording, self._draft)
+        chosen = growth.chosen(examples, self.services.observe_apart(self.inventory, examples, self.sandbox, limits))
+        if not chosen:
             return recording
-        for number, own in enumerate(_halves(units, examples)):
-            recording = self._grown_where_exact(own, recording, folder.with_name(f"{folder.name}-{number}"), part)
-        return recording
+        if len(chosen) == len(examples):
+            return merged
+        return merge_recordings(
+            (recording, part(self.services.record(self.inventory, chosen, self.sandbox, folder.with_name(f"{folder.name}-0"), limits)))
+        )
 
     def _method_calls(self, unit: Unit, recording: Recording) -> tuple[Example, ...]:
         examples = examples_of(recording, unit.id)
@@ -184,14 +182,15 @@ class Exercise:
         classes = re.findall(r"(?<!torch\.)(?<!nn\.)\b([A-Z]\w*)\(", f"{example.setup} {example.init}")
         return any(name not in units for name in classes)
 
-    def _holes(self, units: Sequence[Unit], recording: Recording) -> int:
-        """The number of holes in the draft of some units; where there is no draft, more than any has."""
-        examples = [example for unit in units for example in examples_of(recording, unit.id)]
+    def _draft(self, examples: Sequence[Example], recording: Recording) -> Draft | None:
+        """The draft of the units of some examples; None where there is none."""
+        units = {example.unit for example in examples}
+        chosen = [unit.id for unit in self.inventory.units if unit.id in units]
+        texts = [example for identifier in chosen for example in examples_of(recording, identifier)]
         try:
-            draft = self.services.compose(self.inventory, recording.observations, [unit.id for unit in units], {}, examples)
+            return self.services.compose(self.inventory, recording.observations, chosen, {}, texts)
         except Exception:  # the rewriter's fault comes up again in the unit's turn, and is told there
-            return sys.maxsize
-        return len(draft.holes)
+            return None
 
     def _import_error(self, unit: Unit, folder: Path) -> Recording:
         """Run nothing of the unit but its import: `setup` comes next, and ends it there."""

@@ -1,0 +1,85 @@
+"""Which of many further calls leave no hole in the rewrite: told by what each shows alone, with few drafts."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from migrate_agent.tools.record.store import merge_recordings
+from migrate_agent.tools.types import Draft, Example, Hole, Observations, Recording, Span
+
+ROUNDS = 4
+"""Drafts in which holes are looked for whose lines the calls that are left reach: leaving some out may show another line."""
+MOST_DRAFTS = 24
+"""Of calls that are added again, half by half."""
+Place = tuple[str, Span, str]
+"""File, place and class of a hole."""
+
+
+def places(holes: Collection[Hole]) -> frozenset[Place]:
+    """What tells holes apart from those of another draft of the same files."""
+    return frozenset((hole.source, hole.span, hole.code) for hole in holes)
+
+
+@dataclass
+class Growth:
+    """Chooses among calls. `draft` gives the rewrite of the units of some calls by what a recording shows, None where there is none."""
+
+    recording: Recording
+    draft: Callable[[Sequence[Example], Recording], Draft | None]
+    drafts: int = 0
+
+    def chosen(self, examples: Sequence[Example], apart: Sequence[Observations | None]) -> Sequence[Example]:
+        """The calls that together leave their units no hole more than there is without them. `apart` is what each of them shows.
+
+        A call that reaches a line which stands as a stub without it, and is a hole with it, is left out. Where the line was reached before, calls that reach
+        it are added again half by half.
+        """
+        shown = {index: observations for index, observations in enumerate(apart) if observations is not None}
+        known = self._holes(examples, {})
+        chosen, doubtful = dict(shown), dict[int, Observations]()
+        for _ in range(ROUNDS):
+            new = self._holes([examples[index] for index in chosen], chosen) - known
+            if not new:
+                break
+            reaching = {index for index, observations in chosen.items() if any(reaches(observations, place) for place in new)}
+            before = {place for place in new if reaches(self.recording.observations, place)}
+            for index in reaching or set(chosen):
+                observations = chosen.pop(index)
+                if not any(reaches(observations, place) for place in new - before):
+                    doubtful[index] = observations
+        else:
+            chosen = {}
+        return [examples[index] for index in sorted(self._with_more(examples, chosen, doubtful, known))]
+
+    def _with_more(
+        self, examples: Sequence[Example], chosen: Mapping[int, Observations], more: Mapping[int, Observations], known: frozenset[Place]
+    ) -> Mapping[int, Observations]:
+        """The chosen calls, and those of some `more` with which there are no other holes than the known ones."""
+        if not more or self.drafts >= MOST_DRAFTS:
+            return chosen
+        together = {**chosen, **more}
+        if self._holes([examples[index] for index in more], together) <= known:
+            return together
+        if len(more) == 1:
+            return chosen
+        indices = sorted(more)
+        for half in (indices[: len(indices) // 2], indices[len(indices) // 2 :]):
+            chosen = self._with_more(examples, chosen, {index: more[index] for index in half}, known)
+        return chosen
+
+    def _holes(self, examples: Sequence[Example], shown: Mapping[int, Observations]) -> frozenset[Place]:
+        """The holes of the draft of these calls' units; where there is no draft, one that no other draft has."""
+        if not examples:
+            return frozenset()
+        self.drafts += 1
+        merged = merge_recordings([self.recording, *(Recording(observations=observations) for observations in shown.values())])
+        draft = self.draft(examples, merged)
+        return places(draft.holes) if draft is not None else frozenset({("", Span(0, 0, sys.maxsize, 0), f"no draft {self.drafts}")})
+
+
+def reaches(observations: Observations, place: Place) -> bool:
+    """Whether something was observed on the lines of a hole."""
+    source, span, _ = place
+    return any(span.line <= seen.line <= span.end_line for seen in observations.get(source, ()))
