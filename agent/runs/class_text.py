@@ -13,13 +13,15 @@ from migrate_agent.tools.types import Unit
 
 def example_table(file: Path, unit: Unit, guess: NearestGuess | None = None) -> str:
     """`[[example]]` as lines of TOML: as the guess that came furthest has it, else the required arguments spelt out as `name=...`."""
-    init, call = (", ".join(required_arguments(file, unit.name, method)) for method in ("__init__", "forward"))
+    method = guess.method if guess is not None else ""
+    init, call = (", ".join(required_arguments(file, unit.name, name)) for name in ("__init__", method or "forward"))
     if guess is not None:
         # Where the guess did not come as far as the call, its arguments are what nobody could know.
         init, call = guess.init, guess.call or call
     setup = [f"setup = {json.dumps(guess.setup)}"] if guess is not None and guess.setup else []
     rows = [f"init = {json.dumps(init)}"] if init or unit.kind == "module" else []
-    return "\n".join(["[[example]]", f"module = {json.dumps(unit.id)}", *setup, *rows, f"call = {json.dumps(call)}"])
+    of_method = [f"method = {json.dumps(method)}"] if method else []
+    return "\n".join(["[[example]]", f"module = {json.dumps(unit.id)}", *setup, *rows, f"call = {json.dumps(call)}", *of_method])
 
 
 PLAIN_BASES = frozenset({"Module", "ABC", "object"})

@@ -50,6 +50,7 @@ class NearestGuess:
     call: str
     setup: str
     error: str
+    method: str = ""
 
 
 @dataclass(frozen=True)

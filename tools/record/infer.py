@@ -76,7 +76,8 @@ def _read(unit: Unit, result: object) -> Guess:
     if not all(isinstance(result.get(part), str) for part in ("init", "call", "setup")):
         return Guess(error=error or "the search gave no answer", imported=imported)
     train = False if result.get("train") is False else None
-    example = Example(unit.id, result["init"], result["call"], result["setup"], train, origin="inference")
+    method = str(result.get("method", ""))
+    example = Example(unit.id, result["init"], result["call"], result["setup"], train, origin="inference", method=method)
     return Guess(None, example, error, imported) if error else Guess(example, imported=imported)
 
 
@@ -99,7 +100,9 @@ def infer_methods(
         "module": next(file.module for file in inventory.files if file.path == unit.source),
         "name": unit.name,
         "parts": needed_parts(inventory, unit, examples),
-        "examples": [{"init": example.init, "call": example.call, "setup": example.setup} for example in examples],
+        "examples": [
+            {"init": example.init, "call": example.call, "setup": example.setup, "method": example.method} for example in examples
+        ],
         "known": sorted(known),
         "seconds": min(METHOD_SECONDS, limits.seconds / 2),
     }

@@ -28,7 +28,7 @@ def is_reached(recording: Recording, identifier: str) -> bool:
     return (
         identifier in recording.errors
         or identifier in recording.inside
-        or any(example.unit == identifier and not example.method for example in recording.examples)
+        or any(example.unit == identifier and (not example.method or example.origin == "inference") for example in recording.examples)
     )
 
 
@@ -164,9 +164,9 @@ class Exercise:
     def _method_calls(self, unit: Unit, recording: Recording) -> tuple[Example, ...]:
         examples = examples_of(recording, unit.id)
         constructions = dict[tuple[str, str], Example]()
-        for example in examples:
-            if not example.method:
-                constructions.setdefault((example.init, example.setup), example)
+        called = [example for example in examples if not example.method]
+        for example in called or examples[:1]:  # of a module without `forward`, a method is called in its place
+            constructions.setdefault((example.init, example.setup), example)
         methods = {example.method for example in examples if example.method}
         infer, limits = self.services.infer_methods, self.config.limits.limits()
         different = [*constructions.values()][:MOST_CONSTRUCTIONS]

@@ -12,7 +12,7 @@ from migrate_agent.agent.config.json_files import write
 from migrate_agent.agent.loop.context import Context
 from migrate_agent.agent.loop.exercising.exercise import Exercise, is_reached
 from migrate_agent.agent.loop.exercising.searches import searches
-from migrate_agent.agent.runs.class_text import is_called
+from migrate_agent.agent.runs.class_text import is_called, public_methods
 from migrate_agent.agent.runs.recordings import examples_of, stored_recording
 from migrate_agent.agent.runs.state import NearestGuess, Plan, RunState
 from migrate_agent.tools.record.programs import FILE_SECONDS, explored_files
@@ -84,13 +84,19 @@ def _guessed(context: Context, exercise: Exercise, recording: Recording) -> tupl
             guess = begun.guess(waiting)
             recording = exercise.add_found(unit, guess, recording)
             if guess.nearest is not None:
-                nearest[unit.id] = NearestGuess(guess.nearest.init, guess.nearest.call, guess.nearest.setup, guess.error)
+                nearest[unit.id] = NearestGuess(
+                    guess.nearest.init, guess.nearest.call, guess.nearest.setup, guess.error, guess.nearest.method
+                )
             waiting = [other for other in waiting[1:] if not is_reached(recording, other.id)]
     return recording, nearest
 
 
 def _may_be_guessed(context: Context, recording: Recording, unit: Unit) -> bool:
-    return not is_reached(recording, unit.id) and is_called(context.original / unit.source, unit.name)
+    """Whether nothing reached a unit that can be called; of a module without `forward`, a method of its own."""
+    file = context.original / unit.source
+    if is_reached(recording, unit.id) or not (is_called(file, unit.name) or public_methods(file, unit.name)):
+        return False
+    return is_called(file, unit.name) or not examples_of(recording, unit.id)
 
 
 def reordered(context: Context, recording: Recording) -> Plan:

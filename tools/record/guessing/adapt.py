@@ -74,6 +74,7 @@ MESSAGES = (
         r"has size (\d+) for operand \d+ which does not broadcast with previously seen size (\d+)",
         lambda sizes, found: replace_size(sizes, found[::-1]),
     ),
+    Message(r"can't divide axis of length (\d+) in chunks of (\d+)", replace_size),
     Message(r"not enough values to unpack \(expected (\d+), got \d+\)", set_rank),
     Message(r"too many values to unpack \(expected (\d+)\)", set_rank),
     Message(r"[Ee]xpected (\d) dims", set_rank),

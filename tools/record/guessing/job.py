@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import resource
 import sys
@@ -10,23 +11,26 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from migrate_agent.tools.harness.common import methods
 from migrate_agent.tools.harness.common.example_text import import_module, load_unit
 from migrate_agent.tools.harness.common.partial_import import use_parts
 from migrate_agent.tools.record.guessing.options import Options
-from migrate_agent.tools.record.guessing.search import Search
-from migrate_agent.tools.record.guessing.trials.trial import Stage, Trial
+from migrate_agent.tools.record.guessing.search import Found, Search
+from migrate_agent.tools.record.guessing.trials.trial import Stage, Trial, parameters, required
 from migrate_agent.tools.record.session import import_roots
 
 MEMORY_BYTES = 3 << 30
 """What trials may take beside what the process has when they begin."""
+MOST_METHODS = 4
+"""Of one module that are tried in place of its call."""
 NOT_CALLED = "it was constructed, and the time was over before a call was tried"
 
 
 def guess_example(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) -> dict[str, Any]:
     """Try guesses for the unit `name` of `module` until one runs or `seconds` are over.
 
-    Returns `{"init", "call", "setup", "train", "error"}` of the guess that came furthest; `error` is "" where it ran. Where the unit's file
-    cannot be imported, `{"error", "imported": False}`. `output` is not written to.
+    Returns `{"init", "call", "setup", "train", "method", "error"}` of the guess that came furthest; `error` is "" where it ran. Of a module without
+    `forward`, a method is called. Where the unit's file cannot be imported, `{"error", "imported": False}`. `output` is not written to.
     """
     import torch
     from torch.jit import _state
@@ -47,15 +51,44 @@ def guess_example(arguments: Mapping[str, Any], inputs: Mapping[str, Path], outp
     except Exception as error:
         message = " ".join(f"{type(error).__name__}: {error}".split())
         return {"error": f"{message[:500]}{_position(error, root)}", "imported": False}
-    trial = Trial(cls, module, [str(root)])
-    options = Options(trial, [(root / path, name) for path, name, _ in arguments["files"]], root)
-    best = Search(trial, options, arguments["seconds"]).run()
+    names = methods_in_place(cls)
+    rows: list[dict[str, Any]] = []
+    for name in names or ("",):
+        trial = Trial(cls, module, [str(root)], name)
+        options = Options(trial, [(root / path, module_name) for path, module_name, _ in arguments["files"]], root)
+        rows.append(_row(trial, Search(trial, options, arguments["seconds"] / max(len(names), 1)).run()))
+        if not rows[-1]["error"]:
+            return rows[-1]
+    return rows[0]
+
+
+def methods_in_place(cls: Any) -> list[str]:
+    """The methods of a module that cannot be called itself, one of which is called in its place: those that take something first. None of one that
+    can be called."""
+    import torch
+
+    if getattr(cls, "forward", None) is not torch.nn.Module.forward or cls.__call__ is not torch.nn.Module.__call__:
+        return []
+    names = [name for name in methods.public_methods(cls, torch.nn.Module) if not methods.is_property(cls, name)]
+    called = [name for name in names if not isinstance(inspect.getattr_static(cls, name), (staticmethod, classmethod))]
+    return sorted(called, key=lambda name: not required(parameters(methods.unbound(cls, name))[1:]))[:MOST_METHODS]
+
+
+def _row(trial: Trial, best: Found | None) -> dict[str, Any]:
+    """What a search gave."""
     if best is None:
         return {"error": "nothing could be tried"}
     example = trial.example(best.attempt)
     ran = best.outcome.stage in (Stage.DONE, Stage.EVALUATION_ONLY)
     train = False if best.outcome.stage is Stage.EVALUATION_ONLY else None
-    row = {"init": example.init, "call": example.call, "setup": example.setup, "train": train, "trials": best.trials}
+    row = {
+        "init": example.init,
+        "call": example.call,
+        "setup": example.setup,
+        "train": train,
+        "trials": best.trials,
+        "method": trial.method,
+    }
     return {**row, "hopeless": best.outcome.hopeless, "error": "" if ran else best.outcome.error or NOT_CALLED}
 
 

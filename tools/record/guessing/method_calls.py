@@ -54,7 +54,10 @@ def guess_methods(arguments: Mapping[str, Any], inputs: Mapping[str, Path], outp
     reach.count(root)
     use_parts(arguments["parts"], root)
     rows = enumerate(arguments["examples"])
-    examples = [Example("", row["init"], row["call"], row["setup"], tensors=inputs.get(f"tensors{index}")) for index, row in rows]
+    examples = [
+        Example("", row["init"], row["call"], row["setup"], tensors=inputs.get(f"tensors{index}"), method=row["method"])
+        for index, row in rows
+    ]
     module, cls = import_module(arguments["module"]), load_unit(arguments["module"], arguments["name"])
     time = OwnSeconds(arguments["seconds"])
     searches = (Methods(cls, example, make_namespace(module, example), time, root) for example in examples)
@@ -185,7 +188,7 @@ class Methods:
         args, kwargs = call_arguments(self.example, self.namespace)
         instance = self._instance()
         with torch.no_grad(), time_limit(MOST_SECONDS, WAITING):
-            instance(*args, **kwargs)
+            methods.bound(instance, self.example.method)(*args, **kwargs)
         return instance
 
     def _literals_of(self, attribute: str, cls: type, members: Collection[str]) -> list[str]:
@@ -247,14 +250,16 @@ class Methods:
         import torch
 
         parsed = ast.parse(f"f({self.example.call}\n)", mode="eval").body
-        names = [parameter.name for parameter in list(inspect.signature(methods.unbound(self.cls, "")).parameters.values())[1:]]
+        names = [
+            parameter.name for parameter in list(inspect.signature(methods.unbound(self.cls, self.example.method)).parameters.values())[1:]
+        ]
         if isinstance(parsed, ast.Call) and not any(isinstance(node, ast.Starred) for node in parsed.args):
             self.given |= {name: ast.unparse(node) for name, node in zip(names, parsed.args, strict=False)}
             self.given |= {keyword.arg: ast.unparse(keyword.value) for keyword in parsed.keywords if keyword.arg}
         args, kwargs = call_arguments(self.example, self.namespace)
         self._note((args, kwargs))
         with torch.no_grad(), time_limit(MOST_SECONDS, WAITING):
-            self._note(self._instance()(*args, **kwargs))
+            self._note(methods.bound(self._instance(), self.example.method)(*args, **kwargs))
 
     def _note(self, value: Any) -> None:
         import torch
@@ -304,7 +309,9 @@ class Methods:
         if {parameter.kind for parameter in parameters} != {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}:
             return
         yield self.example.call
-        names = [parameter.name for parameter in list(inspect.signature(methods.unbound(self.cls, "")).parameters.values())[1:]]
+        names = [
+            parameter.name for parameter in list(inspect.signature(methods.unbound(self.cls, self.example.method)).parameters.values())[1:]
+        ]
         arguments = dict(zip(names, call_arguments(self.example, self.namespace)[0], strict=False))
         if alone := first_samples(self.given, arguments):
             required = [name for name in names if name in arguments]

@@ -108,7 +108,7 @@ class Options:
 
     @cached_property
     def _called(self) -> Callable[..., Any] | None:
-        return self.trial.function or getattr(self.trial.cls, "forward", None)
+        return self.trial.function or getattr(self.trial.cls, self.trial.method or "forward", None)
 
     @cached_property
     def _tensors(self) -> frozenset[str]:

@@ -21,6 +21,8 @@ from migrate_agent.tools.record.guessing.values import Sequence as Items
 LARGE = 64
 NUMBERS = re.compile(r"[\d\[\](), ]+")
 """A number, or lists of numbers."""
+EQUAL_NUMBERS = re.compile(r"([\[(])(\d+)(?:, \2)*,?[\])]")
+LENGTHS = (2, 1, 3, 4)
 SMALL = ("1", "2", "3", "4", "8", "16", "32", "64", "128")
 DTYPES: tuple[tuple[str, Kind], ...] = (
     (r"\b[Bb]ool(ean)?\b|invert", "bool"),
@@ -34,26 +36,30 @@ DTYPES: tuple[tuple[str, Kind], ...] = (
 def repairs(attempt: Attempt, outcome: Outcome, options: Options) -> Iterator[Attempt]:
     """Attempts that differ from a failed one in what its error speaks of."""
     if outcome.error.startswith(("TimeoutError", "MemoryError")) or "can't allocate memory" in outcome.error:
-        yield from _smaller(attempt, options)
+        yield from smaller_models(attempt, options)
     if outcome.stage is Stage.CONSTRUCT:
         yield from _constructor_repairs(attempt, outcome, options)
     elif attempt.call is not None:
         yield from _call_repairs(attempt, outcome, options)
 
 
-def _smaller(attempt: Attempt, options: Options) -> Iterator[Attempt]:
+def smaller_models(attempt: Attempt, options: Options) -> Iterator[Attempt]:
     """What takes too long, with a fraction of the sizes that the constructor has by default."""
-    for factor in (8, 16, 4):
-        sizes = {p.name: p.default for p in options.init.values() if type(p.default) is int and p.default >= 128}
-        smaller = attempt
-        for name, size in sizes.items():
-            smaller = set_init(smaller, name, str(max(size // factor, 8)))
-        yield smaller
-    yield from _fewer(attempt)
-    deep = {p.name: p.default for p in options.init.values() if type(p.default) is int and 3 <= p.default <= 64}
+    sizes = {p.name: p.default for p in options.init.values() if type(p.default) is int and p.default >= 128}
+    counts = {p.name: p.default for p in options.init.values() if type(p.default) is int and 3 <= p.default <= 128}
+    deep = [name for name in counts if re.search(r"layer|depth|block|step|iter|stage", name)]
+    shallow = attempt
     for name in deep:
-        if re.search(r"layer|depth|block|step|iter|stage", name):
-            yield set_init(smaller, name, "2")
+        shallow = set_init(shallow, name, "2")
+    # A model of many layers takes long to construct whatever its sizes are: both first.
+    for start, factors in ((shallow, (16, 8)), (attempt, (8, 16, 4))):
+        for factor in factors if sizes or start is not attempt else ():
+            smaller = start
+            for name, size in sizes.items():
+                smaller = set_init(smaller, name, str(max(size // factor, 8)))
+            yield smaller
+    yield from _fewer(attempt)
+    yield from (set_init(smaller, name, "2") for name in deep if sizes)
 
 
 def _fewer(attempt: Attempt) -> Iterator[Attempt]:
@@ -85,6 +91,7 @@ def _constructor_repairs(attempt: Attempt, outcome: Outcome, options: Options) -
     error = f"{outcome.error} {outcome.place.statement}" if outcome.error.startswith("AssertionError") else outcome.error
     yield from _named_words(attempt, outcome, options)
     yield from _asserted(attempt, outcome, options)
+    yield from _other_lengths(attempt, outcome)
     ordered = [name for name in names if name in dict(attempt.init)] + [name for name in names if name not in dict(attempt.init)]
     yield from _rounded(attempt, ordered, options, error)
     yield from interleave(*(_with_values(attempt, name, options, error) for name in ordered[:4]))
@@ -103,6 +110,18 @@ def _asserted(attempt: Attempt, outcome: Outcome, options: Options) -> Iterator[
         for name in values:
             for number in islice(fitting(tests, name, values), 2):
                 yield set_init(attempt, name, str(number))
+
+
+def _other_lengths(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
+    """Where the constructor refuses on purpose what it was given: lists of equal numbers with another number of them, such as one for each axis."""
+    if not outcome.error.startswith(("AssertionError", "ValueError", "NotImplementedError", "Exception", "RuntimeError", "TypeError")):
+        return
+    for name, value in attempt.init:
+        items = EQUAL_NUMBERS.fullmatch(value) if isinstance(value, str) and name in outcome.place.init else None
+        for length in LENGTHS if items else ():
+            assert items
+            numbers = ", ".join([items[2]] * length)
+            yield set_init(attempt, name, f"({numbers},)" if items[1] == "(" else f"[{numbers}]")
 
 
 def _rounded(attempt: Attempt, names: Sequence[str], options: Options, error: str) -> Iterator[Attempt]:
@@ -300,6 +319,9 @@ def _mended(value: Value, outcome: Outcome) -> Iterator[Value]:
         if match := re.search(r"running_mean should contain (\d+) elements not (\d+)", outcome.error):
             # Dimensions were folded into the channels.
             yield from (replace(value, shape=shape) for shape in _each_scaled(value.shape, int(match[1]), int(match[2])))
+        if match := re.search(r"expected input\[.*?\] to have (\d+) channels, but got (\d+) channels", outcome.error):
+            if int(match[2]) not in value.shape[1:2]:  # dimensions were folded into the channels here too
+                yield from (replace(value, shape=shape) for shape in _each_scaled(value.shape, int(match[1]), int(match[2])))
         yield from (replace(value, shape=shape) for shape in _matching_shapes(value.shape, outcome.place.numbers))
         if re.search(
             r"unpack|iterable|has no attribute '(append|copy|items|keys|values)'|must be (tuple|list)|not subscriptable", outcome.error

@@ -10,7 +10,7 @@ from itertools import count, islice
 from typing import NamedTuple
 
 from migrate_agent.tools.record.guessing.options import Options
-from migrate_agent.tools.record.guessing.repairs import repairs
+from migrate_agent.tools.record.guessing.repairs import repairs, smaller_models
 from migrate_agent.tools.record.guessing.trials.own_seconds import OwnSeconds
 from migrate_agent.tools.record.guessing.trials.trial import Attempt, Outcome, Stage, Trial
 from migrate_agent.tools.record.guessing.values import Tensor, Value, change_tensors, tensors
@@ -141,7 +141,8 @@ class Search:
             if self._try(call, 0):
                 return True
             if self._last is not None and self._last.error.startswith("TimeoutError"):
-                return False
+                fewer = (replace(smaller, call=None) for smaller in smaller_models(attempt, self.options))
+                return any(self._begin(smaller) for smaller in islice(fewer, MOST_SMALLER))
         return False
 
     def _work(self, budget: int) -> bool:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
+from migrate_agent.tools.record.guessing.adapt import set_rank
 from migrate_agent.tools.record.guessing.trials.origins import Operand, argument_of
 from migrate_agent.tools.record.guessing.trials.trial import Attempt, Outcome, set_call
 from migrate_agent.tools.record.guessing.values import Fields, Tensor, Value, change_tensors
@@ -18,11 +19,35 @@ MOST_PARTS = 4
 
 def demands(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
     """The call with what the failed operation asks for, in the arguments at fault alone, then in all of them at once."""
+    yield from _spelled_ranks(attempt, outcome)
     yield from _fewer_rows(attempt, outcome)
     yield from _whole_numbers(attempt, outcome)
     yield from _longer_axis(attempt, outcome)
     yield from _plain_numbers(attempt, outcome)
     yield from _tables_for_numbers(attempt, outcome)
+
+
+SPELLED = re.compile(
+    r"\b(?:shape[ds]?|sizes?|dimensions|layout|form)\b[^\[(]{0,12}[\[(]\s*([A-Za-z]\w*(?:\s*[,x×]\s*[A-Za-z0-9]\w*)+)\s*[\])]"
+)
+"""A shape in the words of a message: `query must have shape [B, L, heads, dim]`."""
+
+
+def _spelled_ranks(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
+    """Tensors with as many axes as a message spells out: those that the refusing condition looks at, then all of them."""
+    match = SPELLED.search(outcome.error)
+    if match is None:
+        return
+    rank = len(re.split(r"\s*[,x×]\s*", match[1]))
+
+    def change(tensor: Tensor) -> Tensor:
+        return replace(tensor, shape=tuple(set_rank(list(tensor.shape), [rank]))) if tensor.shape else tensor
+
+    named = [name for name in dict(attempt.call or ()) if name in outcome.place.call]
+    for names in (named, [*dict(attempt.call or ())]):
+        yield replace(
+            attempt, call=tuple((name, change_tensors(value, change) if name in names else value) for name, value in attempt.call or ())
+        )
 
 
 def _fewer_rows(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:

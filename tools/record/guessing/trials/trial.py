@@ -131,17 +131,18 @@ def time_limit(seconds: float, waiting: float = 1) -> Iterator[None]:
 
 
 class Trial:
-    """Runs attempts on one class. `own` are the folders of the user's code."""
+    """Runs attempts on one class: its instances are called, or this method of theirs. `own` are the folders of the user's code."""
 
-    def __init__(self, cls: type, module: Any, own: Sequence[str]) -> None:
+    def __init__(self, cls: type, module: Any, own: Sequence[str], method: str = "") -> None:
         self.function: Any = getattr(cls, "function", None)
         callables = called_parameters(self.function) if self.function else ()
         self.cls, self.module = function_module(self.function, callables) if self.function else cls, module
         self._own = tuple(os.path.realpath(folder) + os.sep for folder in own)
         named = [item.replace(kind=item.KEYWORD_ONLY) for item in parameters(self.function) if item.name in callables]
         self.init_parameters = named if self.function else constructor_parameters(cls)
-        forward = methods.unbound(self.cls, "") if hasattr(self.cls, "forward") else None
-        self.call_parameters = parameters(forward)[1:] if forward else []
+        self.method = method
+        called = methods.unbound(self.cls, method) if hasattr(self.cls, method or "forward") else None
+        self.call_parameters = parameters(called)[1:] if called else []
         self.instance: Any = None
         self.setups = {"types": "import types", "argparse": "import argparse"}
         """Names that texts may hold and the unit's file lacks → the line that imports them."""
@@ -154,7 +155,7 @@ class Trial:
         call = arguments_text(attempt.call, self.call_parameters) if attempt.call is not None else ""
         words = re.findall(r"\w+", f"{init} {call}")
         lines = [line for name, line in self.setups.items() if name in words and not hasattr(self.module, name)]
-        return Example("", init, call, "\n".join(lines), origin="inference")
+        return Example("", init, call, "\n".join(lines), origin="inference", method=self.method)
 
     def run(self, attempt: Attempt) -> Outcome:
         """Construct and, where the attempt has a call, call in evaluation and training mode."""
@@ -214,7 +215,7 @@ class Trial:
             instance = in_mode(construct(self.cls, example, namespace) if training else self.instance, training=training)
             self._origins.begin(self._by_name(args, kwargs))
             try:
-                result = instance(*args, **kwargs)
+                result = methods.bound(instance, self.method)(*args, **kwargs)
             except Exception as error:
                 if not training:
                     raise
