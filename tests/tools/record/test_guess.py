@@ -105,6 +105,7 @@ ADAPTED = [
     (MAIN, "Expected 3D (unbatched) or 4D (batched) input to conv2d, but got input of size: [2, 16, 64]", (2, 16, 8, 64)),
     (MAIN, "Wrong shape: expected 4 dims. Received 3-dim tensor.", (2, 16, 8, 64)),
     (MAIN, "too many indices for tensor of dimension 3", (2, 16, 8, 64)),
+    (MAIN, "Shape mismatch, can't divide axis of length 16 in chunks of 64", (2, 64, 64)),
     ((2, 16), "not enough values to unpack (expected 3, got 2)", (2, 16, 8)),
     (MAIN, "mat1 and mat2 shapes cannot be multiplied (7x7 and 64x8)", ()),
     (MAIN, "KeyError: 3", ()),

@@ -39,6 +39,24 @@ GUESSABLE = {
             "torch.randn(2, 16, 64), torch.randint(0, 7, (2, 16, 64)), torch.randn(2, 16, 64), torch.randint(0, 7, (2, 16, 64))",
         ),
     ),
+    "as many numbers as the code refuses others": (
+        "class Part(nn.Module):\n def __init__(self, sizes):\n  super().__init__()\n  self.n = len(list(sizes))\n"
+        "  if self.n not in (2, 3):\n   raise NotImplementedError('wrong number of axes')\n"
+        "class Net(nn.Module):\n def __init__(self, depths):\n  super().__init__()\n  self.part = Part(depths)\n"
+        " def forward(self, x):\n  return x * self.part.n\n",
+        ("[1, 1]", "torch.randn(2, 16, 64)"),
+    ),
+    "as many axes as a message spells out": (
+        "class Net(nn.Module):\n def forward(self, q, k):\n  if q.ndim != 5 or k.ndim != 5:\n"
+        "   raise ValueError('q and k must have shape [B, D, H, W, heads]')\n  return q * k\n",
+        ("", "torch.randn(2, 16, 8, 8, 64), torch.randn(2, 16, 8, 8, 64)"),
+    ),
+    "many layers of many parts": (
+        "class Net(nn.Module):\n def __init__(self, dim, depth=60, parts=400):\n  super().__init__()\n"
+        "  self.layers = nn.ModuleList([nn.ModuleList([nn.Linear(dim, dim) for _ in range(parts)]) for _ in range(depth)])\n"
+        " def forward(self, x):\n  for layer in self.layers:\n   for part in layer:\n    x = torch.tanh(part(x) @ torch.eye(64).matrix_power(9))\n  return x\n",
+        ("64, depth=2, parts=25", "torch.randn(2, 16, 64)"),
+    ),
     "convolution of few channels": (
         "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.c = nn.Conv2d(5, 6, 3)\n"
         " def forward(self, x):\n  return self.c(x)\n",
@@ -497,3 +515,27 @@ TEXTS = {
 @pytest.mark.parametrize(("name", "annotation"), TEXTS)
 def test_names_and_annotations_say_what_to_try_first(name: str, annotation: str) -> None:
     assert parameter_texts(name, annotation, INIT_ROWS)[0] == TEXTS[name, annotation]
+
+
+WITHOUT_FORWARD = (
+    "class Base(nn.Module):\n def log_prob(self, x):\n  raise NotImplementedError\n"
+    "class Normal(Base):\n def __init__(self, dim):\n  super().__init__()\n  self.loc = nn.Parameter(torch.zeros(dim))\n"
+    " def mean(self):\n  return self.loc\n"
+    " def log_prob(self, x):\n  return -((x - self.loc) ** 2).sum(-1)\n"
+    "class Store(nn.Module):\n def keep(self, path):\n  self.path = path\n"
+    "class Called(nn.Module):\n def mean(self, x):\n  return x.mean()\n def forward(self, x, *, other):\n  raise KeyError('no')\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"), [("Normal", ("64", "torch.randn(2, 16, 64)", "log_prob")), ("Base", None), ("Store", None), ("Called", None)]
+)
+def test_a_method_is_called_in_place_of_a_module_without_forward(
+    name: str, expected: tuple[str, str, str] | None, repository: Any, sandbox: Sandbox, tmp_path: Path
+) -> None:
+    inventory = repository({"net.py": HEAD + WITHOUT_FORWARD})
+    guess = infer(inventory, inventory.unit(f"net.py:{name}"), sandbox, tmp_path / "guess")
+    found = guess.example and (guess.example.init, guess.example.call, guess.example.method)
+    assert found == expected, guess
+    if guess.example is not None:
+        assert not record(inventory, (guess.example,), sandbox, tmp_path / "run").errors

@@ -14,6 +14,7 @@ import torch
 from migrate_agent.sandbox.base import Sandbox
 from migrate_agent.tools.harness.common.example_text import load_tensors
 from migrate_agent.tools.record import load_recording, record
+from migrate_agent.tools.record.apart import observe_apart
 from migrate_agent.tools.record.store import save_recording
 from migrate_agent.tools.types import Example, Job, Limits, Observed, Recording, Run, Span
 
@@ -407,3 +408,21 @@ def test_a_link_in_the_output_is_refused(repository: Any, tmp_path: Path) -> Non
     )
     assert "no file of the recording" in found.errors["net.py:Net"]
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["recording.json"]
+
+
+def test_examples_are_observed_apart(repository: Any, sandbox: Sandbox) -> None:
+    net = """
+        from torch import nn
+
+        class Net(nn.Module):
+            def forward(self, x, double=False):
+                if double:
+                    x = x * 2
+                return x
+        """
+    inventory = repository({"net.py": net})
+    calls = ["torch.randn(2, 3)", "torch.randn(2, 3), double=True", "torch.randn(2, 3), triple=True", "torch.randn(4)"]
+    apart = observe_apart(inventory, [Example("net.py:Net", "", call) for call in calls], sandbox, Limits())
+    reached = [one and 7 in {span.line for span in one["net.py"]} for one in apart]
+    assert reached == [False, True, None, False]
+    assert apart[3] is not None and {shape for seen in apart[3]["net.py"].values() for shape in seen.shapes} == {(4,)}
