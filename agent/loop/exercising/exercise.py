@@ -149,8 +149,8 @@ class Exercise:
             return merged
         adopts = any(file.adopted for file in self.inventory.files)
         if len(examples) == 1 or (adopts and len(examples) <= FEW):
-            known = self._draft(examples, recording)
-            return merged if draft is not None and known is not None and places(draft.holes) <= places(known.holes) else recording
+            before = self._draft(examples, recording)
+            return merged if draft is not None and before is not None and places(draft.holes) <= places(before.holes) else recording
         growth = Growth(recording, self._draft)
         chosen = growth.chosen(examples, self.services.observe_apart(self.inventory, examples, self.sandbox, limits))
         if not chosen:

@@ -37,36 +37,36 @@ class Growth:
         it are added again half by half.
         """
         shown = {index: observations for index, observations in enumerate(apart) if observations is not None}
-        known = self._holes(examples, {})
+        old_holes = self._holes(examples, {})
         chosen, doubtful = dict(shown), dict[int, Observations]()
         for _ in range(ROUNDS):
-            new = self._holes([examples[index] for index in chosen], chosen) - known
+            new = self._holes([examples[index] for index in chosen], chosen) - old_holes
             if not new:
                 break
-            reaching = {index for index, observations in chosen.items() if any(reaches(observations, place) for place in new)}
-            before = {place for place in new if reaches(self.recording.observations, place)}
+            reaching = {index for index, observations in chosen.items() if any(reaches(observations, hole) for hole in new)}
+            before = {hole for hole in new if reaches(self.recording.observations, hole)}
             for index in reaching or set(chosen):
                 observations = chosen.pop(index)
-                if not any(reaches(observations, place) for place in new - before):
+                if not any(reaches(observations, hole) for hole in new - before):
                     doubtful[index] = observations
         else:
             chosen = {}
-        return [examples[index] for index in sorted(self._with_more(examples, chosen, doubtful, known))]
+        return [examples[index] for index in sorted(self._with_more(examples, chosen, doubtful, old_holes))]
 
     def _with_more(
-        self, examples: Sequence[Example], chosen: Mapping[int, Observations], more: Mapping[int, Observations], known: frozenset[Place]
+        self, examples: Sequence[Example], chosen: Mapping[int, Observations], more: Mapping[int, Observations], old_holes: frozenset[Place]
     ) -> Mapping[int, Observations]:
-        """The chosen calls, and those of some `more` with which there are no other holes than the known ones."""
+        """The chosen calls, and those of some `more` with which there are no other holes than these old ones."""
         if not more or self.drafts >= MOST_DRAFTS:
             return chosen
         together = {**chosen, **more}
-        if self._holes([examples[index] for index in more], together) <= known:
+        if self._holes([examples[index] for index in more], together) <= old_holes:
             return together
         if len(more) == 1:
             return chosen
         indices = sorted(more)
         for half in (indices[: len(indices) // 2], indices[len(indices) // 2 :]):
-            chosen = self._with_more(examples, chosen, {index: more[index] for index in half}, known)
+            chosen = self._with_more(examples, chosen, {index: more[index] for index in half}, old_holes)
         return chosen
 
     def _holes(self, examples: Sequence[Example], shown: Mapping[int, Observations]) -> frozenset[Place]:
@@ -79,7 +79,7 @@ class Growth:
         return places(draft.holes) if draft is not None else frozenset({("", Span(0, 0, sys.maxsize, 0), f"no draft {self.drafts}")})
 
 
-def reaches(observations: Observations, place: Place) -> bool:
+def reaches(observations: Observations, hole: Place) -> bool:
     """Whether something was observed on the lines of a hole."""
-    source, span, _ = place
-    return any(span.line <= seen.line <= span.end_line for seen in observations.get(source, ()))
+    source, span, _ = hole
+    return any(span.line <= row.line <= span.end_line for row in observations.get(source, ()))
