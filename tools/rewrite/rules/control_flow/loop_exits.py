@@ -7,12 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import libcst as cst
+import libcst.matchers as m
 
 from migrate_agent.tools.rewrite.rules.apply_tables import bare
 from migrate_agent.tools.rewrite.rules.control_flow.tensor_branches import Arm, _Branching
 
 STOPPED = "stopped"
 """The name of the flag that says whether a loop was left."""
+GROWS = "tensor values say after how many rounds this loop ends, and so how long {} becomes: run all rounds, and mask what later ones add"
+"""The reason for a loop that must not run to its end, since its result would be another one."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +67,22 @@ class ReplaceLoopExits(_Branching):
     )
 
     def leave_For(self, original: cst.For, updated: cst.For) -> cst.BaseStatement | cst.FlattenSentinel[cst.BaseStatement] | None:
+        result = self._replaced(original, updated)
+        if result is None:
+            self._explain(original)
+        return result
+
+    def _explain(self, loop: cst.For) -> None:
+        """Say in the hole of a `break` which sequences would be as long as the data say."""
+        appends = m.findall(loop.body, m.Call(func=m.Attribute(value=m.Name(), attr=m.Name("append") | m.Name("extend"))))
+        names = dict.fromkeys(call.func.value.value for call in appends)  # type: ignore[attr-defined]
+        grown = [name for name in names if self._reads_after(loop, {name})]
+        for test in [s.test for s in loop.body.body if isinstance(s, cst.If) and _leaves(s) == "break" and self._is_open(s.test)]:
+            if grown:
+                self._close_hole(test)
+                self.context.hole(test, GROWS.format(", ".join(f"`{name}`" for name in grown)), "tensor-branch")
+
+    def _replaced(self, original: cst.For, updated: cst.For) -> cst.BaseStatement | cst.FlattenSentinel[cst.BaseStatement] | None:
         exit_ = self._exit(original, updated)
         if exit_ is None or updated.orelse is not None or not isinstance(updated.body, cst.IndentedBlock):
             return None
@@ -226,6 +245,8 @@ def _leaves(statement: cst.If) -> str:
 
 def _same_place(new: cst.If, old: cst.If, updated: cst.For, original: cst.For) -> bool:
     """Whether a rewritten branch is the original one: the only one of the body that leaves in this way."""
+    if _leaves(new) != _leaves(old):
+        return False
     alike = [[s for s in loop.body.body if isinstance(s, cst.If) and _leaves(s) == _leaves(old)] for loop in (original, updated)]
     return len(alike[0]) == len(alike[1]) and alike[0].index(old) == alike[1].index(new)
 
