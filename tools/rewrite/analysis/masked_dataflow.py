@@ -435,7 +435,7 @@ class _Walk:
 
     def _ask(self, node: ast.stmt, test: ast.expr) -> None:
         """A test may ask whether there are any rows; `_guards` decides such a test."""
-        asks = _asks_for_any(test)
+        asks = asks_for_any(test)
         if asks is not None and asks.counts_rows and isinstance(asks.of, ast.Name) and asks.of.id in self.indices:
             self.known_uses.add(id(asks.of))
             self.asked.setdefault(span_of(node, self.file.lines), set()).add(self._mask(asks.of))
@@ -452,7 +452,7 @@ class _Walk:
         for holder in walk(self.function):
             body = getattr(holder, "body", None)
             for position, node in enumerate(body if isinstance(body, list) else ()):
-                asks = _asks_for_any(node.test) if isinstance(node, ast.If) and not node.orelse else None
+                asks = asks_for_any(node.test) if isinstance(node, ast.If) and not node.orelse else None
                 masks = self.asked.get(span_of(node, self.file.lines)) if asks is not None else None
                 if not isinstance(node, ast.If) or not isinstance(body, list) or asks is None or masks is None:
                     continue
@@ -498,14 +498,14 @@ class _Question(NamedTuple):
     """Whether it holds if something is there."""
 
 
-def _asks_for_any(test: ast.expr) -> _Question | None:
+def asks_for_any(test: ast.expr) -> _Question | None:
     """`mask.any()`, `mask.sum() == 0`, `rows.numel() > 0`, `not …`."""
     match test:
         case ast.UnaryOp(op=ast.Not(), operand=inner):
-            asks = _asks_for_any(inner)
+            asks = asks_for_any(inner)
             return None if asks is None else asks._replace(positive=not asks.positive)
         case ast.Call(func=ast.Attribute(value=inner, attr="item"), args=[]):
-            return _asks_for_any(inner)
+            return asks_for_any(inner)
         case ast.Call(func=ast.Attribute(value=ast.Name(id="torch"), attr="any"), args=[asked]):
             return _Question(asked, counts_rows=False)
         case ast.Call(func=ast.Attribute(value=asked, attr="any"), args=[]):

@@ -93,6 +93,7 @@ from migrate_agent.tools.rewrite.rules.indexing.list_indices import IndexByArray
 from migrate_agent.tools.rewrite.rules.indexing.masks import CloseMaskedWrites, ReduceMaskedParts
 from migrate_agent.tools.rewrite.rules.indexing.padded_rows import ComputeWithoutAsking, NameMasks
 from migrate_agent.tools.rewrite.rules.indexing.places_alone import TakePartsAlone
+from migrate_agent.tools.rewrite.rules.indexing.routed_rows import WeighAllRows
 from migrate_agent.tools.rewrite.rules.indexing.rows_by_mask import SelectRowsByMask
 from migrate_agent.tools.rewrite.rules.indexing.windows import GatherWindows
 from migrate_agent.tools.rewrite.rules.mutation.changed_arguments import RebindChangedArguments
@@ -181,6 +182,7 @@ CALLS_IN_CONTEXT: tuple[type[Rule], ...] = (
     ReadKnownNumbers,  # a range that Python may count is no tensor at all
     ComputeWithArrays,  # what a rule above takes is a number, or no longer there
     PassVariables,
+    WeighAllRows,  # else the rules below would give each slot a row of its own
     ReduceMaskedParts,
     ReplaceLookups,
     NameMasks,
