@@ -10,25 +10,18 @@ for each place of the mask, and left out of the result where the mask does not h
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from migrate_agent.tools.rewrite.analysis.facts import Facts, is_tensor, span_of
 from migrate_agent.tools.rewrite.analysis.repo import FileModel, FunctionNode
+from migrate_agent.tools.rewrite.analysis.routing.mixing import REDUCTIONS
 from migrate_agent.tools.scan.nodes import walk
 from migrate_agent.tools.types import Observed, Span
 
 FLAT = frozenset({"view", "reshape", "flatten", "ravel"})
 """Methods that give a mask one axis, in the same order."""
-REDUCTIONS = frozenset(
-    """sum mean prod max min amax amin std var any all norm argmax argmin median logsumexp softmax log_softmax cumsum cumprod sort argsort
-    topk flip roll cat concat concatenate split chunk unbind cross_entropy mse_loss l1_loss nll_loss binary_cross_entropy
-    binary_cross_entropy_with_logits smooth_l1_loss""".split()
-)
-"""Functions and methods that may mix the rows, unless an axis is named that is none of the rows'."""
-MIXING = frozenset("BatchNorm1d BatchNorm2d BatchNorm3d SyncBatchNorm LSTM GRU RNN MultiheadAttention".split())
-"""Layers whose results for a row depend on the other rows."""
 STATIC = frozenset({"dtype", "device", "ndim", "is_cuda", "requires_grad"})
 COUNTING = frozenset({"numel", "size", "__len__", "nelement"})
 
@@ -70,8 +63,8 @@ class _Group:
 class _Walk:
     """Goes through the statements of a function in order, and knows which local names hold rows of which mask."""
 
-    def __init__(self, file: FileModel, facts: Facts, function: FunctionNode) -> None:
-        self.file, self.facts, self.function = file, facts, function
+    def __init__(self, file: FileModel, facts: Facts, function: FunctionNode, mixes: Callable[[str], bool]) -> None:
+        self.file, self.facts, self.function, self.mixes = file, facts, function, mixes
         self.rows: dict[str, frozenset[Mask]] = {}
         """Local name → the masks whose rows it may hold; several where that depends on the way taken."""
         arguments = function.args
@@ -334,7 +327,7 @@ class _Walk:
         if (
             isinstance(node, ast.Call)
             and (module := self._fact(node.func))
-            and any(kind.rpartition(".")[2] in MIXING for kind in module.kinds)
+            and any(self.mixes(kind.removeprefix("module:")) for kind in module.kinds if kind.startswith("module:"))
         ):
             return False
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("len", "int", "float", "bool", "print"):
@@ -573,7 +566,7 @@ def _root(node: ast.expr) -> str:
     return node.id if isinstance(node, ast.Name) else ""
 
 
-def masked_rows(file: FileModel, facts: Facts, function: FunctionNode) -> MaskedRows:
-    """What of a function may be computed for all rows that a mask may select."""
+def masked_rows(file: FileModel, facts: Facts, function: FunctionNode, mixes: Callable[[str], bool]) -> MaskedRows:
+    """What of a function may be computed for all rows that a mask may select. `mixes` says of the class of a module whether it may mix rows."""
     has_mask = any(isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load) for node in walk(function))
-    return _Walk(file, facts, function).result() if has_mask else NOTHING
+    return _Walk(file, facts, function, mixes).result() if has_mask else NOTHING

@@ -36,7 +36,7 @@ def _analysis(body: str) -> MaskedRows:
         {span_of(n, lines): FACTS[t] for n in ast.walk(tree) if isinstance(n, ast.expr) and (t := ast.unparse(n)) in FACTS},
         {},
     )
-    return masked_rows(cast(Any, SimpleNamespace(lines=lines)), facts, cast(ast.FunctionDef, tree.body[0]))
+    return masked_rows(cast(Any, SimpleNamespace(lines=lines)), facts, cast(ast.FunctionDef, tree.body[0]), lambda dotted: False)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ rows, and the weights of those that the mask does not select be 0. A row that th
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -184,7 +184,8 @@ class _Search:
                 case ast.Assign(
                     targets=[ast.Name(id=name)],
                     value=ast.Subscript(
-                        value=ast.Name(id=table), slice=ast.Tuple(elts=[ast.Slice(lower=None, upper=None), ast.Constant(value=0 | 1 as axis)])
+                        value=ast.Name(id=table),
+                        slice=ast.Tuple(elts=[ast.Slice(lower=None, upper=None), ast.Constant(value=int() as axis)]),
                     ),
                 ) if route.levels.get(table) == PLACES:
                     route.axes[name] = axis
@@ -282,7 +283,9 @@ class _Search:
     def _total(self, route: _Route, node: ast.stmt, name: str, args: list[ast.expr]) -> None:
         """`total.scatter_add_(0, inverse, weights)`: the sum of the weights of each row, which they are by now."""
         match args:
-            case [ast.Constant(value=0), ast.Name(id=index), value] if route.levels.get(index) == INVERSE and route.levels.get(name) == ZEROS:
+            case [ast.Constant(value=0), ast.Name(id=index), value] if (
+                route.levels.get(index) == INVERSE and route.levels.get(name) == ZEROS
+            ):
                 if self.level(route, value) == WEIGHT and isinstance(value, ast.Name) and self._ranks(value) == {1}:
                     route.levels[name] = WEIGHT
                     route.totals.append(node)
@@ -292,11 +295,12 @@ class _Search:
     def _is_zeros(self, route: _Route, call: ast.Call) -> bool:
         """`torch.zeros(len(once), …)`, one for each row that is there."""
         match call.args:
-            case [ast.Call(func=ast.Name(id="len"), args=[ast.Name(id=name)])] | [
-                ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="size"), args=[ast.Constant(value=0)])
-            ] | [ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="numel"), args=[])] | [
-                ast.Subscript(value=ast.Attribute(value=ast.Name(id=name), attr="shape"), slice=ast.Constant(value=0))
-            ] if route.levels.get(name) == ONCE:
+            case (
+                [ast.Call(func=ast.Name(id="len"), args=[ast.Name(id=name)])]
+                | [ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="size"), args=[ast.Constant(value=0)])]
+                | [ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="numel"), args=[])]
+                | [ast.Subscript(value=ast.Attribute(value=ast.Name(id=name), attr="shape"), slice=ast.Constant(value=0))]
+            ) if route.levels.get(name) == ONCE:
                 dotted = self.facts.dotted.get(span_of(call.func, self.file.lines), "")
                 return dotted == "torch.zeros" or (isinstance(call.func, ast.Attribute) and call.func.attr == "new_zeros" and not dotted)
         return False
@@ -411,8 +415,9 @@ class _Search:
             return self._matrix(op, levels) if isinstance(op, ast.MatMult) else ROW
         if isinstance(op, ast.Mult):
             return self._product(*levels)
-        if isinstance(op, ast.Div) and levels[1] in (NOTHING, ROW):
-            return SUM if levels[1] == ROW else levels[0]
+        # A row that the mask does not select may be 0.
+        if isinstance(op, ast.Div) and levels[1] == NOTHING:
+            return levels[0]
         if isinstance(op, ast.Add | ast.Sub) and levels == (SUM, SUM):
             return SUM
         raise Mixed
@@ -525,7 +530,7 @@ def routed_rows(repo: Repo, seen: Seen, function: FunctionNode, owner: ClassMode
 
 def _out(node: ast.stmt) -> ast.Name:
     """`out` of `out[rows] += …` and `out.index_add_(0, rows, …)`."""
-    out = node.target.value if isinstance(node, ast.AugAssign) else node.value.func.value  # type: ignore[attr-defined]
+    out = node.target.value if isinstance(node, ast.AugAssign) else node.value.func.value  # type: ignore[attr-defined,union-attr]
     assert isinstance(out, ast.Name)
     return out
 

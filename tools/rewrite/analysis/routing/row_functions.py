@@ -48,12 +48,14 @@ class Mixed(Exception):
 def acts_on_rows(repo: Repo, dotted: str, seen: Seen, owner: ClassModel | None = None, above: Collection[str] = ()) -> bool:
     """Whether calls of a module of this class, with one argument of at least two axes, act on each row alone.
 
-    `seen` is a file and its facts, which say what an attribute is whose text does not. `owner` is the class that holds the module: of a `Sequential` all those that it constructs must be such functions. `above` are the classes that
-    ask.
+    `seen` is a file and its facts, which say what an attribute is whose text does not. `owner` is the class that holds the module: of a `Sequential`
+    all those that it constructs must be such functions. `above` are the classes that ask.
     """
     name = public_name(dotted)
     if name == "torch.nn.Sequential":
-        return owner is not None and all(_parts_act_on_rows(repo, call, model.file, seen, owner, above) for model, call in _sequences(repo, owner))
+        return owner is not None and all(
+            _parts_act_on_rows(repo, call, model.file, seen, owner, above) for model, call in _sequences(repo, owner)
+        )
     if name in LAYERS:
         return True
     model = repo.class_of(name)
@@ -108,7 +110,10 @@ class _Forward:
     def _block(self, body: list[ast.stmt]) -> None:
         for node in body:
             match node:
-                case ast.Assign(targets=[ast.Name(id=name)], value=value) | ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
+                case (
+                    ast.Assign(targets=[ast.Name(id=name)], value=value)
+                    | ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value)
+                ):
                     self._bind([name], self.holds_rows(value))
                 case ast.Assign(targets=[ast.Tuple(elts=parts)], value=value) if all(isinstance(part, ast.Name) for part in parts):
                     names = [part.id for part in parts if isinstance(part, ast.Name)]
@@ -135,7 +140,9 @@ class _Forward:
     def is_split(self, node: ast.expr) -> bool:
         """`h.chunk(2, dim=-1)`: parts of each row."""
         match node:
-            case ast.Call(func=ast.Attribute(value=value, attr="chunk" | "split"), args=[_, *rest], keywords=options) if self.holds_rows(value):
+            case ast.Call(func=ast.Attribute(value=value, attr="chunk" | "split"), args=[_, *rest], keywords=options) if self.holds_rows(
+                value
+            ):
                 axes = [*rest, *(option.value for option in options if option.arg == "dim")]
                 return len(axes) == 1 and ast.unparse(axes[0]) == "-1"
         return False
@@ -186,7 +193,9 @@ class _Forward:
             return False
         name = dotted.rpartition(".")[2] if dotted else function.attr if isinstance(function, ast.Attribute) else ""
         known = dotted.startswith("torch.") or receiver is not None
-        if not known or not (self._keeps(name, given if receiver is not None else given[1:], rows) or _along_last(name, node, receiver is None)):
+        if not known or not (
+            self._keeps(name, given if receiver is not None else given[1:], rows) or _along_last(name, node, receiver is None)
+        ):
             raise Mixed
         return True
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import libcst as cst
 
 from migrate_agent.tools.rewrite.analysis.masked_dataflow import NOTHING, MaskedRows, masked_rows
+from migrate_agent.tools.rewrite.analysis.routing.mixing import may_mix_rows
 from migrate_agent.tools.rewrite.rules.context import Context
 from migrate_agent.tools.rewrite.rules.control_flow.constants import leaves
 from migrate_agent.tools.rewrite.rules.indexing.elementwise import is_elementwise
@@ -18,7 +19,7 @@ def padded_here(context: Context) -> MaskedRows:
         return NOTHING
     cache: dict[int, MaskedRows] = context.file.__dict__.setdefault("_padded_rows", {})
     if id(function) not in cache:
-        cache[id(function)] = masked_rows(context.file, context.facts, function)
+        cache[id(function)] = masked_rows(context.file, context.facts, function, may_mix_rows(context.repo, context.cls))
     return cache[id(function)]
 
 

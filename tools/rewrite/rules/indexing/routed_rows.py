@@ -43,8 +43,8 @@ class WeighAllRows(_Writes):
         if span in routes.selections:
             whole = updated.args[0].value if updated.args and not updated.args[0].keyword else updated.func.value  # type: ignore[attr-defined]
             return self.context.parenthesise(whole)
-        if span in routes.reads:
-            return updated.func.value  # type: ignore[attr-defined]
+        if span in routes.reads and isinstance(updated.func, cst.Attribute):
+            return updated.func.value
         if span in routes.totals:
             return updated.args[2].value
         if span in routes.sums and isinstance(original.func, cst.Attribute):
@@ -57,7 +57,9 @@ class WeighAllRows(_Writes):
             return self._weights(routes, routes.weights[span], updated.value)
         return self.context.parenthesise(updated.value) if span in routes.reads else None
 
-    def leave_Assign(self, original: cst.Assign, updated: cst.Assign) -> cst.RemovalSentinel | cst.FlattenSentinel[cst.BaseSmallStatement] | None:
+    def leave_Assign(
+        self, original: cst.Assign, updated: cst.Assign
+    ) -> cst.RemovalSentinel | cst.FlattenSentinel[cst.BaseSmallStatement] | None:
         routes = routes_here(self.context)
         if self.context.span(original) not in routes.dropped:
             return None
@@ -103,7 +105,7 @@ class WeighAllRows(_Writes):
         kept = weights.axis and further == 1
         text = f"jnp.sum(jnp.where({{mask}}, {{w}}, 0), axis={axis}{', keepdims=True' if kept else ''})"
         if further and not kept:
-            text += f"[:, {', '.join(['None'] * further)}]"
+            text = f"jnp.expand_dims({text}, {tuple(range(1, further + 1)) if further > 1 else -1})"
         return self.context.build(text, mask=mask, w=value)
 
     def _mask_span(self, call: cst.BaseExpression, routes: Routes) -> object:
@@ -120,4 +122,3 @@ class WeighAllRows(_Writes):
         while name in self.context.taken:
             name += "_"
         return name
-
