@@ -18,7 +18,7 @@ from typing import NamedTuple
 from migrate_agent.tools.rewrite.analysis.facts import is_tensor, span_of
 from migrate_agent.tools.rewrite.analysis.masked_dataflow import asks_for_any
 from migrate_agent.tools.rewrite.analysis.repo import ClassModel, FunctionNode, Repo
-from migrate_agent.tools.rewrite.analysis.routing.row_functions import KEEPING, POINTWISE, Mixed, Seen, acts_on_rows, keeps_rows
+from migrate_agent.tools.rewrite.analysis.routing.row_functions import KEEPING, POINTWISE, FileFacts, Mixed, acts_on_rows, keeps_rows
 from migrate_agent.tools.scan.nodes import walk
 from migrate_agent.tools.types import Observed, Span
 
@@ -33,12 +33,12 @@ AXES = 2
 
 
 class Weights(NamedTuple):
-    """A read `w[rows, slots]`: the mask (its span), whether it stands the other way round, the axis of the slots in `w`, and further axes."""
+    """A read `w[rows, slots]`: the mask (its span), whether it stands the other way round, the axis of the slots in `w`, and how many axes are new."""
 
     mask: Span
     turned: bool
     axis: int
-    further: int
+    new_axes: int
 
 
 class Routes(NamedTuple):
@@ -83,12 +83,19 @@ class _Route:
 class _Search:
     """Goes through the blocks of a function."""
 
-    def __init__(self, repo: Repo, seen: Seen, function: FunctionNode, owner: ClassModel | None) -> None:
-        self.repo, self.file, self.facts, self.seen, self.function, self.owner = repo, seen.file, seen.facts, seen, function, owner
+    def __init__(self, repo: Repo, source: FileFacts, function: FunctionNode, owner: ClassModel | None) -> None:
+        self.repo, self.file, self.facts, self.source, self.function, self.owner = (
+            repo,
+            source.file,
+            source.facts,
+            source,
+            function,
+            owner,
+        )
 
     def routes(self) -> Routes:
         """All selections of the function that may be weighed instead."""
-        found: list[tuple[_Route, ast.If | None]] = []
+        routes: list[tuple[_Route, ast.If | None]] = []
         for holder in walk(self.function):
             body = getattr(holder, "body", None)
             for position, node in enumerate(body if isinstance(body, list) else ()):
@@ -98,16 +105,16 @@ class _Search:
                         around = self._follow(route, body, position, holder)
                     except Mixed:
                         continue
-                    found.append((route, around))
+                    routes.append((route, around))
         return Routes(
-            frozenset(self._span(node) for route, _ in found for node in route.dropped),
-            frozenset(self._span(around) for _, around in found if around is not None),
-            frozenset(self._span(node) for route, _ in found for node in route.reads),
-            {span: weights for route, _ in found for span, weights in route.weights.items()},
-            frozenset(self._span(_call_of(node)) for route, _ in found for node in route.sums),
-            frozenset(self._span(_call_of(node)) for route, _ in found for node in route.totals),
-            {self._span(route.mask): route.mask.id if isinstance(route.mask, ast.Name) else "" for route, _ in found},
-            frozenset(self._span(_call_of(route.dropped[0])) for route, _ in found),
+            frozenset(self._span(node) for route, _ in routes for node in route.dropped),
+            frozenset(self._span(around) for _, around in routes if around is not None),
+            frozenset(self._span(node) for route, _ in routes for node in route.reads),
+            {span: weights for route, _ in routes for span, weights in route.weights.items()},
+            frozenset(self._span(_call_of(node)) for route, _ in routes for node in route.sums),
+            frozenset(self._span(_call_of(node)) for route, _ in routes for node in route.totals),
+            {self._span(route.mask): route.mask.id if isinstance(route.mask, ast.Name) else "" for route, _ in routes},
+            frozenset(self._span(_call_of(route.dropped[0])) for route, _ in routes),
         )
 
     # -- where it begins --------------------------------------------------------------------------------------------
@@ -392,7 +399,7 @@ class _Search:
         route.reads.append(node)
         return ROW
 
-    def _weights(self, route: _Route, node: ast.Subscript, rows_first: bool, further: int) -> str:
+    def _weights(self, route: _Route, node: ast.Subscript, rows_first: bool, new_axes: int) -> str:
         """`w[rows, slots]`, where `w` has the shape of the mask."""
         fact = self._fact(node.value)
         turned = (route.rows_axis == 0) is not rows_first
@@ -401,7 +408,7 @@ class _Search:
             raise Mixed
         if tuple(frozenset(shape[axis] for shape in fact.shapes) for axis in range(AXES)) != sizes:
             raise Mixed
-        route.weights[self._span(node)] = Weights(self._span(route.mask), turned, 1 if rows_first else 0, further)
+        route.weights[self._span(node)] = Weights(self._span(route.mask), turned, 1 if rows_first else 0, new_axes)
         return WEIGHT
 
     def _operation(self, route: _Route, left: ast.expr, op: ast.operator, right: ast.expr) -> str:
@@ -453,26 +460,26 @@ class _Search:
         receiver = function.value if isinstance(function, ast.Attribute) and not dotted else None
         if receiver is not None and (level := self._reshaped(route, node, receiver)):
             return level
-        given = [self.level(route, argument) for argument in arguments]
+        levels = [self.level(route, argument) for argument in arguments]
         level = self.level(route, receiver) if receiver is not None else NOTHING
-        if not level and not any(given):
+        if not level and not any(levels):
             return self._nothing(route, function) if receiver is None else NOTHING
         kinds = fact.kinds if (fact := self._fact(function)) is not None else ()
-        if all(kind.startswith("module:") for kind in kinds) and kinds and given == [ROW] and not level:
-            if all(acts_on_rows(self.repo, kind.removeprefix("module:"), self.seen, self.owner) for kind in kinds):
+        if all(kind.startswith("module:") for kind in kinds) and kinds and levels == [ROW] and not level:
+            if all(acts_on_rows(self.repo, kind.removeprefix("module:"), self.source, self.owner) for kind in kinds):
                 return ROW
             raise Mixed
         name = function.attr if isinstance(function, ast.Attribute) else dotted.rpartition(".")[2]
-        return self._torch_call(name, dotted, level, given, node)
+        return self._torch_call(name, dotted, level, levels, node)
 
-    def _torch_call(self, name: str, dotted: str, level: str, given: list[str], node: ast.Call) -> str:
-        if level and not any(given):
+    def _torch_call(self, name: str, dotted: str, level: str, levels: list[str], node: ast.Call) -> str:
+        if level and not any(levels):
             axis = ast.unparse(node.args[0]) if len(node.args) == 1 else ""
             if name in KEEPING or (name == "unsqueeze" and axis in ("-1", "1")):
                 return level
-        if level and name in ("mul", "multiply") and len(given) == 1:
-            return self._product(level, given[0])
-        if {level, *given} == {ROW, NOTHING} or {level, *given} == {ROW}:
+        if level and name in ("mul", "multiply") and len(levels) == 1:
+            return self._product(level, levels[0])
+        if {level, *levels} == {ROW, NOTHING} or {level, *levels} == {ROW}:
             if (dotted.startswith("torch.") or level) and name in POINTWISE:
                 return ROW
         raise Mixed
@@ -490,8 +497,8 @@ class _Search:
                 if self._nothing(route, whole) or self._nothing(route, args[1]) or not self._has_all_rows(route, whole):
                     raise Mixed
                 wide = {shape[1] for shape in fact.shapes} if fact is not None and self._ranks(whole) == {AXES} else set()
-                got = {shape[-1] for shape in result.shapes} if result is not None else set()
-                if len(wide) != 1 or got != wide:
+                result_widths = {shape[-1] for shape in result.shapes} if result is not None else set()
+                if len(wide) != 1 or result_widths != wide:
                     raise Mixed
                 route.reads += [receiver, call]
                 return ROW
@@ -522,10 +529,10 @@ class _Search:
         return span_of(node, self.file.lines)
 
 
-def routed_rows(repo: Repo, seen: Seen, function: FunctionNode, owner: ClassModel | None) -> Routes:
+def routed_rows(repo: Repo, source: FileFacts, function: FunctionNode, owner: ClassModel | None) -> Routes:
     """What of a function may be given all rows, with a weight of 0 for those that its masks do not select."""
     selects = any(isinstance(node, ast.Attribute) and node.attr in ("where", "nonzero") for node in walk(function))
-    return _Search(repo, seen, function, owner).routes() if selects else Routes()
+    return _Search(repo, source, function, owner).routes() if selects else Routes()
 
 
 def _out(node: ast.stmt) -> ast.Name:

@@ -34,7 +34,7 @@ REDUCING = frozenset({"mean", "sum", "norm", "amax", "amin", "var", "std"})
 """Methods that mix the elements of an axis; with `keepdim=True` along the last one they leave the rows alone."""
 
 
-class Seen(NamedTuple):
+class FileFacts(NamedTuple):
     """A file, and what was seen of its expressions."""
 
     file: FileModel
@@ -45,16 +45,16 @@ class Mixed(Exception):
     """A row may depend on other rows."""
 
 
-def acts_on_rows(repo: Repo, dotted: str, seen: Seen, owner: ClassModel | None = None, above: Collection[str] = ()) -> bool:
+def acts_on_rows(repo: Repo, dotted: str, source: FileFacts, owner: ClassModel | None = None, above: Collection[str] = ()) -> bool:
     """Whether calls of a module of this class, with one argument of at least two axes, act on each row alone.
 
-    `seen` is a file and its facts, which say what an attribute is whose text does not. `owner` is the class that holds the module: of a `Sequential`
+    `source` is a file and its facts, which say what an attribute is whose text does not. `owner` is the class that holds the module: of a `Sequential`
     all those that it constructs must be such functions. `above` are the classes that ask.
     """
     name = public_name(dotted)
     if name == "torch.nn.Sequential":
         return owner is not None and all(
-            _parts_act_on_rows(repo, call, model.file, seen, owner, above) for model, call in _sequences(repo, owner)
+            _parts_act_on_rows(repo, call, model.file, source, owner, above) for model, call in _sequences(repo, owner)
         )
     if name in LAYERS:
         return True
@@ -63,11 +63,11 @@ def acts_on_rows(repo: Repo, dotted: str, seen: Seen, owner: ClassModel | None =
         return False
     family = list(repo.ancestors(model))
     bases = {base for one in family for base in repo.bases(one) if repo.class_of(base) is None}
-    found = next(((one, one.methods["forward"]) for one in family if "forward" in one.methods), None)
-    if not bases <= MODULE_BASES or found is None or any("__call__" in one.methods for one in family):
+    definition = next(((one, one.methods["forward"]) for one in family if "forward" in one.methods), None)
+    if not bases <= MODULE_BASES or definition is None or any("__call__" in one.methods for one in family):
         return False
     try:
-        _Forward(repo, model, found[0].file, found[1], seen, (*above, model.id)).check()
+        _Forward(repo, model, definition[0].file, definition[1], source, (*above, model.id)).check()
     except Mixed:
         return False
     return True
@@ -81,20 +81,22 @@ def _sequences(repo: Repo, owner: ClassModel) -> Iterator[tuple[ClassModel, ast.
                 yield model, node
 
 
-def _parts_act_on_rows(repo: Repo, call: ast.Call, file: FileModel, seen: Seen, owner: ClassModel, above: Collection[str]) -> bool:
+def _parts_act_on_rows(repo: Repo, call: ast.Call, file: FileModel, source: FileFacts, owner: ClassModel, above: Collection[str]) -> bool:
     parts = [part.func for part in call.args if isinstance(part, ast.Call)]
     if len(parts) != len(call.args) or call.keywords or not parts:
         return False
     # The parts of a sequence within are among the calls that are looked at anyway.
     names = [repo.canonical(dotted_name(part, file), file.file) or dotted_name(part, file) for part in parts]
-    return all(name == "torch.nn.Sequential" or acts_on_rows(repo, name, seen, owner, above) for name in names)
+    return all(name == "torch.nn.Sequential" or acts_on_rows(repo, name, source, owner, above) for name in names)
 
 
 class _Forward:
     """Goes through a `forward` and knows which local names hold rows."""
 
-    def __init__(self, repo: Repo, model: ClassModel, file: FileModel, function: FunctionNode, seen: Seen, above: Collection[str]) -> None:
-        self.repo, self.model, self.file, self.function, self.seen, self.above = repo, model, file, function, seen, above
+    def __init__(
+        self, repo: Repo, model: ClassModel, file: FileModel, function: FunctionNode, source: FileFacts, above: Collection[str]
+    ) -> None:
+        self.repo, self.model, self.file, self.function, self.source, self.above = repo, model, file, function, source, above
         first, *others = [argument.arg for argument in (*function.args.posonlyargs, *function.args.args)] or [""]
         self.self_name, self.rows = first, set(others[:1])
 
@@ -180,21 +182,22 @@ class _Forward:
 
     def _call(self, node: ast.Call) -> bool:
         arguments = [*node.args, *(option.value for option in node.keywords)]
-        given = [self.holds_rows(argument) for argument in arguments]
+        arguments_hold = [self.holds_rows(argument) for argument in arguments]
         function = node.func
         dotted = dotted_name(function, self.file)
         if isinstance(function, ast.Attribute) and not dotted and self._is_own(function.value):
-            if any(given) and not (given == [True] and self._child_acts_on_rows(function)):
+            if any(arguments_hold) and not (arguments_hold == [True] and self._child_acts_on_rows(function)):
                 raise Mixed
-            return any(given)
+            return any(arguments_hold)
         receiver = function.value if isinstance(function, ast.Attribute) and not dotted else None
         rows = receiver is not None and self.holds_rows(receiver)
-        if not rows and not any(given):
+        if not rows and not any(arguments_hold):
             return False
         name = dotted.rpartition(".")[2] if dotted else function.attr if isinstance(function, ast.Attribute) else ""
-        known = dotted.startswith("torch.") or receiver is not None
-        if not known or not (
-            self._keeps(name, given if receiver is not None else given[1:], rows) or _along_last(name, node, receiver is None)
+        is_torch = dotted.startswith("torch.") or receiver is not None
+        if not is_torch or not (
+            self._keeps(name, arguments_hold if receiver is not None else arguments_hold[1:], rows)
+            or _along_last(name, node, receiver is None)
         ):
             raise Mixed
         return True
@@ -209,11 +212,11 @@ class _Forward:
 
     def _child_acts_on_rows(self, child: ast.Attribute) -> bool:
         fact = self.repo.attribute(self.model, child.attr)
-        if fact is None and self.file is self.seen.file:
-            fact = self.seen.facts.observed.get(span_of(child, self.file.lines))
+        if fact is None and self.file is self.source.file:
+            fact = self.source.facts.observed.get(span_of(child, self.file.lines))
         modules = [kind.removeprefix("module:") for kind in fact.kinds if kind.startswith("module:")] if fact is not None else []
         whole = fact is not None and len(modules) == len(fact.kinds) and bool(modules)
-        return whole and all(acts_on_rows(self.repo, module, self.seen, self.model, self.above) for module in modules)
+        return whole and all(acts_on_rows(self.repo, module, self.source, self.model, self.above) for module in modules)
 
 
 def _along_last(name: str, node: ast.Call, is_function: bool) -> bool:
@@ -221,8 +224,8 @@ def _along_last(name: str, node: ast.Call, is_function: bool) -> bool:
     options = {option.arg: ast.unparse(option.value) for option in node.keywords}
     positional = [ast.unparse(argument) for argument in node.args[1 if is_function else 0 :]]
     axis = options.get("dim", positional[0] if positional else "")
-    kept = options.get("keepdim", positional[1] if len(positional) > 1 else "") == "True"
-    return axis == "-1" and set(options) <= {"dim", "keepdim", "dtype"} and (name in ALONG_LAST or (name in REDUCING and kept))
+    keeps_axis = options.get("keepdim", positional[1] if len(positional) > 1 else "") == "True"
+    return axis == "-1" and set(options) <= {"dim", "keepdim", "dtype"} and (name in ALONG_LAST or (name in REDUCING and keeps_axis))
 
 
 def keeps_rows(first: ast.expr, rest: list[ast.expr]) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import libcst as cst
 
 from migrate_agent.tools.rewrite.analysis.routing.routed_rows import Routes, Weights, routed_rows
-from migrate_agent.tools.rewrite.analysis.routing.row_functions import Seen
+from migrate_agent.tools.rewrite.analysis.routing.row_functions import FileFacts
 from migrate_agent.tools.rewrite.rules.context import Context
 from migrate_agent.tools.rewrite.rules.control_flow.constants import leaves
 from migrate_agent.tools.rewrite.rules.mutation.writes import _Writes
@@ -21,7 +21,7 @@ def routes_here(context: Context) -> Routes:
         return Routes()
     cache: dict[int, Routes] = context.file.__dict__.setdefault("_routed_rows", {})
     if id(function) not in cache:
-        cache[id(function)] = routed_rows(context.repo, Seen(context.file, context.facts), function, context.cls)
+        cache[id(function)] = routed_rows(context.repo, FileFacts(context.file, context.facts), function, context.cls)
     return cache[id(function)]
 
 
@@ -101,11 +101,11 @@ class WeighAllRows(_Writes):
         mask: cst.BaseExpression = cst.Name(routes.masks[weights.mask] or self._name())
         if weights.turned:
             mask = cst.Attribute(mask, cst.Name("T"))
-        axis, further = "-1" if weights.axis else "0", weights.further
-        kept = weights.axis and further == 1
-        text = f"jnp.sum(jnp.where({{mask}}, {{w}}, 0), axis={axis}{', keepdims=True' if kept else ''})"
-        if further and not kept:
-            text = f"jnp.expand_dims({text}, {tuple(range(1, further + 1)) if further > 1 else -1})"
+        axis, new_axes = "-1" if weights.axis else "0", weights.new_axes
+        keeps_axis = weights.axis and new_axes == 1
+        text = f"jnp.sum(jnp.where({{mask}}, {{w}}, 0), axis={axis}{', keepdims=True' if keeps_axis else ''})"
+        if new_axes and not keeps_axis:
+            text = f"jnp.expand_dims({text}, {tuple(range(1, new_axes + 1)) if new_axes > 1 else -1})"
         return self.context.build(text, mask=mask, w=value)
 
     def _mask_span(self, call: cst.BaseExpression, routes: Routes) -> object:
