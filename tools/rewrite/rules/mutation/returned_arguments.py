@@ -6,21 +6,21 @@ import ast
 
 import libcst as cst
 
-from migrate_agent.tools.rewrite.analysis.aliases import SURE_VIEWS, final_statement
+from migrate_agent.tools.rewrite.analysis.aliases import SURE_VIEWS, final_statement, is_reversible_view, root
 from migrate_agent.tools.rewrite.analysis.parameter_writes import parameter_at
 from migrate_agent.tools.rewrite.analysis.randomness import FunctionKey
 from migrate_agent.tools.rewrite.rules.control_flow.constants import leaves
 from migrate_agent.tools.rewrite.rules.mutation.handed_back import handed_back, mutated
-from migrate_agent.tools.rewrite.rules.mutation.writes import _Writes
+from migrate_agent.tools.rewrite.rules.mutation.writes import _text, _Writes
 from migrate_agent.tools.rewrite.rules.parameters.passed_variables import callees
-from migrate_agent.tools.rewrite.rules.parameters.variables import storage, written
+from migrate_agent.tools.rewrite.rules.parameters.variables import may_be_unset, storage
 from migrate_agent.tools.rewrite.tables.registry import Refuse
 
 
 class ReturnChangedArguments(_Writes):
     """Return arguments that a function changes in place: `def init_(w): w.uniform_()` → the same with `return w`, and `init_(w)` → `w = init_(w)`.
 
-    Declines (a hole at the call) where the function returns something already, and the argument is read again
+    A buffer takes the new value as a variable does: `self.mean[...] = average_(self.mean[...], x)`. Declines (a hole at the call) where the function returns something already, and the argument is read again
     after the call.
     """
 
@@ -49,39 +49,48 @@ class ReturnChangedArguments(_Writes):
             "def fill(x: jax.Array):\n    x = jnp.full_like(x, 1.0)\n    return x\n\n\n"
             "def f(a: jax.Array):\n    b = a[0]\n    b = fill(b)\n    a = a.at[0].set(b)\n    return a\n",
         ),
+        (
+            "import torch\nfrom torch import nn\n\ndef average_(mean: torch.Tensor, new: torch.Tensor):\n    mean.data.mul_(0.9).add_(new)\n\n"
+            "class M(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.register_buffer('mean', torch.zeros(3))\n"
+            "        self.register_buffer('all', torch.zeros(2, 3))\n        self.register_buffer('seldom', None)\n\n"
+            "    def forward(self, x: torch.Tensor):\n        average_(self.mean, x)\n        average_(self.all[0], x)\n        return x\n",
+            "def average_(mean: jax.Array, new: jax.Array):\n    mean = mean * 0.9 + new\n    return mean\n\n\n"
+            "class M(nnx.Module):\n    def __init__(self, *, rngs: nnx.Rngs):\n        self.mean = nnx.Variable(jnp.zeros(3))\n"
+            "        self.all = nnx.Variable(jnp.zeros((2, 3)))\n        self.seldom = nnx.data(None)\n\n"
+            "    def __call__(self, x: jax.Array):\n        self.mean[...] = average_(self.mean[...], x)\n"
+            "        self.all[...] = self.all[...].at[0].set(average_(self.all[0], x))\n        return x\n",
+        ),
     )
     CHECKS = ("leave_Call",)
 
     def leave_Call(self, original: cst.Call, updated: cst.BaseExpression) -> None:
         """Refuse what is read again and cannot be handed back."""
         context = self.context
-        if isinstance(context.parent(), cst.Expr) and (self._targets(original) is not None or self._parameter(original) is not None):
+        if isinstance(context.parent(), cst.Expr) and self._targets(original) is not None:
             return
         for key in callees(context, original):
             for name, value in self._changed(key, original):
                 if self._read_again(original, value):
-                    text = cst.Module([]).code_for_node(value)
+                    text = _text(value)
                     reason = f"{key[1]} changes {text} ({name}) in place, and it is read afterwards: return the new value instead"
                     context.hole(original, reason, "alias-write")
                     return
 
     def leave_Expr(self, original: cst.Expr, updated: cst.Expr) -> cst.BaseSmallStatement | None:
-        if not isinstance(original.value, cst.Call):
-            return None
-        if (parameter := self._parameter(original.value)) is not None:
-            return written(self, parameter, updated.value)
-        targets = self._targets(original.value)
+        targets = self._targets(original.value) if isinstance(original.value, cst.Call) else None
         if not targets:
             return None
-        names: list[cst.BaseExpression] = [cst.Name(name.value) for name in targets]
-        target = names[0] if len(names) == 1 else cst.Tuple([cst.Element(name) for name in names], lpar=[], rpar=[])
-        assert isinstance(target, cst.BaseAssignTargetExpression)
-        write = cst.Assign([cst.AssignTarget(target)], updated.value)
-        if len(targets) == 1:
-            return self._with_aliases(targets[0], write)
-        for name in targets:
-            self._check_alias(name)
-        return write
+        try:
+            if len(targets) == 1:
+                return self._assign(targets[0], self._rewrite_again(targets[0]), updated.value)
+            places = [self._place(target) for target in targets]
+        except Refuse as refusal:
+            self.context.hole(original, refusal.reason, refusal.code)
+            return None
+        for target in targets:
+            if isinstance(target, (cst.Name, cst.Attribute)):
+                self._check_alias(target)
+        return cst.Assign([cst.AssignTarget(cst.Tuple([cst.Element(place) for place in places], lpar=[], rpar=[]))], updated.value)
 
     def leave_Return(self, original: cst.Return, updated: cst.Return) -> cst.Return | None:
         names = handed_back(self.context, self._key())
@@ -100,31 +109,45 @@ class ReturnChangedArguments(_Writes):
     def _key(self) -> FunctionKey:
         return self.context.function_key
 
-    def _targets(self, call: cst.Call) -> list[cst.Name] | None:
-        """The names that a call as a statement gives new values to; `None` where it does not hand them back."""
+    def _targets(self, call: cst.Call) -> list[cst.BaseExpression] | None:
+        """What a call as a statement gives new values to: names, buffers, parts of them; `None` where it does not hand them back."""
         keys = callees(self.context, call)
         names = handed_back(self.context, keys[0]) if len(keys) == 1 else ()
         arguments = dict(self._changed(keys[0], call)) if names else {}
-        values = [arguments.get(name) for name in names]
-        targets = [value for value in values if isinstance(value, cst.Name)]
+        targets = [value for name in names if (value := arguments.get(name)) is not None and self._takes_value(value)]
         # `f(x, x)` would bind one name to two new values.
-        return targets if names and len(targets) == len(names) == len({target.value for target in targets}) else None
+        distinct = {root(ast.parse(f"({_text(target)}\n)", mode="eval").body) for target in targets}
+        return targets if names and len(targets) == len(names) == len(distinct) else None
 
-    def _parameter(self, call: cst.Call) -> cst.Attribute | None:
-        """The one parameter of a module that a call as a statement changes, where the function hands its new value back: `init_(m.bias)`."""
-        keys = callees(self.context, call)
-        names = handed_back(self.context, keys[0]) if len(keys) == 1 else ()
-        values = [value for name, value in self._changed(keys[0], call) if name in names] if len(names) == 1 else []
-        if len(values) != 1 or not isinstance(values[0], cst.Attribute):
-            return None
-        fact = self.context.observed(values[0])
-        if fact is None or set(fact.kinds) != {"parameter"}:
-            return None
+    def _takes_value(self, value: cst.BaseExpression) -> bool:
+        """Whether an argument can be given the new value: a name, what holds a tensor or a parameter in a module, or a part of one of them."""
+        if isinstance(value, cst.Name):
+            return True
+        base = _viewed_base(value)
+        if not is_reversible_view(ast.parse(f"({_text(value)}\n)", mode="eval").body):
+            return False
+        return isinstance(base, cst.Name) or (isinstance(base, cst.Attribute) and self._is_stored(base))
+
+    def _is_stored(self, node: cst.Attribute) -> bool:
+        """Whether an attribute is known to be a tensor or parameter, never None, and it is known what holds it in the rewrite."""
+        fact = self.context.observed(node)
+        if fact is None or set(fact.kinds) not in ({"parameter"}, {"tensor"}):
+            return False
+        if self.context.is_self(node.value) and may_be_unset(self, node.attr.value):
+            return False
         try:
-            storage(self, values[0])
+            self._place(node)
         except Refuse:
-            return None
-        return values[0]
+            return False
+        return True
+
+    def _place(self, target: cst.BaseExpression) -> cst.BaseAssignTargetExpression:
+        """What to assign to, beside other targets. Raises `Refuse`."""
+        if isinstance(target, cst.Attribute) and self._plain_attribute(target):
+            return target.deep_clone()
+        if not isinstance(target, (cst.Name, cst.Attribute)):
+            raise Refuse("a part of a tensor is changed beside others", "alias-write")
+        return storage(self, target).deep_clone()
 
     def _changed(self, key: FunctionKey, call: cst.Call) -> list[tuple[str, cst.BaseExpression]]:
         """(parameter, argument) of what a function changes in place."""
