@@ -20,8 +20,8 @@ from migrate_agent.tools.rewrite.tables.registry import Refuse
 class ReturnChangedArguments(_Writes):
     """Return arguments that a function changes in place: `def init_(w): w.uniform_()` → the same with `return w`, and `init_(w)` → `w = init_(w)`.
 
-    A buffer takes the new value as a variable does: `self.mean[...] = average_(self.mean[...], x)`. Declines (a hole at the call) where the function returns something already, and the argument is read again
-    after the call.
+    A buffer takes the new value as a variable does: `self.mean[...] = average_(self.mean[...], x)`. Declines (a hole at the call) where the
+    function returns something already, and the argument is read again after the call.
     """
 
     KEEP = ("def g(x):\n    x.append(1)\n\ndef f(x):\n    g(x)\n    return x\n",)
@@ -52,11 +52,11 @@ class ReturnChangedArguments(_Writes):
         (
             "import torch\nfrom torch import nn\n\ndef average_(mean: torch.Tensor, new: torch.Tensor):\n    mean.data.mul_(0.9).add_(new)\n\n"
             "class M(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.register_buffer('mean', torch.zeros(3))\n"
-            "        self.register_buffer('all', torch.zeros(2, 3))\n        self.register_buffer('seldom', None)\n\n"
+            "        self.register_buffer('all', torch.zeros(2, 3))\n\n"
             "    def forward(self, x: torch.Tensor):\n        average_(self.mean, x)\n        average_(self.all[0], x)\n        return x\n",
             "def average_(mean: jax.Array, new: jax.Array):\n    mean = mean * 0.9 + new\n    return mean\n\n\n"
             "class M(nnx.Module):\n    def __init__(self, *, rngs: nnx.Rngs):\n        self.mean = nnx.Variable(jnp.zeros(3))\n"
-            "        self.all = nnx.Variable(jnp.zeros((2, 3)))\n        self.seldom = nnx.data(None)\n\n"
+            "        self.all = nnx.Variable(jnp.zeros((2, 3)))\n\n"
             "    def __call__(self, x: jax.Array):\n        self.mean[...] = average_(self.mean[...], x)\n"
             "        self.all[...] = self.all[...].at[0].set(average_(self.all[0], x))\n        return x\n",
         ),
