@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import libcst as cst
 import pytest
 
 from migrate_agent.tools.rewrite import compose
@@ -136,10 +137,22 @@ def f(a: torch.Tensor):
 """
 
 
-@pytest.mark.parametrize(("argument", "holes"), [("a[0]", 1), ("a.t()", 1), ("a.data", 1), ("a * 2", 0), ("a", 0)])
-def test_a_view_that_a_helper_changes_and_that_is_read_again_is_a_hole(tmp_path: Path, argument: str, holes: int) -> None:
-    space = snippet_workspace(tmp_path, MUTATING.format(argument=argument))
-    assert len(space.rewritten("snippet.py").holes) == holes
+@pytest.mark.parametrize(
+    ("argument", "statement"),
+    [
+        ("a", "a = fill(a)"),
+        ("a[0]", "a = a.at[0].set(fill(a[0]))"),
+        ("a.t()", "a = fill(a.T).T"),
+        ("a * 2", "fill(a * 2)"),
+        ("a.data", ""),
+        ("a.reshape(-1)", ""),
+        ("a[a > 0]", ""),
+    ],
+)
+def test_a_view_that_a_helper_changes_takes_its_new_value_or_is_a_hole(tmp_path: Path, argument: str, statement: str) -> None:
+    rewritten = snippet_workspace(tmp_path, MUTATING.format(argument=argument)).rewritten("snippet.py")
+    assert len(rewritten.holes) == (not statement)
+    assert statement in "".join(cst.Module(list(part)).code for part in rewritten.body if part)
 
 
 UNDEFINED = """from torch import nn

@@ -116,17 +116,22 @@ class ReturnChangedArguments(_Writes):
         arguments = dict(self._changed(keys[0], call)) if names else {}
         targets = [value for name in names if (value := arguments.get(name)) is not None and self._takes_value(value)]
         # `f(x, x)` would bind one name to two new values.
-        distinct = {root(ast.parse(f"({_text(target)}\n)", mode="eval").body) for target in targets}
+        distinct = {root(_parsed(target)) for target in targets}
         return targets if names and len(targets) == len(names) == len(distinct) else None
 
     def _takes_value(self, value: cst.BaseExpression) -> bool:
         """Whether an argument can be given the new value: a name, what holds a tensor or a parameter in a module, or a part of one of them."""
         if isinstance(value, cst.Name):
             return True
-        base = _viewed_base(value)
-        if not is_reversible_view(ast.parse(f"({_text(value)}\n)", mode="eval").body):
+        base, view = _viewed_base(value), _parsed(value)
+        if not is_reversible_view(view):
             return False
-        return isinstance(base, cst.Name) or (isinstance(base, cst.Attribute) and self._is_stored(base))
+        if isinstance(base, cst.Attribute) and self._is_stored(base):
+            fact = self.context.observed(base)
+            return value is base or (fact is not None and "parameter" not in fact.kinds)
+        # What is written behind autograd's back leaves the gradient of the whole as it was.
+        behind = any(isinstance(node, ast.Attribute) and node.attr in ("data", "detach") for node in ast.walk(view))
+        return isinstance(base, cst.Name) and not behind
 
     def _is_stored(self, node: cst.Attribute) -> bool:
         """Whether an attribute is known to be a tensor or parameter, never None, and it is known what holds it in the rewrite."""
@@ -161,23 +166,28 @@ class ReturnChangedArguments(_Writes):
         return [(name, value) for name, value in rows if name in names]
 
     def _read_again(self, call: cst.Call, value: cst.BaseExpression) -> bool:
-        value = _viewed_base(value)
-        if isinstance(value, cst.Attribute):
-            return True
+        """Whether the memory of an argument, or that of what it may be a view of, is read after the call."""
+        name = root(_parsed(value))
         context = self.context
         function = context.function
-        if not isinstance(value, cst.Name) or function is None:
+        if "." in name or isinstance(_viewed_base(value), cst.Attribute):
+            return True
+        if not name or function is None:
             return False
         parent = context.parent()
-        if isinstance(parent, cst.Assign) and any(_binds(target.target, value.value) for target in parent.targets):
+        if isinstance(parent, cst.Assign) and any(_binds(target.target, name) for target in parent.targets):
             return False
         line, end = context.span(call).line, context.span(call).end_line
         around = final_statement(function, line) or function
         loops = [n for n in ast.walk(around) if isinstance(n, (ast.For, ast.While)) and n.lineno <= line and end <= (n.end_lineno or 0)]
         # The next round of a loop reads what stands above the call.
         start = min((n.lineno for n in loops), default=end + 1)
-        reads = (n for n in ast.walk(around) if isinstance(n, ast.Name) and n.id == value.value and isinstance(n.ctx, ast.Load))
+        reads = (n for n in ast.walk(around) if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load))
         return any(n.lineno >= start and not line <= n.lineno <= end for n in reads)
+
+
+def _parsed(node: cst.BaseExpression) -> ast.expr:
+    return ast.parse(f"({_text(node)}\n)", mode="eval").body
 
 
 def _binds(target: cst.BaseExpression, name: str) -> bool:
