@@ -72,6 +72,11 @@ def value_of(variable: Any) -> Any:
     return variable if variable is None or isinstance(variable, (bool, int, float, complex)) else variable[...]
 
 
+def as_variable(x: Any) -> Any:
+    """A variable that holds an array, so that what changes it in place shows under this name too; a variable, or None, as it is."""
+    return x if x is None or isinstance(x, nnx.Variable) else nnx.Variable(x)
+
+
 def replace_value(variable: nnx.Variable[Any], value: jax.Array) -> None:
     """Give a variable a new array of its dtype; the shape may be another."""
     variable.set_value(jnp.asarray(value).astype(variable.dtype))

@@ -59,6 +59,14 @@ class Randomness:
     """Function → its parameters whose array it changes in place."""
     out_of_reach: Mapping[FunctionKey, frozenset[str]] = field(default_factory=dict)
     """The mutated parameters that are changed through a view without an inverse."""
+    buffers: Mapping[FunctionKey, frozenset[str]] = field(default_factory=dict)
+    """Function → those of the mutated parameters that take the variable itself (see `buffer_arguments`)."""
+    used_buffers: Mapping[FunctionKey, frozenset[str]] = field(default_factory=dict)
+    """Function → those of them that it does more with than to hand them on."""
+    buffer_names: Mapping[FunctionKey, frozenset[str]] = field(default_factory=dict)
+    """Function → all of its names that may stand for such a variable."""
+    made_buffers: Mapping[FunctionKey, frozenset[str]] = field(default_factory=dict)
+    """Function → those of them that become variables where they are handed on."""
     initialising: Mapping[str, frozenset[Span]] = field(default_factory=dict)
     """See `initialising_lambdas`."""
     walked: Set[str] = frozenset()

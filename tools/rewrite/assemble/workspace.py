@@ -10,6 +10,8 @@ from functools import cached_property
 
 import libcst as cst
 
+from migrate_agent.tools.rewrite.analysis.argument_writes.buffer_arguments import buffer_arguments
+from migrate_agent.tools.rewrite.analysis.argument_writes.parameter_writes import mutated_parameters, written_parameters
 from migrate_agent.tools.rewrite.analysis.class_facts import asked_modes, asks_layers_for_class, walked_classes
 from migrate_agent.tools.rewrite.analysis.coverage import unexercised
 from migrate_agent.tools.rewrite.analysis.exercised import Exercised, exercised
@@ -17,7 +19,6 @@ from migrate_agent.tools.rewrite.analysis.facts import Facts, span_of
 from migrate_agent.tools.rewrite.analysis.host_draws.find import as_tensors, host_draws
 from migrate_agent.tools.rewrite.analysis.inference import infer
 from migrate_agent.tools.rewrite.analysis.intermediates import intermediates
-from migrate_agent.tools.rewrite.analysis.parameter_writes import mutated_parameters, written_parameters
 from migrate_agent.tools.rewrite.analysis.plain_layers.stacks import layer_stacks
 from migrate_agent.tools.rewrite.analysis.randomness import FunctionKey, Randomness, analyse
 from migrate_agent.tools.rewrite.analysis.repo import FileModel, Repo
@@ -102,7 +103,11 @@ class Workspace:
         # A script's own functions make the `rngs` of what they construct.
         result.parameter -= {key for key in result.parameter if key[0] in self.hosts and self._at_host(key)}
         result.written = written_parameters(self.repo, facts)
-        result.mutated, result.out_of_reach = mutated_parameters(self.repo, facts)
+        mutations = mutated_parameters(self.repo, facts)
+        result.mutated, result.out_of_reach = mutations
+        taking = buffer_arguments(self.repo, facts, mutations, result.written)
+        result.buffers, result.used_buffers = taking.taken, taking.used
+        result.buffer_names, result.made_buffers = taking.names, taking.made
         result.walked = walked_classes(self.repo, facts)
         result.asked_modes = asked_modes(self.repo, facts)
         result.asked_for_class = asks_layers_for_class(self.repo, facts)

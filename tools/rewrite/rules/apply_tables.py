@@ -11,7 +11,7 @@ from typing import Any
 
 import libcst as cst
 
-from migrate_agent.tools.rewrite.analysis.parameter_writes import argument_names
+from migrate_agent.tools.rewrite.analysis.argument_writes.parameter_writes import argument_names
 from migrate_agent.tools.rewrite.analysis.randomness import functions_named
 from migrate_agent.tools.rewrite.analysis.ranges.amounts import Amounts
 from migrate_agent.tools.rewrite.analysis.ranges.positions import gives_positions

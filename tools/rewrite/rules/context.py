@@ -9,12 +9,12 @@ from typing import Any
 
 import libcst as cst
 
+from migrate_agent.tools.rewrite.analysis.argument_writes.parameter_writes import walks_parameters
 from migrate_agent.tools.rewrite.analysis.class_facts import ClassFacts
 from migrate_agent.tools.rewrite.analysis.exercised import Exercised
 from migrate_agent.tools.rewrite.analysis.facts import Facts
 from migrate_agent.tools.rewrite.analysis.loop_slices import Part
 from migrate_agent.tools.rewrite.analysis.parameter_loops import parameter_handles, parameter_names
-from migrate_agent.tools.rewrite.analysis.parameter_writes import walks_parameters
 from migrate_agent.tools.rewrite.analysis.plain_layers.uses import PlainLayers
 from migrate_agent.tools.rewrite.analysis.randomness import FunctionKey, Randomness, lambda_name
 from migrate_agent.tools.rewrite.analysis.repo import ClassModel, FileModel, FunctionNode, Repo
@@ -196,10 +196,14 @@ class Context:
             return False
         if node.value in self.randomness.written.get(self.function_key, ()):
             return True
-        if self.is_parameter_name(node):
+        if self.is_parameter_name(node) or self.is_buffer_name(node):
             return True
         loops = [n for n in self.stack if isinstance(n, cst.For) and isinstance(n.target, cst.Name) and n.target.value == node.value]
         return bool(loops) and self.walks_variables(loops[-1])
+
+    def is_buffer_name(self, node: cst.CSTNode) -> bool:
+        """Whether an original name may stand for the variable that a caller hands over to have it changed (see `buffer_arguments`)."""
+        return isinstance(node, cst.Name) and node.value in self.randomness.buffer_names.get(self.function_key, ())
 
     def is_parameter_name(self, node: cst.CSTNode) -> bool:
         """Whether an original name is what a loop over the parameters of modules gives, or a parameter whose data the function replaces."""

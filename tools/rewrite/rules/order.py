@@ -96,6 +96,7 @@ from migrate_agent.tools.rewrite.rules.indexing.places_alone import TakePartsAlo
 from migrate_agent.tools.rewrite.rules.indexing.routed_rows import WeighAllRows
 from migrate_agent.tools.rewrite.rules.indexing.rows_by_mask import SelectRowsByMask
 from migrate_agent.tools.rewrite.rules.indexing.windows import GatherWindows
+from migrate_agent.tools.rewrite.rules.mutation.buffer_arguments import TakeBuffers
 from migrate_agent.tools.rewrite.rules.mutation.changed_arguments import RebindChangedArguments
 from migrate_agent.tools.rewrite.rules.mutation.counters import CountInVariables
 from migrate_agent.tools.rewrite.rules.mutation.gradients import KeepParameterGradients
@@ -256,6 +257,7 @@ MUTATION: tuple[type[Rule], ...] = (
     ReturnChangedArguments,
     ReplaceInplaceUpdates,
     CloseMaskedWrites,  # looks at whether `ReplaceInplaceUpdates` made one masked value of the statement
+    TakeBuffers,
     RebindChangedArguments,  # not for functions that hand their arguments back: those are settled above
 )
 

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from migrate_agent.tools.rewrite.analysis.parameter_writes import argument_names
+from migrate_agent.tools.rewrite.analysis.argument_writes.parameter_writes import argument_names
 from migrate_agent.tools.rewrite.analysis.repo import ClassModel
 from migrate_agent.tools.scan.nodes import walk
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from migrate_agent.tools.rewrite.analysis.parameter_writes import argument_names
+from migrate_agent.tools.rewrite.analysis.argument_writes.parameter_writes import argument_names
 from migrate_agent.tools.rewrite.analysis.randomness import FunctionKey
 from migrate_agent.tools.rewrite.rules.context import Context
 

@@ -110,7 +110,8 @@ class ReplaceInplaceUpdates(_Writes):
 
     def leave_AugAssign(self, original: cst.AugAssign, updated: cst.AugAssign) -> cst.BaseSmallStatement | None:
         target, new = original.target, updated.target
-        if self.context.is_parameter_name(target) and type(updated.operator) in OPERATORS:
+        is_variable = self.context.is_parameter_name(target) or self.context.is_buffer_name(target)
+        if is_variable and type(updated.operator) in OPERATORS:
             assert isinstance(new, (cst.Name, cst.Subscript))
             whole = new if isinstance(new, cst.Subscript) else subscript(new)
             return cst.Assign([cst.AssignTarget(whole)], self._sum(whole, updated))

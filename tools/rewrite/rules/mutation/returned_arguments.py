@@ -7,13 +7,13 @@ import ast
 import libcst as cst
 
 from migrate_agent.tools.rewrite.analysis.aliases import SURE_VIEWS, final_statement, is_reversible_view, root
-from migrate_agent.tools.rewrite.analysis.parameter_writes import parameter_at
+from migrate_agent.tools.rewrite.analysis.argument_writes.parameter_writes import parameter_at
 from migrate_agent.tools.rewrite.analysis.randomness import FunctionKey
 from migrate_agent.tools.rewrite.rules.control_flow.constants import leaves
 from migrate_agent.tools.rewrite.rules.mutation.handed_back import handed_back, mutated
 from migrate_agent.tools.rewrite.rules.mutation.writes import _text, _Writes
 from migrate_agent.tools.rewrite.rules.parameters.passed_variables import callees
-from migrate_agent.tools.rewrite.rules.parameters.variables import may_be_unset, storage
+from migrate_agent.tools.rewrite.rules.parameters.variables import is_buffer_of_other, may_be_unset, storage, variable
 from migrate_agent.tools.rewrite.tables.registry import Refuse
 
 
@@ -70,7 +70,8 @@ class ReturnChangedArguments(_Writes):
             return
         for key in callees(context, original):
             for name, value in self._changed(key, original):
-                if self._read_again(original, value):
+                buffers = context.randomness.buffers.get(key, frozenset())
+                if not (name in buffers and self._is_variable(value)) and self._read_again(original, value):
                     text = _text(value)
                     reason = f"{key[1]} changes {text} ({name}) in place, and it is read afterwards: return the new value instead"
                     context.hole(original, reason, "alias-write")
@@ -83,22 +84,22 @@ class ReturnChangedArguments(_Writes):
         try:
             if len(targets) == 1:
                 return self._assign(targets[0], self._rewrite_again(targets[0]), updated.value)
-            places = [self._place(target) for target in targets]
+            stores = [self._place(target) for target in targets]
         except Refuse as refusal:
             self.context.hole(original, refusal.reason, refusal.code)
             return None
         for target in targets:
             if isinstance(target, (cst.Name, cst.Attribute)):
                 self._check_alias(target)
-        return cst.Assign([cst.AssignTarget(cst.Tuple([cst.Element(place) for place in places], lpar=[], rpar=[]))], updated.value)
+        return cst.Assign([cst.AssignTarget(cst.Tuple([cst.Element(store) for store in stores], lpar=[], rpar=[]))], updated.value)
 
     def leave_Return(self, original: cst.Return, updated: cst.Return) -> cst.Return | None:
         names = handed_back(self.context, self._key())
-        return _return_statement(names) if names and original.value is None and len(self.context.functions) == 1 else None
+        return _return_statement(names) if names and original.value is None else None
 
     def leave_FunctionDef(self, original: cst.FunctionDef, updated: cst.FunctionDef) -> cst.FunctionDef | None:
         names = handed_back(self.context, self._key())
-        if not names or len(self.context.functions) != 1 or not isinstance(updated.body, cst.IndentedBlock):
+        if not names or not isinstance(updated.body, cst.IndentedBlock):
             return None
         # The function does not reach its end.
         if leaves(updated.body):
@@ -153,6 +154,12 @@ class ReturnChangedArguments(_Writes):
         if not isinstance(target, (cst.Name, cst.Attribute)):
             raise Refuse("a part of a tensor is changed beside others", "alias-write")
         return storage(self, target).deep_clone()
+
+    def _is_variable(self, value: cst.BaseExpression) -> bool:
+        """Whether an argument is handed over as the variable that it is."""
+        if isinstance(value, cst.Name):
+            return self.context.is_buffer_name(value)
+        return variable(self, value) or is_buffer_of_other(self, value)
 
     def _changed(self, key: FunctionKey, call: cst.Call) -> list[tuple[str, cst.BaseExpression]]:
         """(parameter, argument) of what a function changes in place."""

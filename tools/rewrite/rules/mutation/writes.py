@@ -119,7 +119,7 @@ class _Writes(Rule):
         """The rewritten form of an original expression, for a second use."""
         if isinstance(node, cst.Attribute) and node.attr.value == "data":
             return self._rewrite_again(node.value)
-        if variable(self, node) or self.context.is_parameter_name(node):
+        if variable(self, node) or self.context.is_parameter_name(node) or self.context.is_buffer_name(node):
             return subscript(node)
         if isinstance(node, cst.Subscript):
             return node.with_changes(value=self._rewrite_again(node.value))
@@ -305,7 +305,8 @@ class _Writes(Rule):
     def _assign_view(self, view: cst.BaseExpression, value: cst.BaseExpression) -> cst.BaseSmallStatement:
         """The base of a view, brought up to date from the view's new value."""
         if isinstance(view, cst.Name):
-            return cst.Assign([cst.AssignTarget(cst.Name(view.value))], value)
+            target = subscript(view) if self.context.is_buffer_name(view) else cst.Name(view.value)
+            return cst.Assign([cst.AssignTarget(target)], value)
         match view:
             case cst.Attribute(attr=cst.Name(value=name)) if name not in VIEWING:
                 return _Quiet(self.context)._assign(view, self._rewrite_again(view), value)

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import libcst as cst
 
+from migrate_agent.tools.rewrite.analysis.argument_writes.parameter_writes import argument_names
 from migrate_agent.tools.rewrite.analysis.facts import span_of
-from migrate_agent.tools.rewrite.analysis.parameter_writes import argument_names
 from migrate_agent.tools.rewrite.rules.parameters.variables import PARAMETERS, own_layer, variable
 from migrate_agent.tools.rewrite.rules.rule import Rule
 from migrate_agent.tools.rewrite.tables.registry import layers

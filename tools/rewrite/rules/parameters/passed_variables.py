@@ -6,10 +6,16 @@ import ast
 
 import libcst as cst
 
-from migrate_agent.tools.rewrite.analysis.parameter_writes import INIT, list_assignment, parameter_at, walks_parameters
+from migrate_agent.tools.rewrite.analysis.argument_writes.parameter_writes import (
+    INIT,
+    inner_functions,
+    list_assignment,
+    parameter_at,
+    walks_parameters,
+)
 from migrate_agent.tools.rewrite.analysis.randomness import FunctionKey, observed_functions, overrides
 from migrate_agent.tools.rewrite.rules.context import Context
-from migrate_agent.tools.rewrite.rules.parameters.variables import own_layer, storage, subscript
+from migrate_agent.tools.rewrite.rules.parameters.variables import PLAIN_READS, own_layer, storage, subscript
 from migrate_agent.tools.rewrite.rules.rule import Rule
 from migrate_agent.tools.rewrite.tables.helpers import properties
 from migrate_agent.tools.rewrite.tables.registry import Refuse, layers
@@ -28,7 +34,8 @@ def callees(context: Context, call: cst.Call) -> list[FunctionKey]:
     if isinstance(func, cst.Attribute) and context.is_self(func.value) and context.cls:
         name = func.attr.value
         return [(m.file.file.path, f"{m.qualname}.{name}") for m in overrides(context.repo, context.cls, name)]
-    return sorted(observed_functions(context.repo, context.observed(func)))
+    fact = context.observed(func)
+    return sorted(observed_functions(context.repo, fact) | inner_functions(context.repo, fact))
 
 
 class PassVariables(Rule):
@@ -68,10 +75,10 @@ class PassVariables(Rule):
     def _is_written_by(self, call: cst.Call, argument: cst.Arg) -> bool:
         """Whether the called function writes to this argument."""
         position = next(i for i, a in enumerate(call.args) if a is argument)
-        written = self.context.randomness.written
+        randomness = self.context.randomness
         for key in callees(self.context, call):
             name = argument.keyword.value if argument.keyword else parameter_at(self.context.repo, key, position)
-            if name in written.get(key, ()):
+            if name in randomness.written.get(key, ()) or name in randomness.buffers.get(key, ()):
                 return True
         return False
 
@@ -103,6 +110,8 @@ class PassVariables(Rule):
 
     def leave_Name(self, original: cst.Name, updated: cst.Name) -> cst.BaseExpression | None:
         """A read of such a parameter."""
+        if self.context.is_buffer_name(original):
+            return None if self._means_buffer(original) else self._buffer_read(original, updated)
         return subscript(updated) if self.context.is_handle(original) and not self._means_variable(original) else None
 
     def _means_variable(self, node: cst.Name) -> bool:
@@ -123,6 +132,39 @@ class PassVariables(Rule):
             return parent.keyword is node or context.dotted(grand.func).startswith(INIT) or self._is_written_by(grand, parent)
         return False
 
+    def _means_buffer(self, node: cst.Name) -> bool:
+        """Whether a name stands for the variable itself: where it is bound, asked whether it is None, and handed on to what changes it."""
+        context, parent, grand = self.context, self.context.parent(), self.context.parent(2)
+        if isinstance(parent, (cst.Param, cst.AssignTarget)) or (isinstance(parent, cst.AugAssign) and parent.target is node):
+            return True
+        if isinstance(parent, (cst.Comparison, cst.ComparisonTarget)):
+            comparison = parent if isinstance(parent, cst.Comparison) else grand
+            return isinstance(comparison, cst.Comparison) and all(
+                isinstance(one.operator, (cst.Is, cst.IsNot)) for one in comparison.comparisons
+            )
+        if isinstance(parent, cst.Attribute):
+            return parent.value is not node or parent.attr.value in PLAIN_READS - {"size"}
+        if isinstance(parent, cst.Subscript):
+            return parent.value is node
+        if isinstance(parent, cst.Assign) and len(parent.targets) == 1:
+            return context.is_buffer_name(parent.targets[0].target)
+        if isinstance(parent, cst.Arg) and isinstance(grand, cst.Call):
+            return parent.keyword is node or self._is_written_by(grand, parent)
+        return False
+
+    def _buffer_read(self, original: cst.Name, updated: cst.Name) -> cst.BaseExpression:
+        """The array in the variable; of one that may be None, `value_of(x)`."""
+        fact = self.context.observed(original)
+        passes = isinstance(self.context.parent(), (cst.Arg, cst.Return, cst.Assign, cst.BaseElement, cst.IfExp))
+        if passes and (fact is None or "none" in fact.kinds or self._defaults_to_none(original.value)):
+            return self.context.build("vendored.value_of({x})", x=updated)
+        return subscript(updated)
+
+    def _defaults_to_none(self, name: str) -> bool:
+        function = self.context.functions[-1].params if self.context.functions else None
+        parameters = [*function.params, *function.kwonly_params, *function.posonly_params] if function else []
+        return any(one.name.value == name and getattr(one.default, "value", "") == "None" for one in parameters)
+
     def _is_target(self) -> bool:
         """Whether the tuples around the name at hand are what a loop or an assignment binds."""
         around = list(reversed(self.context.stack))
@@ -138,6 +180,9 @@ class PassVariables(Rule):
             # In a subclass of a layer with another layout `self.weight` is a property: it gives an array, and only its name reaches the variable.
             if any(name in properties(layers()[base].vendored) for base in own_layer(self)):
                 return self._by_name(old.value, name)
+        if isinstance(new, cst.Call) and not isinstance(old, cst.Call) and len(new.args) == 1:
+            read = self.context.build("vendored.value_of({x})", x=new.args[0].value)
+            return new.args[0].value if new.deep_equals(read) else None
         # `ReadVariables` has made `self.w[...]` of the read; here the variable is wanted.
         if isinstance(new, cst.Subscript) and not isinstance(old, cst.Subscript) and isinstance(new.slice[0].slice, cst.Index):
             return new.value if isinstance(new.slice[0].slice.value, cst.Ellipsis) else None

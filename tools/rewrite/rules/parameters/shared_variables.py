@@ -6,7 +6,7 @@ import ast
 
 import libcst as cst
 
-from migrate_agent.tools.rewrite.analysis.parameter_writes import argument_names
+from migrate_agent.tools.rewrite.analysis.argument_writes.parameter_writes import argument_names
 from migrate_agent.tools.rewrite.rules.parameters.variables import variable
 from migrate_agent.tools.rewrite.rules.rule import Rule
 from migrate_agent.tools.rewrite.tables.helpers import properties

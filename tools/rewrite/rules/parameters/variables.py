@@ -10,7 +10,7 @@ from typing import Any
 import libcst as cst
 import numpy as np
 
-from migrate_agent.tools.rewrite.analysis.parameter_writes import argument_names
+from migrate_agent.tools.rewrite.analysis.argument_writes.parameter_writes import argument_names
 from migrate_agent.tools.rewrite.analysis.repo import ClassModel
 from migrate_agent.tools.rewrite.rules.apply_tables import tidy
 from migrate_agent.tools.rewrite.rules.mutation.handed_back import handed_back
@@ -393,7 +393,7 @@ class ReadVariables(Rule):
     )
 
     def leave_Attribute(self, original: cst.Attribute, updated: cst.Attribute) -> cst.BaseExpression | None:
-        if self._is_buffer_of_other(original) and not isinstance(self.context.parent(), (cst.Attribute, cst.AssignTarget, cst.Del)):
+        if is_buffer_of_other(self, original) and not isinstance(self.context.parent(), (cst.Attribute, cst.AssignTarget, cst.Del)):
             return None if self._means_variable(original) else subscript(updated)
         if not variable(self, original) or self._means_variable(original):
             return None
@@ -415,14 +415,6 @@ class ReadVariables(Rule):
         if not isinstance(self.context.parent(), inner) or not isinstance(node, cst.Assign) or not self.context.constructing:
             return False
         return any(isinstance(t.target, cst.Attribute) and self.context.is_self(t.target.value) for t in node.targets)
-
-    def _is_buffer_of_other(self, node: cst.Attribute) -> bool:
-        """Whether this is a buffer of another module, whose class the repository defines."""
-        fact, repo = self.context.observed(node.value), self.context.repo
-        if fact is None or not all(kind.startswith("module:") for kind in fact.kinds) or self.context.is_self(node.value):
-            return False
-        models = [repo.class_of(kind.removeprefix("module:")) for kind in fact.kinds]
-        return all(model is not None and repo.buffer(model, node.attr.value) is not None for model in models)
 
     def leave_Call(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression | None:
         return subscript(updated) if variable(self, original) and not self._means_variable(original) else None
@@ -521,6 +513,17 @@ class ReadVariables(Rule):
     def _is_none_test(self, node: cst.CSTNode) -> bool:
         text = cst.Module([]).code_for_node(node)
         return " None" in text
+
+
+def is_buffer_of_other(rule: Rule, node: cst.CSTNode) -> bool:
+    """Whether this is a buffer of another module, whose class the repository defines."""
+    if not isinstance(node, cst.Attribute) or rule.context.is_self(node.value):
+        return False
+    fact, repo = rule.context.observed(node.value), rule.context.repo
+    if fact is None or not all(kind.startswith("module:") for kind in fact.kinds):
+        return False
+    models = [repo.class_of(kind.removeprefix("module:")) for kind in fact.kinds]
+    return all(model is not None and repo.buffer(model, node.attr.value) is not None for model in models)
 
 
 def may_be_unset(rule: Rule, name: str) -> bool:

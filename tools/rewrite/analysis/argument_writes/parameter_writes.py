@@ -17,8 +17,14 @@ from migrate_agent.tools.rewrite.analysis.randomness import FunctionKey, observe
 from migrate_agent.tools.rewrite.analysis.repo import ClassModel, FileModel, FunctionNode, Repo
 from migrate_agent.tools.rewrite.tables.registry import methods
 from migrate_agent.tools.scan.nodes import walk
+from migrate_agent.tools.types import Observed
 
 INIT = "torch.nn.init."
+TRACKING = {
+    "torch.nn.functional.batch_norm": (("input", "running_mean", "running_var", "weight", "bias", "training"), False),
+    "torch.nn.functional.instance_norm": (("input", "running_mean", "running_var", "weight", "bias", "use_input_stats"), True),
+}
+"""Normalisation of torch → its first parameters, the last of which says whether it changes the running statistics, and that one's default."""
 
 
 def written_parameters(repo: Repo, facts: Mapping[str, Facts]) -> dict[FunctionKey, frozenset[str]]:
@@ -92,15 +98,15 @@ def mutated_parameters(repo: Repo, facts: Mapping[str, Facts]) -> Mutations:
         changed = False
         for file, name, node in functions:
             key = (file.file.path, name)
-            rows = dict(_mutated_names(repo, file, facts[file.file.path], name, node, mutations.changed))
-            if rows.keys() != mutations.changed.get(key, frozenset()):
-                mutations.changed[key], changed = frozenset(rows), True
-            mutations.out_of_reach[key] = frozenset(one for one, exact in rows.items() if not exact)
+            rows = dict(_mutated_names(repo, file, facts[file.file.path], name, node, mutations))
+            inexact = frozenset(one for one, exact in rows.items() if not exact)
+            changed |= rows.keys() != mutations.changed.get(key, frozenset()) or inexact != mutations.out_of_reach.get(key, frozenset())
+            mutations.changed[key], mutations.out_of_reach[key] = frozenset(rows), inexact
     return mutations
 
 
 def _mutated_names(
-    repo: Repo, file: FileModel, facts: Facts, qualname: str, node: FunctionNode, mutated: Mapping[FunctionKey, frozenset[str]]
+    repo: Repo, file: FileModel, facts: Facts, qualname: str, node: FunctionNode, mutations: Mutations
 ) -> Iterator[tuple[str, bool]]:
     """(parameter, whether its new value can be computed) for each parameter changed in place; those
     that cannot come last.
@@ -108,23 +114,34 @@ def _mutated_names(
     names = set(argument_names(node))
     # `x += 1` and `x = x.view(…)` keep the memory of the argument, unlike other assignments.
     in_place = {id(child.target) for child in walk(node) if isinstance(child, ast.AugAssign)} | {id(t) for t in reassigned_views(node)}
-    rebound = {n.id for n in walk(node) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load) and id(n) not in in_place}
+    stores = [n for n in own_nodes(node) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load) and id(n) not in in_place]
+    rebound = {n.id for n in stores}
     owner = file.classes.get(qualname.rpartition(".")[0])
+    first = first_names(node)
     results: list[tuple[str, bool]] = []
     for child in walk(node):
         targets: list[ast.expr] = []
+        lost: set[int] = set()
         if isinstance(child, ast.AugAssign):
             targets = [child.target.value if isinstance(child.target, ast.Subscript) else child.target]
         elif isinstance(child, ast.Assign):
             targets = [target.value for target in child.targets if isinstance(target, ast.Subscript)]
         elif isinstance(child, ast.Call):
-            targets = [target for target, _ in _targets(repo, file, facts, owner, child, mutated)]
+            targets = [target for target, _ in _targets(repo, file, facts, owner, child, mutations.changed)]
+            lost = {id(target) for target, _ in _targets(repo, file, facts, owner, child, mutations.out_of_reach)} - {
+                id(target) for target, _ in _targets(repo, file, facts, owner, child, {})
+            }
         for changed in targets:
             inner = strip_views(changed)
             fact = facts.observed.get(span_of(inner, file.lines)) if isinstance(inner, ast.Name) else None
             if isinstance(inner, ast.Name) and fact is not None and "tensor" in fact.kinds:
                 shared = certain_aliases(node, inner.id, inner.lineno)
-                results += [(one, exact) for one, exact in shared.items() if one in names - rebound]
+                results += [(one, exact and id(changed) not in lost) for one, exact in shared.items() if one in names - rebound]
+                # `kept = x`, and then another `x`: the caller's tensor has no name that could be handed back.
+                results += [(one, False) for one in {first.get(inner.id, "")} & rebound]
+                # `x += 1`, and then another `x`.
+                if inner.id in names & rebound and all(store.lineno > inner.lineno for store in stores if store.id == inner.id):
+                    results.append((inner.id, False))
     # The caller builds a dict of them: the last entry wins, and that must be the pessimistic one.
     yield from sorted(results, key=lambda row: not row[1])
 
@@ -142,8 +159,49 @@ def _targets(
     # method.
     elif isinstance(call.func, ast.Attribute) and not dotted and call.func.attr.endswith("_") and changes_in_place(call.func.attr):
         yield strip_data(call.func.value), False
+    yield from ((value, False) for value in tracked_statistics(dotted, call))
     for key in callees(repo, file, facts, owner, call):
         yield from ((value, True) for value in arguments_for(repo, key, call, written.get(key, frozenset())))
+
+
+def tracked_statistics(dotted: str, call: ast.Call) -> list[ast.expr]:
+    """The running statistics that a call of torch's own normalisation changes in training.
+
+    https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.batch_norm.html
+    """
+    if dotted not in TRACKING:
+        return []
+    names, default = TRACKING[dotted]
+    arguments = dict(zip(names, call.args, strict=False)) | {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg}
+    training = arguments.get(names[5])
+    if default if training is None else not (isinstance(training, ast.Constant) and training.value is False):
+        return [value for name, value in arguments.items() if name in names[1:3]]
+    return []
+
+
+def own_nodes(function: FunctionNode) -> list[ast.AST]:
+    """The nodes of a function that are not inside of functions and classes in it."""
+    nested = (one for one in walk(function) if one is not function and isinstance(one, ast.FunctionDef | ast.Lambda | ast.ClassDef))
+    inside = {id(node) for one in nested for node in ast.walk(one)}
+    return [node for node in walk(function) if id(node) not in inside]
+
+
+def first_names(node: FunctionNode) -> dict[str, str]:
+    """Other name → the parameter whose tensor it stands for: `kept = x`, the only assignment of `kept`, before `x` is bound anew."""
+    parameters = set(argument_names(node))
+    stores: dict[str, list[int]] = {}
+    for one in own_nodes(node):
+        if isinstance(one, ast.Name) and not isinstance(one.ctx, ast.Load):
+            stores.setdefault(one.id, []).append(one.lineno)
+    loops = [one for one in walk(node) if isinstance(one, (ast.For, ast.While))]
+    others: dict[str, str] = {}
+    for one in own_nodes(node):
+        match one:
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Name(id=first)) if first in parameters and name not in parameters:
+                repeated = any(loop.lineno <= one.lineno <= (loop.end_lineno or 0) for loop in loops)
+                if len(stores[name]) == 1 and not repeated and all(line > one.lineno for line in stores.get(first, ())):
+                    others[name] = first
+    return others
 
 
 def changes_in_place(name: str) -> bool:
@@ -183,7 +241,19 @@ def callees(repo: Repo, file: FileModel, facts: Facts, owner: ClassModel | None,
     func = call.func
     if owner and isinstance(func, ast.Attribute) and id(func) in owner.own:
         return [(m.file.file.path, f"{m.qualname}.{func.attr}") for m in overrides(repo, owner, func.attr)]
-    return sorted(observed_functions(repo, facts.observed.get(span)))
+    fact = facts.observed.get(span)
+    return sorted(observed_functions(repo, fact) | inner_functions(repo, fact))
+
+
+def inner_functions(repo: Repo, fact: Observed | None) -> set[FunctionKey]:
+    """The function inside another one that a value was observed to be."""
+    keys: set[FunctionKey] = set()
+    for kind in fact.kinds if fact else ():
+        outer, separator, name = kind.removeprefix("function:").partition(".<locals>.")
+        definition = repo.resolve(outer) if separator and kind.startswith("function:") else None
+        if definition and f"{definition[1]}.{name}" in definition[0].functions:
+            keys.add((definition[0].file.path, f"{definition[1]}.{name}"))
+    return keys
 
 
 def arguments_for(repo: Repo, key: FunctionKey, call: ast.Call, names: frozenset[str]) -> list[ast.expr]:
