@@ -190,6 +190,18 @@ def modules(module: nnx.Module) -> Iterator[nnx.Module]:
         yield node
 
 
+def in_training(module: nnx.Module) -> bool:
+    """Whether a module trains: what it says itself, or else whether any module inside does. Where none has a mode, True: so modules begin."""
+    modes = [
+        (part is module, not getattr(part, name))
+        for part in modules(module)
+        for name in ("deterministic", "use_running_average")
+        if isinstance(getattr(part, name, None), bool)
+    ]
+    own = [trains for is_own, trains in modes if is_own]
+    return own[0] if own else any(trains for _, trains in modes) or not modes
+
+
 def inner_first(module: nnx.Module) -> Iterator[nnx.Module]:
     """What `Module.apply` goes through: the modules inside before the module itself, shared ones wherever they stand.
 

@@ -18,6 +18,7 @@ from migrate_agent.tools.vendored.module_tools import (
     copied,
     copy_state,
     freeze,
+    in_training,
     inner_first,
     named_parameters,
     parameters,
@@ -134,3 +135,13 @@ def test_a_part_of_a_container_is_replaced_by_its_name() -> None:
     block = Block(rngs=nnx.Rngs(0))
     set_child(block, "fc", nnx.Linear(3, 5, rngs=nnx.Rngs(0)))
     assert block(jnp.ones((1, 3))).shape == (1, 5)
+
+
+def test_a_module_trains_as_it_says_itself_or_as_its_parts_do() -> None:
+    drop = nnx.Dropout(0.5, rngs=nnx.Rngs(0))
+    layers = Sequential(Linear(2, 2, rngs=nnx.Rngs(0)), drop, nnx.BatchNorm(2, rngs=nnx.Rngs(0)))
+    assert in_training(layers) and in_training(drop) and in_training(Linear(2, 2, rngs=nnx.Rngs(0)))
+    layers.eval()
+    assert not in_training(layers) and not in_training(drop)
+    drop.train()
+    assert in_training(layers) and in_training(drop)

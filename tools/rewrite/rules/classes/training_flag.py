@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import ast
+
 import libcst as cst
 
 from migrate_agent.tools.rewrite.rules.rule import Rule
 from migrate_agent.tools.rewrite.tables.templates import wrap
+from migrate_agent.tools.scan.nodes import walk
 
 
 class ReplaceTrainingFlag(Rule):
     """Replace the mode of a module: `self.training` → `not self.deterministic`; `self.training = x` → `self.deterministic = not x`.
 
     `deterministic` is the flag that NNX's `.train()` and `.eval()` set. So is the mode of another module of the repository, `module.training`.
-    Declines (a hole) where the mode of a layer is asked for, or another's is set: not every module of NNX has one.
+    Of a layer, or what may be one, the mode is asked for where it is only set again: `m.train(other.training)` → `m.train(in_training(other))`.
+    Declines (a hole) where more is done with it, or another's is set: not every module of NNX has one.
     """
 
     KEEP = ("class Plain:\n    def f(self):\n        return self.training\n",)
@@ -30,6 +34,14 @@ class ReplaceTrainingFlag(Rule):
             "        self.deterministic = False\n\n    def freeze(self, on, off):\n        self.deterministic = not (on and not off)\n\n"
             "    def thaw(self, off):\n        self.deterministic = off\n",
         ),
+        (
+            "from torch import nn\n\nclass M(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.drop = nn.Dropout(0.5)\n\n"
+            "    def sample(self, x):\n        was = self.drop.training\n        self.drop.eval()\n        y = self.drop(x)\n"
+            "        self.drop.train(was)\n        return y\n",
+            "class M(nnx.Module):\n    def __init__(self, *, rngs: nnx.Rngs):\n        self.drop = nnx.Dropout(0.5, rngs=rngs)\n\n"
+            "    def sample(self, x):\n        was = in_training(self.drop)\n        self.drop.eval()\n        y = self.drop(x)\n"
+            "        self.drop.train() if was else self.drop.eval()\n        return y\n",
+        ),
     )
 
     def leave_Attribute(self, original: cst.Attribute, updated: cst.Attribute) -> cst.BaseExpression | None:
@@ -38,6 +50,8 @@ class ReplaceTrainingFlag(Rule):
             fact = context.observed(original.value) if original.attr.value == "training" else None
             if fact is None or not any(kind.startswith("module:") for kind in fact.kinds):
                 return None
+            if not self.context.is_target(original) and self._only_sets_modes() and not all(map(self._has_mode, fact.kinds)):
+                return context.build("vendored.in_training({module})", module=updated.value)
             if not all(map(self._has_mode, fact.kinds)) or isinstance(context.parent(), cst.AssignTarget | cst.AugAssign):
                 context.hole(original, "the mode of another module: give it as an argument, or ask the layer that has one", "module-method")
                 return None
@@ -60,6 +74,21 @@ class ReplaceTrainingFlag(Rule):
                 return updated.with_changes(value=inner)
         turned = cst.UnaryOperation(cst.Not(), cst.Name("x"))
         return updated.with_changes(value=turned.with_changes(expression=wrap(updated.value, turned)))
+
+    def _only_sets_modes(self) -> bool:
+        """Whether the mode being read is for nothing but to be set again: `m.train(other.training)`, `was = m.training`, `m.train(was)`."""
+        context, parent = self.context, self.context.parent()
+        if isinstance(parent, cst.Arg):
+            return _is_train(context.parent(2))
+        target = parent.targets[0].target if isinstance(parent, cst.Assign) and len(parent.targets) == 1 else None
+        function = context.function
+        if not isinstance(target, cst.Name) or function is None:
+            return False
+        named = [node for node in walk(function) if isinstance(node, ast.Name) and node.id == target.value]
+        setting = {id(argument) for node in walk(function) if isinstance(node, ast.Call) and _is_train(node) for argument in node.args}
+        return len([node for node in named if isinstance(node.ctx, ast.Store)]) == 1 and all(
+            id(node) in setting for node in named if isinstance(node.ctx, ast.Load)
+        )
 
     def _has_mode(self, kind: str) -> bool:
         """Whether this is a module class of the repository: it has a flag where its mode is asked for."""
@@ -84,3 +113,11 @@ class ReplaceTrainingFlag(Rule):
         ):
             return inner.expression
         return None
+
+
+def _is_train(call: object) -> bool:
+    """Whether this is `m.train(mode)`, in the source or parsed."""
+    match call:
+        case cst.Call(func=cst.Attribute(attr=cst.Name("train")), args=[_]) | ast.Call(func=ast.Attribute(attr="train"), args=[_]):
+            return True
+    return False
