@@ -18,6 +18,8 @@ INT, FLOAT, BOOL, STR, NONE = (Observed((kind,)) for kind in ("int", "float", "b
 TUPLE, LIST, DICT, SIZE, DTYPE, DEVICE = (Observed((kind,)) for kind in ("tuple", "list", "dict", "size", "dtype", "device"))
 PLAIN_METHODS = frozenset(name for kind in (str, bytes, list, dict, set, tuple, int, float) for name in dir(kind))
 """Methods of Python's built-in types, whose name alone does not tell a tensor."""
+BUILT_IN = frozenset("none int float bool complex str list tuple dict set".split())
+"""Kinds whose only methods are `PLAIN_METHODS`."""
 ARRAY_METHODS = frozenset(
     "all any argmax argmin argsort astype clip copy cumprod cumsum diagonal dot fill flatten item max mean min nonzero "
     "prod put ravel repeat reshape resize round searchsorted sort squeeze std sum swapaxes take tolist trace transpose "
@@ -90,6 +92,12 @@ def is_tensor(fact: Observed | None) -> bool:
     """Whether the expression is a tensor or a parameter each time; it may also be `None` at times."""
     kinds = set(fact.kinds) - {"none"} if fact else set()
     return bool(kinds) and kinds <= {"tensor", "parameter"}
+
+
+def proves_tensor(fact: Observed | None, name: str) -> bool:
+    """Whether a method of this name, called on a value that is a tensor or one of Python's own types at times, is called on the tensor."""
+    kinds = set(fact.kinds) if fact else set()
+    return bool(kinds & {"tensor", "parameter"}) and kinds <= BUILT_IN | {"tensor", "parameter"} and name not in PLAIN_METHODS
 
 
 def tensor_only(name: str) -> bool:

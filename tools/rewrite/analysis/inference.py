@@ -28,6 +28,7 @@ from migrate_agent.tools.rewrite.analysis.facts import (
     Result,
     is_tensor,
     join,
+    proves_tensor,
     span_of,
     tensor_only,
 )
@@ -449,9 +450,9 @@ class Inference:
         name = func.attr[:-1] if func.attr.endswith("_") else func.attr
         row = methods().get(name) or methods().get(func.attr)
         only = tensor_only(func.attr) and func.attr not in self.repo.method_names
-        if row and (is_tensor(receiver) or (receiver is None and only and self.file.names_torch)):
+        if row and (is_tensor(receiver) or proves_tensor(receiver, func.attr) or (receiver is None and only and self.file.names_torch)):
             # The method's name has proved the receiver to be a tensor: later reads may use that.
-            if receiver is None:
+            if not is_tensor(receiver):
                 self.note(func.value, TENSOR)
             return Observed((row.returns,)) if row.returns else None
         return None

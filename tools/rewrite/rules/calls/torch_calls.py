@@ -7,7 +7,7 @@ import re
 
 import libcst as cst
 
-from migrate_agent.tools.rewrite.analysis.facts import PLAIN_METHODS, is_tensor, span_of, tensor_only
+from migrate_agent.tools.rewrite.analysis.facts import PLAIN_METHODS, is_tensor, proves_tensor, span_of, tensor_only
 from migrate_agent.tools.rewrite.analysis.randomness import class_parameter, constructs_module, inherited, observed_functions, overrides
 from migrate_agent.tools.rewrite.analysis.repo import MODULE_BASES
 from migrate_agent.tools.rewrite.rules.apply_tables import (
@@ -120,6 +120,12 @@ class ReplaceTorchCalls(Rule):
             "def g(q, p):\n    return F.scaled_dot_product_attention(q, q, q, dropout_p=p), F.dropout(q, 0.5, training=False)\n",
             "def f(q, k, v):\n    return scaled_dot_product_attention(q, k, v)\n\n\n"
             "def g(q, p, *, rngs: nnx.Rngs):\n    return scaled_dot_product_attention(q, q, q, dropout_p=p, rngs=rngs), q\n",
+        ),
+        (
+            "import torch\n\ndef f(x: torch.Tensor, both: bool = False):\n    return (x, x + 1) if both else x\n\n\n"
+            "def g(x: torch.Tensor):\n    y = f(x)\n    return y.unsqueeze(1).sum(-1).view(-1, 2)\n",
+            "def f(x: jax.Array, both: bool = False):\n    return (x, x + 1) if both else x\n\n\n"
+            "def g(x: jax.Array):\n    y = f(x)\n    return jnp.sum(jnp.expand_dims(y, 1), axis=-1).reshape(-1, 2)\n",
         ),
     )
 
@@ -333,7 +339,7 @@ class ReplaceTorchCalls(Rule):
             return context.build("math.prod({x})", x=new.value)
         only = tensor_only(name) and name not in context.repo.method_names
         spelled = only or self._is_spelled_as_torch(original, name)
-        if is_tensor(fact) or (fact is None and spelled and context.file.names_torch):
+        if is_tensor(fact) or proves_tensor(fact, name) or (fact is None and spelled and context.file.names_torch):
             if row is None:
                 raise Refuse(f"no rule for the tensor method {name}", "unknown-op")
             if name not in methods() and not row.inplace:
