@@ -141,7 +141,7 @@ def test_a_module_trains_as_it_says_itself_or_as_its_parts_do() -> None:
     drop = nnx.Dropout(0.5, rngs=nnx.Rngs(0))
     layers = Sequential(Linear(2, 2, rngs=nnx.Rngs(0)), drop, nnx.BatchNorm(2, rngs=nnx.Rngs(0)))
     assert in_training(layers) and in_training(drop) and in_training(Linear(2, 2, rngs=nnx.Rngs(0)))
-    layers.eval()
+    layers.eval()  # type: ignore[no-untyped-call]
     assert not in_training(layers) and not in_training(drop)
-    drop.train()
+    drop.train()  # type: ignore[no-untyped-call]
     assert in_training(layers) and in_training(drop)
