@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import libcst as cst
 
 from migrate_agent.tools.rewrite.analysis.facts import is_tensor, span_of
-from migrate_agent.tools.rewrite.rules.parameters.variables import may_be_unset
+from migrate_agent.tools.rewrite.rules.parameters.variables import is_buffer_of_other, may_be_unset, registers_none
 from migrate_agent.tools.rewrite.rules.rule import Rule
 from migrate_agent.tools.scan.nodes import walk
 
@@ -16,9 +16,10 @@ from migrate_agent.tools.scan.nodes import walk
 class SetBuffers(Rule):
     """Keep buffers that are set anew: `self.register_buffer("b", x)`, then `self.b = y` in the constructor → `self.b = nnx.Variable(y)`.
 
-    In a call, where examples showed more than one shape, `self.b.set_value(y)`: `self.b[...] = y` would keep
-    the old shape. Of a buffer that is registered as `None` there is no variable to write into, and the call makes one:
-    `self.b = nnx.Variable(y)`. Declines for other values that may be `None`, and where the assignment stands instead of the registration.
+    In a call, where examples showed more than one shape, `self.b.set_value(y)`: `self.b[...] = y` would keep the old shape. So is a buffer of
+    another module set (`child.b = y`), whose shapes are not looked for. Of a buffer that is registered as `None` there is no variable to write into,
+    and the call makes one: `self.b = nnx.Variable(y)`. Declines for other values that may be `None`, and where the assignment stands instead of the
+    registration.
     """
 
     KEEP = ("class Plain:\n    def __init__(self, x):\n        self.b = x\n",)
@@ -43,11 +44,21 @@ class SetBuffers(Rule):
             "    def freeze(self, c):\n        self.b = nnx.Variable(jnp.ones(3))\n        self.c = nnx.Cache(c) if c is not None else None\n\n"
             "    def unfreeze(self):\n        self.b = nnx.data(None)\n",
         ),
+        (
+            "import torch\nfrom torch import nn\n\nclass Part(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+            "        self.register_buffer('b', torch.ones(3))\n\nclass M(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+            "        self.part = Part()\n\n    def set_b(self, b: torch.Tensor):\n        self.part.b = b * 2\n",
+            "class Part(nnx.Module):\n    def __init__(self, *, rngs: nnx.Rngs):\n        self.b = nnx.Variable(jnp.ones(3))\n\n\n"
+            "class M(nnx.Module):\n    def __init__(self, *, rngs: nnx.Rngs):\n        self.part = Part(rngs=rngs)\n\n"
+            "    def set_b(self, b: jax.Array):\n        self.part.b.set_value(b * 2)\n",
+        ),
     )
 
     def leave_Assign(self, original: cst.Assign, updated: cst.Assign) -> cst.BaseSmallStatement | None:
         context, target = self.context, original.targets[0].target
         self._refuse_several(original)
+        if len(original.targets) == 1 and isinstance(target, cst.Attribute) and not context.is_self(target.value):
+            return self._set_in_other(original, updated, target)
         if len(original.targets) > 1 or not isinstance(target, cst.Attribute) or not context.is_self(target.value):
             return None
         if context.cls is None or not context.repo.is_module_class(context.cls):
@@ -69,12 +80,34 @@ class SetBuffers(Rule):
             return None
         return updated.with_changes(value=context.build(f"nnx.{'Variable' if persistent else 'Cache'}({{value}})", value=updated.value))
 
+    def _set_in_other(self, original: cst.Assign, updated: cst.Assign, target: cst.Attribute) -> cst.BaseSmallStatement | None:
+        """`child.b = x` → `child.b.set_value(x)`, for a buffer of another module; a hole where it may be None, or no buffer at times."""
+        context, owner, fact = self.context, self.context.observed(target.value), self.context.observed(original.value)
+        kinds = owner.kinds if owner is not None else ()
+        models = [context.repo.class_of(kind.removeprefix("module:")) for kind in kinds if kind.startswith("module:")]
+        name = target.attr.value
+        if not any(model is not None and context.repo.buffer(model, name) is not None for model in models):
+            return None
+        unset = any(registers_none(one, name) for model in models if model is not None for one in context.repo.ancestors(model))
+        if not is_buffer_of_other(self, target) or unset or fact is None or set(fact.kinds) != {"tensor"}:
+            context.hole(original, f"{name} of another module is a buffer, and may be None or something else", "unsupported")
+            return None
+        new = cst.ensure_type(updated.targets[0].target, cst.Attribute)
+        return cst.Expr(context.build("{owner}.set_value({value})", owner=new, value=updated.value))
+
     def _refuse_several(self, original: cst.Assign) -> None:
         """Leave a hole where a buffer that may be None is set beside something else: each value would need a variable of its own."""
         context = self.context
         targets = [one.target for one in original.targets]
         inner = [part.value for one in targets if isinstance(one, (cst.Tuple, cst.List)) for part in one.elements]
-        if context.cls is None or context.constructing or not (inner or len(targets) > 1):
+        if not inner and len(targets) < 2:
+            return
+        if any(isinstance(one, cst.Attribute) and is_buffer_of_other(self, one) for one in inner or targets):
+            context.hole(
+                original, "a buffer of another module is set beside something else: set each in a statement of its own", "unsupported"
+            )
+            return
+        if context.cls is None or context.constructing:
             return
         for target in inner or targets:
             if not isinstance(target, cst.Attribute) or not context.is_self(target.value) or not may_be_unset(self, target.attr.value):

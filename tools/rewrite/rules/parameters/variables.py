@@ -529,14 +529,14 @@ def is_buffer_of_other(rule: Rule, node: cst.CSTNode) -> bool:
 def may_be_unset(rule: Rule, name: str) -> bool:
     """Whether the class, or one that it derives from, registers this parameter or buffer as None: there is no variable to write into."""
     context = rule.context
-    return context.cls is not None and any(_registers_none(one, name) for one in context.repo.ancestors(context.cls))
+    return context.cls is not None and any(registers_none(one, name) for one in context.repo.ancestors(context.cls))
 
 
 def _is_none(node: cst.BaseExpression) -> bool:
     return isinstance(node, cst.Name) and node.value == "None"
 
 
-def _registers_none(model: ClassModel, name: str) -> bool:
+def registers_none(model: ClassModel, name: str) -> bool:
     """Whether the class says `self.register_parameter("<name>", None)`, or so of a buffer."""
     calls = [node for node in walk(model.node) if isinstance(node, ast.Call) and id(node.func) in model.own]
     return any(
