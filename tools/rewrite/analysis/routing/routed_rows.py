@@ -30,6 +30,8 @@ ROW, WEIGHT, SUM = "row", "weight", "sum"
 NOTHING = ""
 AXES = 2
 """Masks have one axis for the rows, and one for the slots in which an expert may be chosen."""
+LAST_TWO = ({1, 2}, {-1, -2}, {1, -1}, {-2, 2})
+"""The axes of a mask in a table of masks."""
 
 
 class Weights(NamedTuple):
@@ -56,6 +58,8 @@ class Routes(NamedTuple):
     """Mask (its span) → its name, or "" where it has none."""
     selections: frozenset[Span] = frozenset()
     """Calls that give the places of a mask."""
+    loops: Mapping[Span, str] = {}
+    """Loops over what is chosen → the array whose first axis has all that may be."""
 
 
 @dataclass
@@ -78,6 +82,8 @@ class _Route:
     totals: list[ast.stmt] = field(default_factory=list)
     local: set[str] = field(default_factory=set)
     """Names of the statements around that are no rows."""
+    loop: ast.For | None = None
+    """The loop around, where it goes through what is chosen alone."""
 
 
 class _Search:
@@ -115,6 +121,7 @@ class _Search:
             frozenset(self._span(_call_of(node)) for route, _ in routes for node in route.totals),
             {self._span(route.mask): route.mask.id if isinstance(route.mask, ast.Name) else "" for route, _ in routes},
             frozenset(self._span(_call_of(route.dropped[0])) for route, _ in routes),
+            {self._span(route.loop): _table_of(route.mask) for route, _ in routes if route.loop is not None},
         )
 
     # -- where it begins --------------------------------------------------------------------------------------------
@@ -170,16 +177,18 @@ class _Search:
         if around is not None and any(around in node.orelse for node in walk(self.function) if isinstance(node, ast.If)):
             raise Mixed
         head = next((i for i, node in enumerate(before) if self._skips(route, node, holder)), None)
+        if isinstance(holder, ast.For) and self._goes_through_chosen(route, holder):
+            route.loop, head = holder, 0
         guarded = around is not None or head is not None
-        if around is not None or head is not None:
-            for node in before if around is not None else before[head:]:
-                self._before(route, node, holder)
+        before = before if around is not None else before[head:] if head is not None else []
+        for node in before:
+            self._before(route, node, holder)
         for node in after:
             guarded |= self._skips(route, node, holder)
             self._statement(route, node, holder)
         if not route.sums or any(level in (ROWS, SLOTS) for name, level in route.levels.items() if name not in route.axes):
             raise Mixed
-        self._check_names(route, [*(before if guarded else ()), body[position], *after], guarded)
+        self._check_names(route, [*before, body[position], *after], guarded)
         if isinstance(route.mask, ast.Name) and any(self._stores(node, route.mask.id) for node in after):
             raise Mixed
         return around
@@ -262,7 +271,10 @@ class _Search:
         match node:
             case ast.If() if self._skips(route, node, holder):
                 route.dropped.append(node)
-            case ast.Assign(targets=[ast.Name(id=name)]) if not (isinstance(route.mask, ast.Name) and name == route.mask.id):
+            case ast.Assign() if any(node is one for one in route.dropped):
+                pass
+            case ast.Assign(targets=[ast.Name(id=name)], value=value) if not (isinstance(route.mask, ast.Name) and name == route.mask.id):
+                self._nothing(route, value)
                 route.local.add(name)
             case _:
                 raise Mixed
@@ -328,6 +340,82 @@ class _Search:
         leaves = isinstance(node, ast.If) and all(isinstance(step, ast.Continue) for step in node.body) and isinstance(holder, ast.For)
         return leaves and isinstance(node, ast.If) and self._asks(route, node, positive=False)
 
+    # -- loops over what is chosen ----------------------------------------------------------------------------------
+
+    def _goes_through_chosen(self, route: _Route, loop: ast.For) -> bool:
+        """Whether a loop goes through the first axis of the mask's array, where anything is selected: `for e in (table.sum(dim=(1, 2)) > 0).nonzero()`.
+
+        Its other steps add nothing. Raises `Mixed` where they may do more.
+        """
+        match route.mask, loop:
+            case (
+                ast.Subscript(value=ast.Name(id=table), slice=ast.Name(id=index))
+                | ast.Call(
+                    func=ast.Attribute(value=ast.Subscript(value=ast.Name(id=table), slice=ast.Name(id=index)), attr="squeeze"),
+                    args=[ast.Constant(value=0)],
+                ),
+                ast.For(target=ast.Name(id=target), iter=ast.Name(id=chosen), orelse=[]),
+            ) if index == target:
+                pass
+            case _:
+                return False
+        names = [node for node in walk(self.function) if isinstance(node, ast.Name)]
+        stores = [(holder, node) for holder in walk(self.function) for node in _assignments(holder) if node.targets[0].id == chosen]  # type: ignore[attr-defined]
+        named = [node for node in names if node.id == chosen]
+        if len(stores) != 1 or len(named) != AXES or not self._is_where_any(stores[0][1].value, table):
+            return False
+        (holder, binding), body = stores[0], loop.body
+        later = any(n.id == table and isinstance(n.ctx, ast.Store) and n.lineno >= binding.lineno for n in names)
+        if (
+            later
+            or len(getattr(holder, "body", [])) < AXES
+            or any(n.id == table and n.lineno > binding.lineno and n.lineno < loop.lineno for n in names)
+        ):
+            raise Mixed
+        first = body[0]
+        if isinstance(first, ast.Assign) and ast.unparse(first) == f"{target} = {target}[0]":
+            route.dropped.append(first)
+            body = body[1:]
+        self._check_index(route, body, target)
+        if isinstance(route.mask, ast.Call):
+            if self._ranks(route.mask.func.value) != {AXES + 1}:  # type: ignore[attr-defined]
+                raise Mixed
+            route.reads.append(route.mask)
+        route.dropped.append(binding)
+        return True
+
+    def _check_index(self, route: _Route, body: list[ast.stmt], index: str) -> None:
+        """An index of one number may only say which expert, and which part of the table: `layer = self.experts[e]`."""
+        parents = {child: node for statement in body for node in ast.walk(statement) for child in ast.iter_child_nodes(node)}
+        for node in (n for statement in body for n in walk(statement) if isinstance(n, ast.Name) and n.id == index):
+            above = parents[node]
+            if not isinstance(above, ast.Subscript) or above.slice is not node or not isinstance(node.ctx, ast.Load):
+                raise Mixed
+            fact = self._fact(above.value)
+            modules = fact is not None and set(fact.kinds) == {"module:torch.nn.ModuleList"} and isinstance(parents[above], ast.Assign)
+            if not modules and ast.unparse(above.value) != _table_of(route.mask):
+                raise Mixed
+
+    def _is_where_any(self, node: ast.expr, table: str) -> bool:
+        """`(table.sum(dim=(-1, -2)) > 0).nonzero()`, in any of its spellings, of an array of whole numbers with three axes."""
+        places = self._selected(node, several=False) if isinstance(node, ast.Call) else None
+        match places:
+            case ast.Compare(left=total, ops=[ast.Gt()], comparators=[ast.Constant(value=0)]):
+                pass
+            case ast.Call(func=ast.Attribute(attr="greater" | "gt"), args=[total, ast.Constant(value=0)]):
+                pass
+            case ast.Call(func=ast.Attribute(value=total, attr="greater" | "gt"), args=[ast.Constant(value=0)]):
+                pass
+            case _:
+                return False
+        match total:
+            case ast.Call(func=ast.Attribute(value=ast.Name(id=name) as whole, attr="sum"), args=args, keywords=options) if name == table:
+                axes = [*args, *(option.value for option in options if option.arg == "dim")]
+                fact = self._fact(whole)
+                counts = fact is not None and _counts(fact) and self._ranks(whole) == {AXES + 1}
+                return counts and len(axes) == 1 and len(args) + len(options) == 1 and _literal(axes[0]) in LAST_TWO
+        return False
+
     def _check_names(self, route: _Route, statements: Sequence[ast.stmt], guarded: bool) -> None:
         """No name of rows is read elsewhere, nor before it is bound; where a test goes, that holds for all names that are bound after it."""
         own = {id(node) for statement in statements for node in walk(statement)}
@@ -337,7 +425,7 @@ class _Search:
         names = {sink.id for sink in sinks}
         static = {id(n.value) for one in statements for n in walk(one) if isinstance(n, ast.Attribute) and n.attr in ("dtype", "device")}
         read = [n for one in statements for n in walk(one) if isinstance(n, ast.Name) and n.id in names and id(n) not in static]
-        if bound & (elsewhere | names) or route.levels.keys() & route.foreign or any(not any(n is sink for sink in sinks) for n in read):
+        if bound & (elsewhere | names) or bound & route.foreign or any(not any(n is sink for sink in sinks) for n in read):
             raise Mixed
 
     def _stores(self, node: ast.stmt, name: str) -> bool:
@@ -353,7 +441,7 @@ class _Search:
                     raise Mixed
                 return route.levels[name]
             case ast.Name(id=name):
-                route.foreign.add(name)
+                route.foreign |= {name} - route.local
                 return NOTHING
             case ast.Subscript():
                 return self._part(route, node)
@@ -540,6 +628,30 @@ def _out(node: ast.stmt) -> ast.Name:
     out = node.target.value if isinstance(node, ast.AugAssign) else node.value.func.value  # type: ignore[attr-defined,union-attr]
     assert isinstance(out, ast.Name)
     return out
+
+
+def _assignments(holder: ast.AST) -> list[ast.Assign]:
+    """The statements of a block that bind one name."""
+    body = getattr(holder, "body", None)
+    return [
+        node
+        for node in (body if isinstance(body, list) else ())
+        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name)
+    ]
+
+
+def _literal(node: ast.expr) -> frozenset[object]:
+    try:
+        value = ast.literal_eval(node)
+    except ValueError:
+        return frozenset()
+    return frozenset(value) if isinstance(value, tuple | list) else frozenset()
+
+
+def _table_of(mask: ast.expr) -> str:
+    """`table` of `table[e]` and `table[e].squeeze(0)`."""
+    part = mask.func.value if isinstance(mask, ast.Call) and isinstance(mask.func, ast.Attribute) else mask
+    return ast.unparse(part.value) if isinstance(part, ast.Subscript) else ""
 
 
 def _call_of(node: ast.stmt) -> ast.AST:

@@ -38,7 +38,7 @@ def selected_rows(function: FunctionNode, file: FileModel, facts: Facts, mixes: 
         stores = [n for n in ast.walk(function) if isinstance(n, ast.Name) and n.id in names and isinstance(n.ctx, ast.Store)]
         # A name that is bound elsewhere too may be something else by then.
         whole = all(purposes) and "write" in purposes and len(stores) == len(names)
-        if whole and _stay_apart(function, _Rows(file, facts, mixes, names)):
+        if whole and _stay_apart(function, _Rows(file, facts, mixes, names)) and _skips_nothing_else(function, names):
             calls.add(_span(assign.value))
             index_names |= names
     return frozenset(calls), frozenset(index_names)
@@ -117,6 +117,33 @@ def _stay_apart(function: FunctionNode, rows: _Rows) -> bool:
         elif not isinstance(node, ast.AugAssign):
             rows.names -= names
     return True
+
+
+def _skips_nothing_else(function: FunctionNode, indices: set[str]) -> bool:
+    """Whether a test for rows, which is never passed in the rewrite, leaves out nothing but what is done with them: no name that is read elsewhere."""
+    for holder in walk(function):
+        body = getattr(holder, "body", None)
+        for position, node in enumerate(body if isinstance(body, list) else ()):
+            asks = isinstance(node, ast.If) and any(isinstance(n, ast.Name) and n.id in indices for n in walk(node.test))
+            if asks and isinstance(body, list) and not _is_closed(function, body[position + 1 :], indices):
+                return False
+    return True
+
+
+def _is_closed(function: FunctionNode, statements: list[ast.stmt], indices: set[str]) -> bool:
+    """Whether statements bind no name that is read elsewhere or before, other than what they write by the indices."""
+    bound: dict[str, int] = {}
+    for node in (part for statement in statements for part in walk(statement)):
+        value = getattr(node, "value", None)
+        if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name) and node.target.id not in bound:
+            return False
+        if isinstance(node, ast.Assign | ast.AnnAssign) and not (isinstance(value, ast.Call) and _writes(value, indices)):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            names = [n.id for target in targets if not isinstance(target, ast.Subscript) for n in walk(target) if isinstance(n, ast.Name)]
+            bound |= {name: bound.get(name, node.lineno) for name in names}
+    own = {id(n) for statement in statements for n in walk(statement)}
+    loads = [n for n in walk(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load) and n.id in bound]
+    return all(id(n) in own and n.lineno > bound[n.id] for n in loads)
 
 
 def _writes(call: ast.Call, indices: set[str]) -> bool:

@@ -89,6 +89,13 @@ class WeighAllRows(_Writes):
         first = body[0].with_changes(leading_lines=[*updated.leading_lines, *body[0].leading_lines])  # type: ignore[attr-defined]
         return cst.FlattenSentinel([first, *body[1:]])
 
+    def leave_For(self, original: cst.For, updated: cst.For) -> cst.For | None:
+        table = routes_here(self.context).loops.get(self.context.span(original))
+        if table is None:
+            return None
+        self.context.drop_holes(original.iter)
+        return updated.with_changes(iter=self.context.build("range({table}.shape[0])", table=cst.Name(table)))
+
     def _sum(self, out: cst.BaseExpression, source: cst.BaseExpression, value: cst.BaseExpression) -> cst.BaseExpression:
         self.context.notes.append(f"{self.context.file.file.path}:{self.context.span(source).line}: {NOTE}")
         whole, added = self.context.observed(out), self.context.observed(source)
