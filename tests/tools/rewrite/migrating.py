@@ -6,7 +6,7 @@ import importlib
 import shutil
 import sys
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -64,10 +64,17 @@ def migrated(
         (mirror / path).write_text(text)
     before = sys.path[:]
     sys.path[:0] = [str(root), str(mirror)]
+    names = {*calls, *(f"{module}_jax" for module in calls), "nnx_layers_jax"}
+    # Another mirror of this process may have left its helpers.
+    _forget(names)
     with jax.enable_x64(True):
         yield Migrated(inventory, recording, draft)
     sys.path[:] = before
-    for name in {*calls, *(f"{module}_jax" for module in calls), "nnx_layers_jax"}:
+    _forget(names)
+
+
+def _forget(names: Iterable[str]) -> None:
+    for name in names:
         sys.modules.pop(name, None)
 
 
