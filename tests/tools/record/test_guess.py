@@ -42,6 +42,18 @@ def passed_on(kind: str, other: int) -> int:
 def annotated(kind: Literal["same", "valid"], colour: Colour) -> None: ...
 
 
+def one_by_one(kinds: Any) -> int:
+    total = 0
+    for kind in kinds:
+        if kind == "s":
+            total += 1
+        elif kind == "m":
+            total += 2
+        else:
+            raise ValueError(kind)
+    return total
+
+
 class Held:
     def __init__(self, kind: str) -> None:
         self.kind = kind
@@ -72,6 +84,7 @@ CHOICES: list[tuple[Callable[..., Any], str, tuple[str, ...]]] = [
     (passed_on, "kind", ("'lstm'", "'gru'", "'rnn'")),
     (passed_on, "other", ()),
     (annotated, "kind", ("'same'", "'valid'")),
+    (one_by_one, "kinds", ("['s', 'm']",)),
     (Held, "kind", ("'tanh'",)),
     (Checked.__init__, "kind", ("'small'", "'large'")),
     (Checked.__init__, "act", ("'relu'", "'gelu'")),

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from migrate_agent.sandbox.base import Sandbox
 from migrate_agent.tools.record import record
 from migrate_agent.tools.record.guessing.job import NOT_CALLED
+from migrate_agent.tools.record.guessing.options import Options
+from migrate_agent.tools.record.guessing.repairs import smaller_models
 from migrate_agent.tools.record.guessing.rows import INIT_ROWS, parameter_texts
+from migrate_agent.tools.record.guessing.trials.trial import Attempt, Trial
 from migrate_agent.tools.record.infer import infer
 from migrate_agent.tools.scan import scan
 
@@ -39,6 +44,19 @@ GUESSABLE = {
             "torch.randn(2, 16, 64), torch.randint(0, 7, (2, 16, 64)), torch.randn(2, 16, 64), torch.randint(0, 7, (2, 16, 64))",
         ),
     ),
+    "images that are halved and doubled again": (
+        "class Net(nn.Module):\n def __init__(self, c_in=1):\n  super().__init__()\n"
+        "  self.a, self.b = nn.Conv3d(c_in, 4, 3, padding=1), nn.ConvTranspose3d(4, 4, 2, stride=2)\n"
+        " def forward(self, x):\n  x = self.a(x)\n  y = nn.functional.max_pool3d(x, 2)\n  z = nn.functional.max_pool3d(y, 8)\n"
+        "  return torch.cat([x, self.b(y)], 1).sum((2, 3, 4)) + z.mean()\n",
+        ("", "torch.randn(2, 1, 32, 32, 32)"),
+    ),
+    "two images of which one is doubled and both are joined": (
+        "class Up(nn.Module):\n def __init__(self, c_in, c_out):\n  super().__init__()\n"
+        "  self.up, self.conv = nn.ConvTranspose2d(c_in, c_out, 2, stride=2), nn.Conv2d(c_in, c_out, 3, padding=1)\n"
+        " def forward(self, x1, x2):\n  return self.conv(torch.cat([x2, self.up(x1)], dim=1))\n",
+        ("128, 64", "torch.randn(2, 128, 32, 32), torch.randn(2, 64, 64, 64)"),
+    ),
     "as many numbers as the code refuses others": (
         "class Part(nn.Module):\n def __init__(self, sizes):\n  super().__init__()\n  self.n = len(list(sizes))\n"
         "  if self.n not in (2, 3):\n   raise NotImplementedError('wrong number of axes')\n"
@@ -50,12 +68,6 @@ GUESSABLE = {
         "class Net(nn.Module):\n def forward(self, q, k):\n  if q.ndim != 5 or k.ndim != 5:\n"
         "   raise ValueError('q and k must have shape [B, D, H, W, heads]')\n  return q * k\n",
         ("", "torch.randn(2, 16, 8, 8, 64), torch.randn(2, 16, 8, 8, 64)"),
-    ),
-    "many layers of many parts": (
-        "class Net(nn.Module):\n def __init__(self, dim, depth=60, parts=400):\n  super().__init__()\n"
-        "  self.layers = nn.ModuleList([nn.ModuleList([nn.Linear(dim, dim) for _ in range(parts)]) for _ in range(depth)])\n"
-        " def forward(self, x):\n  for layer in self.layers:\n   for part in layer:\n    x = torch.tanh(part(x) @ torch.eye(64).matrix_power(9))\n  return x\n",
-        ("64, depth=2, parts=25", "torch.randn(2, 16, 64)"),
     ),
     "convolution of few channels": (
         "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.c = nn.Conv2d(5, 6, 3)\n"
@@ -539,3 +551,13 @@ def test_a_method_is_called_in_place_of_a_module_without_forward(
     assert found == expected, guess
     if guess.example is not None:
         assert not record(inventory, (guess.example,), sandbox, tmp_path / "run").errors
+
+
+def test_a_model_that_takes_too_long_is_tried_with_few_layers_first() -> None:
+    class Deep(torch.nn.Module):
+        def __init__(self, dim: int, depth: int = 60, parts: int = 400) -> None:
+            super().__init__()
+
+    options = Options(Trial(Deep, sys.modules[__name__], []), [])
+    first = next(smaller_models(Attempt((("dim", "64"),)), options))
+    assert dict(first.init) == {"dim": "64", "depth": "2", "parts": "25"}

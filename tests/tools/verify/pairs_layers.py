@@ -363,4 +363,30 @@ class M(nnx.Module):
     ),
 )
 """Another layout inside."""
-PAIRS = (MLP, BATCH_NORM, DROPOUT, MASKS, CHANNELS)
+CONSTANT = Pair(
+    "norm_of_dropped",
+    """
+    class M(nn.Module):
+        def __init__(self, p=0.25):
+            super().__init__()
+            self.up, self.drop, self.down = nn.Linear(6, 6), nn.Dropout(p), nn.Linear(6, 6)
+
+        def forward(self, x):
+            h = self.down(self.drop(torch.tanh(self.up(x))))
+            return F.instance_norm(h.T.unsqueeze(0)).squeeze(0).T
+    """,
+    LINEAR
+    + """
+class M(nnx.Module):
+    def __init__(self, p=0.25, *, rngs):
+        self.up, self.drop, self.down = linear(6, 6, rngs), nnx.Dropout(p, rngs=rngs), linear(6, 6, rngs)
+
+    def __call__(self, x):
+        h = self.down(self.drop(jnp.tanh(self.up(x))))
+        return (h - h.mean(0)) / jnp.sqrt(h.var(0) + 1e-5)
+""",
+    call="torch.randn(7, 6)",
+    wrongs=(Wrong("epsilon 1e-6 for 1e-5", "forward_fp64", "1e-5", "1e-6"),),
+)
+"""With a rate of 1, all rows are equal, and what is left of them after the mean is rounding noise on both sides."""
+PAIRS = (MLP, BATCH_NORM, DROPOUT, MASKS, CHANNELS, CONSTANT)

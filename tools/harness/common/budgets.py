@@ -62,11 +62,11 @@ ADAM_EPSILON: Final = 1e-8
 LARGE: Final = 1e3
 """Edge scenario: inputs scaled by this, far past every clamp and saturation in ordinary models, yet without overflow."""
 
-VANISHING: Final = 1e-250
+VANISHING: Final = 1e-150
 LARGE_STEPS: Final = (1.0, 0.25, 1 / 16, 1 / 64)
 """Gradients at large inputs are compared where the original divides by no number that is below the first and not zero (nor takes its root or
 logarithm, whose gradients do), and its gradients are finite: what is finite in one right formula overflows in another then. Else inputs are tried
-that are smaller by these factors."""
+that are smaller by these factors. JAX's own derivative of `x / y` has `y ** -2`, which overflows below 1e-154."""
 
 REACH: Final = (10.0, LARGE**2)
 REACH_FACTOR: Final = 10.0

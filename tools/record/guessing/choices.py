@@ -82,6 +82,9 @@ def _compared_values(function: Callable[..., Any], name: str, depth: int) -> Ite
                 yield from _layers(value_of_name(cls, module_names))
             case ast.Call(func=ast.Name(id="getattr"), args=[owner, key, *_]) if _is(key, name) and ast.unparse(owner).endswith("nn"):
                 yield from (text for part, texts in NAMED.items() if part in name.lower() for text in texts)
+            case ast.For(target=ast.Name(id=item), iter=read) if _is(read, name) and depth == DEPTH:
+                words = list(dict.fromkeys(_compared_values(function, item, 1)))
+                yield from [f"[{', '.join(words)}]"] if words else []
             case ast.Call(func=called, args=args, keywords=keywords) if depth > 1:
                 yield from _values_in_callee(called, args, keywords, name, module_names, depth)
 

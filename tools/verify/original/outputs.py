@@ -204,10 +204,15 @@ def large_inputs(unit: Original, state: State) -> list[Array] | None:
     """Large inputs at which the original does not divide by nearly vanishing numbers, and its gradients do not overflow; None where there are none."""
     for factor in budgets.LARGE_STEPS:
         values = input_sampling.edges(unit.leaves, factor * budgets.LARGE)["large"]
-        attempt(partial(unit.run, state, values, "eval", watch=(watch := Vanishing())))
-        if not watch.seen and _has_gradients(unit, state, values):
+        if not divides_by_vanishing(unit, state, values) and _has_gradients(unit, state, values):
             return values
     return None
+
+
+def divides_by_vanishing(unit: Original, state: State, values: Sequence[Array]) -> bool:
+    """Whether the original divides by numbers other than zero whose inverse, times another number, overflows in double precision."""
+    attempt(partial(unit.run, state, values, "eval", watch=(watch := Vanishing())))
+    return watch.seen
 
 
 def _has_gradients(unit: Original, state: State, values: Sequence[Array]) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from migrate_agent.tools.record.guessing.adapt import set_rank
 from migrate_agent.tools.record.guessing.trials.origins import Operand, argument_of
-from migrate_agent.tools.record.guessing.trials.trial import Attempt, Outcome, set_call
+from migrate_agent.tools.record.guessing.trials.trial import Attempt, Outcome, set_call, set_init
 from migrate_agent.tools.record.guessing.values import Fields, Tensor, Value, change_tensors
 from migrate_agent.tools.record.guessing.values import Sequence as Items
 
@@ -23,6 +23,8 @@ def demands(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
     yield from _fewer_rows(attempt, outcome)
     yield from _whole_numbers(attempt, outcome)
     yield from _longer_axis(attempt, outcome)
+    yield from _fitting_images(attempt, outcome)
+    yield from _joined_channels(attempt, outcome)
     yield from _plain_numbers(attempt, outcome)
     yield from _tables_for_numbers(attempt, outcome)
 
@@ -163,6 +165,46 @@ def _long_enough(tensor: Tensor, operand: Operand, axis: int, size: int, length:
     else:
         return tensor
     return replace(tensor, shape=(*tensor.shape[:at], length, *tensor.shape[at + 1 :]))
+
+
+UNEQUAL = re.compile(r"(?:Expected size|size of tensor a \() ?(\d+)\)? (?:but got|must match the) size (?:of tensor b \()?(\d+)")
+SMALL = re.compile(
+    r"Output size is too small|Expected more than 1 spatial element|[Kk]ernel size can't be greater than actual input size|Padding size should be less than"
+)
+IMAGE_SIZES = (32, 16, 64)
+JOINED = re.compile(r"expected input\[.*?\] to have (\d+) channels, but got (\d+) channels")
+
+
+def _fitting_images(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
+    """Where what was halved and doubled again does not fit what is beside it: one image twice or half as large as the others, or images of powers of two."""
+    match = UNEQUAL.search(outcome.error)
+    sizes = tuple(map(int, match.groups())) if match else ()
+    if (not sizes or 0 in sizes) and not SMALL.search(outcome.error):
+        return
+    images = {name: value for name, value in attempt.call or () if isinstance(value, Tensor) and len(value.shape) > 2}
+    for first, second in (sizes, sizes[::-1]) if len(images) > 1 and sizes and max(sizes) % min(sizes) == 0 else ():
+        for name, image in images.items():
+            scaled = tuple(size * second // first for size in image.shape[2:])
+            if 0 not in scaled:
+                yield set_call(attempt, name, replace(image, shape=(*image.shape[:2], *scaled)))
+    for size in IMAGE_SIZES if images else ():
+        even = {name: replace(image, shape=(*image.shape[:2], *[size] * (len(image.shape) - 2))) for name, image in images.items()}
+        yield replace(attempt, call=tuple((name, even.get(name, value)) for name, value in attempt.call or ()))
+
+
+def _joined_channels(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
+    """Where two inputs are joined, and have twice the channels that a layer was given: one number of the constructor doubled, and the channels of one input."""
+    match = JOINED.search(outcome.error)
+    channels = match[1] if match and int(match[2]) == 2 * int(match[1]) else ""
+    images = [
+        name for name, value in attempt.call or () if isinstance(value, Tensor) and len(value.shape) > 2 and str(value.shape[1]) == channels
+    ]
+    for parameter in [name for name, value in attempt.init if value == channels] if len(images) > 1 else ():
+        for name in images:
+            image = dict(attempt.call or ())[name]
+            assert isinstance(image, Tensor)
+            doubled = replace(image, shape=(image.shape[0], 2 * image.shape[1], *image.shape[2:]))
+            yield set_call(set_init(attempt, parameter, str(2 * int(channels))), name, doubled)
 
 
 NUMBER = re.compile(

@@ -12,10 +12,10 @@ from migrate_agent.tools.types import Verdict
 from migrate_agent.tools.verify.checks.base import Check
 from migrate_agent.tools.verify.compare.pairs import (
     UNPAIRED,
-    difference,
     drawn,
     draws_of,
     gradient_pairs,
+    judged,
     largest_gradient,
     named_pairs,
     output_pairs,
@@ -63,14 +63,14 @@ def _differences(results: Results, scenario: Scenario, answer: Answer) -> Iterat
         if trees.skeleton(scenario.tree) != trees.skeleton(answer.facts["tree"]):
             yield Difference(f"{scenario.name} output", float("inf"), 0.0, "another form", "tree", scenario.name)
         for pair in (*output_pairs(scenario, answer), *named_pairs(scenario, answer, "state", results.omitted)):
-            yield difference(scenario, pair, tolerances.FLOOR_FP64)
+            yield judged(scenario, pair, tolerances.FLOOR_FP64)
         # Where a rate drops everything, all is tied, and a gradient is a convention; but no NaN where torch has none.
         # Evaluation drops nothing, and ties nothing.
         finite_alone = scenario.mode == "train" and at_an_end(results.expected.examples[scenario.example]["changes"])
         scale = tolerances.GLOBAL_SCALE * largest_gradient(scenario)
         for pair in gradient_pairs(scenario, answer):
             pair = where_finite(pair) if finite_alone else pair
-            leaf = difference(scenario, pair, tolerances.FLOOR_GRADIENT_FP64, scale)
+            leaf = judged(scenario, pair, tolerances.FLOOR_GRADIENT_FP64, scale)
             # Other arguments may leave no gradient, as `x / abs(x)` does.
             if not leaf.failed or leaf.problem or not (finite_alone or vanishes(scenario, pair)):
                 yield leaf

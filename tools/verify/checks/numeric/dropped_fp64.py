@@ -10,7 +10,7 @@ from migrate_agent.tools.harness.common.compare_arrays import Difference, verdic
 from migrate_agent.tools.harness.common.random_streams import Dropped, Mask, layouts, masks, zeroed
 from migrate_agent.tools.types import Verdict
 from migrate_agent.tools.verify.checks.base import Check
-from migrate_agent.tools.verify.compare.pairs import difference, draws_of, output_pairs, paired, raised_error
+from migrate_agent.tools.verify.compare.pairs import draws_of, judged, output_pairs, paired, raised_error
 from migrate_agent.tools.verify.contract.scenario import Answer, Role, Scenario
 from migrate_agent.tools.verify.evidence.candidate import Results
 
@@ -82,7 +82,7 @@ def _same_masks(scenario: Scenario, answer: Answer, axes: bool) -> bool:
 
 def _compared(scenario: Scenario, answer: Answer) -> Iterator[Difference]:
     for pair in output_pairs(scenario, answer):
-        yield difference(scenario, pair, tolerances.FLOOR_FP64)
+        yield judged(scenario, pair, tolerances.FLOOR_FP64)
 
 
 CHECK = Check("numeric", "dropped_fp64", judge, cost=2)

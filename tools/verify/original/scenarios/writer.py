@@ -25,6 +25,7 @@ from migrate_agent.tools.verify.contract.scenario import Mode, NoiseOfScenario, 
 from migrate_agent.tools.verify.contract.schedule import LARGE_ELEMENTS, LATE, Deadline
 from migrate_agent.tools.verify.original.outputs import (
     attempt,
+    divides_by_vanishing,
     elements,
     finite_share,
     make_targets,
@@ -121,7 +122,10 @@ class ScenarioWriter:
             drawn = input_sampling.sample_state(state, frozenset(unit.parameters), tied, (self.base + seed,), strength)
             result = attempt(partial(self.once, drawn, self.values(0), "eval"))
             # Where a product of outputs overflows, which elements of a gradient are NaN is up to the order of its sums.
-            if result is not None and finite_share(result) >= usual and (overflows_soon(as_made) or not overflows_soon(result)):
+            if result is None or finite_share(result) < usual or (overflows_soon(result) and not overflows_soon(as_made)):
+                continue
+            # Which gradients of a division by nearly nothing overflow is up to the formula that they are written by.
+            if seed != STRONG or not divides_by_vanishing(unit, drawn, self.values(0)) or divides_by_vanishing(unit, state, self.values(0)):
                 return drawn
         return dict(state)
 
