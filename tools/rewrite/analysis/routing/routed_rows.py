@@ -11,7 +11,7 @@ rows, and the weights of those that the mask does not select be 0. A row that th
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -60,6 +60,8 @@ class Routes(NamedTuple):
     """Calls that give the places of a mask."""
     loops: Mapping[Span, str] = {}
     """Loops over what is chosen → the array whose first axis has all that may be."""
+    lists: Mapping[Span, str] = {}
+    """Loops whose steps without rows go no longer past the test → the list of experts that they index, which may be shorter."""
 
 
 @dataclass
@@ -82,6 +84,8 @@ class _Route:
     totals: list[ast.stmt] = field(default_factory=list)
     local: set[str] = field(default_factory=set)
     """Names of the statements around that are no rows."""
+    guarded: bool = False
+    """Whether steps without rows are left out in the source."""
     loop: ast.For | None = None
     """The loop around, where it goes through what is chosen alone."""
 
@@ -122,6 +126,7 @@ class _Search:
             {self._span(route.mask): route.mask.id if isinstance(route.mask, ast.Name) else "" for route, _ in routes},
             frozenset(self._span(_call_of(route.dropped[0])) for route, _ in routes),
             {self._span(route.loop): _table_of(route.mask) for route, _ in routes if route.loop is not None},
+            {self._span(loop): text for route, _ in routes if route.guarded for loop, text in self._indexed_lists(route)},
         )
 
     # -- where it begins --------------------------------------------------------------------------------------------
@@ -188,6 +193,7 @@ class _Search:
             self._statement(route, node, holder)
         if not route.sums or any(level in (ROWS, SLOTS) for name, level in route.levels.items() if name not in route.axes):
             raise Mixed
+        route.guarded = guarded
         self._check_names(route, [*before, body[position], *after], guarded)
         if isinstance(route.mask, ast.Name) and any(self._stores(node, route.mask.id) for node in after):
             raise Mixed
@@ -383,6 +389,22 @@ class _Search:
             route.reads.append(route.mask)
         route.dropped.append(binding)
         return True
+
+    def _indexed_lists(self, route: _Route) -> Iterator[tuple[ast.For, str]]:
+        """The loop around whose number is the index of a list of modules: a number past its end is no error where nothing is selected."""
+        for loop in (node for node in walk(self.function) if isinstance(node, ast.For)):
+            target = ast.unparse(loop.target)
+            inside = walk(loop)
+            ranged = isinstance(loop.iter, ast.Call) and isinstance(loop.iter.func, ast.Name) and loop.iter.func.id == "range"
+            if (loop is not route.loop and not (ranged and len(loop.iter.args) == 1)) or route.dropped[0] not in inside:  # type: ignore[attr-defined]
+                continue
+            for node in inside:
+                match node:
+                    case ast.Subscript(value=ast.Attribute(value=ast.Name()) as modules, slice=ast.Name(id=index)) if index == target:
+                        fact = self._fact(modules)
+                        if fact is not None and set(fact.kinds) == {"module:torch.nn.ModuleList"}:
+                            yield loop, ast.unparse(modules)
+                            break
 
     def _check_index(self, route: _Route, body: list[ast.stmt], index: str) -> None:
         """An index of one number may only say which expert, and which part of the table: `layer = self.experts[e]`."""

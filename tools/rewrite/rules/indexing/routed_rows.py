@@ -90,11 +90,17 @@ class WeighAllRows(_Writes):
         return cst.FlattenSentinel([first, *body[1:]])
 
     def leave_For(self, original: cst.For, updated: cst.For) -> cst.For | None:
-        table = routes_here(self.context).loops.get(self.context.span(original))
-        if table is None:
+        routes, span = routes_here(self.context), self.context.span(original)
+        table, modules = routes.loops.get(span), routes.lists.get(span)
+        count = self.context.build(f"{table}.shape[0]") if table else None
+        if table:
+            self.context.drop_holes(original.iter)
+        elif modules and isinstance(updated.iter, cst.Call):
+            count = updated.iter.args[0].value
+        if count is None or (modules and cst.Module([]).code_for_node(count) == f"len({modules})"):
             return None
-        self.context.drop_holes(original.iter)
-        return updated.with_changes(iter=self.context.build("range({table}.shape[0])", table=cst.Name(table)))
+        text = f"range(min({{count}}, len({modules})))" if modules else "range({count})"
+        return updated.with_changes(iter=self.context.build(text, count=count))
 
     def _sum(self, out: cst.BaseExpression, source: cst.BaseExpression, value: cst.BaseExpression) -> cst.BaseExpression:
         self.context.notes.append(f"{self.context.file.file.path}:{self.context.span(source).line}: {NOTE}")
