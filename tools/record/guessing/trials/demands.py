@@ -40,7 +40,7 @@ def _spelled_ranks(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
     match = SPELLED.search(outcome.error)
     if match is None:
         return
-    rank = len(re.split(r"\s*[,x×]\s*", match[1]))
+    rank = len(match[1].split(",") if "," in match[1] else re.split(r"[x×]", match[1]))  # `max_len` has an x of its own
 
     def change(tensor: Tensor) -> Tensor:
         return replace(tensor, shape=tuple(set_rank(list(tensor.shape), [rank]))) if tensor.shape else tensor
