@@ -229,13 +229,18 @@ class Encoder:
             return f"{self.imported('collections')}.defaultdict({self.value(value.default_factory)}, {self._dict(value)})"
         if cls is collections.OrderedDict:
             return f"{self.imported('collections')}.OrderedDict({self._dict(value)})"
-        try:
-            equal = cls(dict(value)) == value
-        except Exception as error:
+        by_name = all(isinstance(key, str) and key.isidentifier() for key in value)
+        calls = [((dict(value),), {}), *([((), dict(value))] if by_name else []), ((), {})]
+        error = None
+        for args, kwargs in calls:
+            try:
+                if cls(*args, **kwargs) == value:
+                    return self.constructed(cls, args, kwargs)
+            except Exception as raised:
+                error = error or raised
+        if error is not None:
             raise NotEncodable(f"a {cls.__qualname__} ({type(error).__name__} when built again)") from error
-        if not equal:
-            raise NotEncodable(f"a {cls.__qualname__} that differs when built again")
-        return f"{self.name(cls)}({self._dict(value)})"
+        raise NotEncodable(f"a {cls.__qualname__} that differs when built again")
 
     def _object(self, value: Any) -> str:
         """A dataclass instance or plain configuration object: the constructor call that gives an object of the same state."""

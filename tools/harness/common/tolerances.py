@@ -51,6 +51,10 @@ and the roundings of equal terms have one direction (2,048 of them: 52 ulp)."""
 FAR_OFF: Final = 1e-2
 """At the edges: where torch's own float32 answer is further off, nothing is judged by it."""
 
+NOISE_AT_EDGES: Final = 0.1
+"""… nor, of errors up to its size, where rounding in float32 may move it by this much. An instance norm of a constant image divides what rounding
+left of it."""
+
 OUTLIERS: Final = 0.01
 """In float16: the share of elements, one at least, that may be lost where each is 1,024 times as large as others usually are."""
 

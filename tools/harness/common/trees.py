@@ -19,6 +19,7 @@ Tree = dict[str, Any]
 _PLAIN = (bool, int, float, str, type(None))
 _PROTOCOLS = frozenset({"abc", "typing", "collections.abc"})
 """Modules of classes that say what an object can do, and keep nothing in it."""
+_COLLECTIONS = (dict, list)
 ITERATORS: tuple[Any, ...] = (type(iter([])), type(iter(())))
 """Classes of what goes through a list or a tuple: what is left is written down."""
 
@@ -36,7 +37,7 @@ class Unencodable(Exception):
 def encode(value: Any, leaves: list[Any], is_leaf: Callable[[Any], bool], *, fresh: bool = False) -> Tree:
     """Encode `value` as a tree; arrays, as `is_leaf` decides, are appended to `leaves`. Raises `Unencodable`.
 
-    Of a plain object all attributes are written down; of a generator of random numbers among them only that it is one. With `fresh`, it is noted where
+    Of a plain object all attributes are written down, and of one that is a dictionary or a list its items; of a generator of random numbers among them only that it is one. With `fresh`, it is noted where
     its class gives an equal one without arguments: the reader's constructor runs there.
     """
     around: list[int] = []
@@ -57,14 +58,15 @@ def encode(value: Any, leaves: list[Any], is_leaf: Callable[[Any], bool], *, fre
             return {"dtype": _dtype_name(item)}
         if type(item).__name__.lower() == "device" and type(item).__module__.partition(".")[0] in ("torch", "jax", "jaxlib"):
             return {"device": True}  # which one is no matter of the maths: each side has its own
-        if not is_object(item):
+        if not is_object(item) and not is_own_collection(item):
             return _container(item, walk)
         if id(item) in around:
             raise Unencodable(f"an object of type {_name(type(item))} that holds itself")
         around.append(id(item))
         fields = {name: _random(part) or walk(part) for name, part in sorted(vars(item).items())}
+        inside = {"items": walk(plain(item))} if is_own_collection(item) else {}
         around.pop()
-        return {"object": _name(type(item)), "fields": fields, **({"fresh": True} if fresh and is_fresh(item, is_leaf) else {})}
+        return {"object": _name(type(item)), "fields": fields, **inside, **({"fresh": True} if fresh and is_fresh(item, is_leaf) else {})}
 
     return walk(value)
 
@@ -72,6 +74,18 @@ def encode(value: Any, leaves: list[Any], is_leaf: Callable[[Any], bool], *, fre
 def is_object(item: Any) -> bool:
     """Whether a value is a plain object of a class of the user's: it has nothing of a library, and keeps all that it has in attributes."""
     return not dataclasses.is_dataclass(type(item)) and hasattr(item, "__dict__") and is_own_class(type(item))
+
+
+def is_own_collection(item: Any) -> bool:
+    """Whether a value is a dictionary or a list of a class of the user's, such as a cache with properties."""
+    bases = [base for base in type(item).__mro__ if base is not object and base.__module__ not in _PROTOCOLS]
+    own = [base for base in bases if base not in _COLLECTIONS]
+    return isinstance(item, _COLLECTIONS) and hasattr(item, "__dict__") and bool(own) and all(map(_is_own, own))
+
+
+def plain(item: Any) -> Any:
+    """The items of a dictionary or a list of a class of the user's, in a plain one."""
+    return dict(dict.items(item)) if isinstance(item, dict) else list(list.__iter__(item))
 
 
 def is_fresh(item: Any, is_leaf: Callable[[Any], bool]) -> bool:
@@ -116,7 +130,9 @@ def with_objects(result: Any, arguments: Any) -> Any:
 
 
 def _objects(value: Any) -> Iterator[Any]:
-    if isinstance(value, (list, tuple)):
+    if is_own_collection(value):
+        yield value
+    elif isinstance(value, (list, tuple)):
         for part in value:
             yield from _objects(part)
     elif isinstance(value, dict):
@@ -194,16 +210,24 @@ def decode(tree: Tree, leaves: Sequence[Any], renamed: Mapping[str, str]) -> Any
                 raise Unencodable(f"a generator of random numbers, {body}, in an argument")
             case "object":
                 cls = _class(body, renamed)
-                return cls() if node.get("fresh") else made(cls, {key: walk(part) for key, part in node["fields"].items()})
+                attributes = {key: walk(part) for key, part in node["fields"].items()}
+                return cls() if node.get("fresh") else made(cls, attributes, walk(node["items"]) if "items" in node else None)
             case _:
                 return _class(body, renamed)(**{key: walk(part) for key, part in node["fields"].items()})
 
     return walk(tree)
 
 
-def made(cls: Any, attributes: Mapping[str, Any]) -> Any:
-    """A plain object of a class with these attributes, whose constructor does not run."""
-    item = object.__new__(cls)
+def made(cls: Any, attributes: Mapping[str, Any], contents: Any = None) -> Any:
+    """A plain object of a class with these attributes, whose constructor does not run; a dictionary or a list of the user's with these items."""
+    if isinstance(contents, dict):
+        item = dict.__new__(cls)
+        dict.update(item, contents)
+    elif isinstance(contents, list):
+        item = list.__new__(cls)
+        list.extend(item, contents)
+    else:
+        item = object.__new__(cls)
     vars(item).update(attributes)
     return item
 
@@ -254,7 +278,8 @@ def skeleton(tree: Tree) -> Any:
         case "dict":
             return (kind, tuple((key, skeleton(part)) for key, part in body))
         case "named" | "dataclass" | "object":
-            return (kind, body.rpartition(":")[2], tuple((key, skeleton(part)) for key, part in tree["fields"].items()))
+            fields = tuple((key, skeleton(part)) for key, part in tree["fields"].items())
+            return (kind, body.rpartition(":")[2], fields, *((skeleton(tree["items"]),) if "items" in tree else ()))
         case _:
             return (kind, str(body))
 
@@ -280,7 +305,7 @@ def items(tree: Tree) -> list[Any]:
             for _, part in body:
                 walk(part)
         elif kind in ("named", "dataclass", "object"):
-            for part in node["fields"].values():
+            for part in (*node["fields"].values(), *([node["items"]] if "items" in node else ())):
                 walk(part)
 
     walk(tree)

@@ -595,6 +595,12 @@ def _decode(tree: trees.Tree, parts: Sequence[Any], call: Any) -> tuple[tuple[An
     def walk(item: Any) -> Any:
         if is_leaf(item):
             return next(position)
+        if trees.is_object(item) or trees.is_own_collection(item):
+            # The constructor counts as run where the port's runs too.
+            if trees.is_fresh(item, is_leaf):
+                return type(item)()
+            attributes = {name: walk(part) for name, part in sorted(vars(item).items())}
+            return trees.made(type(item), attributes, walk(trees.plain(item)) if trees.is_own_collection(item) else None)
         if isinstance(item, list):
             return [walk(part) for part in item]
         if isinstance(item, tuple):
@@ -611,10 +617,6 @@ def _decode(tree: trees.Tree, parts: Sequence[Any], call: Any) -> tuple[tuple[An
             return clone
         if isinstance(item, trees.ITERATORS):
             return iter([walk(part) for part in copy.copy(item)])
-        if trees.is_object(item):
-            # The constructor counts as run where the port's runs too.
-            fresh = trees.is_fresh(item, is_leaf)
-            return type(item)() if fresh else trees.made(type(item), {name: walk(part) for name, part in sorted(vars(item).items())})
         return item
 
     args, kwargs = walk(call)

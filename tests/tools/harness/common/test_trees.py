@@ -97,7 +97,20 @@ class Torch(torch.nn.Module):
 
 
 class Listed(list[Any]):
-    """No plain object: it holds what is in no attribute."""
+    """A list of a class of the user's."""
+
+
+class Cache(dict[str, Any]):
+    """A dictionary with properties, and an attribute."""
+
+    def __init__(self, **parts: Any) -> None:
+        super().__init__(parts)
+        self.step = 0
+
+    @property
+    def keys_of_attention(self) -> Any:
+        """An item by another name."""
+        return self["keys"]
 
 
 def test_a_plain_object_goes_by_its_attributes() -> None:
@@ -109,9 +122,23 @@ def test_a_plain_object_goes_by_its_attributes() -> None:
     assert (other.parts[1], vars(other)["name"]) == (3, "a") and other.parts is not holder.parts
 
 
+@pytest.mark.parametrize("own", [Cache(keys=np.arange(2), count=3), Listed([np.arange(2), 3])])
+def test_collections_of_the_users_keep_their_class(own: Any) -> None:
+    own.step = 5
+    found: list[Any] = []
+    tree = codec.encode((own, 1), found, is_array)
+    other, number = codec.decode(tree, found, {})
+    assert type(other) is type(own) and number == 1 and vars(other) == {"step": 5} and other is not own
+    assert repr(other) == repr(own) and len(codec.items(tree)) == 4
+    assert [*codec.with_objects(5, ((2, [own]), {}))] == [5, own]
+
+
 @pytest.mark.parametrize(
     ("one", "other"),
     [
+        (Cache(a=1), Cache(b=1)),
+        (Cache(a=1), {"a": 1}),
+        (Listed([1]), Listed([1, 2])),
         (Holder([1, 2]), Holder([1])),
         (Holder([]), Holder([], more=1)),
         (Holder([], name="a"), Holder([], name="b")),
@@ -125,7 +152,7 @@ def test_plain_objects_are_told_apart(one: Any, other: Any) -> None:
     assert same == codec.skeleton(codec.encode(one, [], is_array))
 
 
-@pytest.mark.parametrize("value", [Torch(), Listed([1]), Holder, Holder([Torch()]), Holder([], of=len), object(), np.random.default_rng(0)])
+@pytest.mark.parametrize("value", [Torch(), Holder, Holder([Torch()]), Holder([], of=len), object(), np.random.default_rng(0)])
 def test_what_is_no_plain_object_is_refused(value: Any) -> None:
     with pytest.raises(codec.Unencodable):
         codec.encode(value, [], is_array)

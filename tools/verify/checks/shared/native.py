@@ -29,6 +29,8 @@ def native_differences(results: Results, *roles: str, narrow: bool | None = None
                 if scenario.undefined:
                     hidden = scenario.extreme == Extreme.HIDDEN
                     exact, native = _of_infinities(exact, hidden), _of_infinities(native, hidden)
+                if _loses_nan(exact, native):
+                    native = _nan_as_in_float64(exact, native, results, scenario)
                 leaf = compare_native(exact, native, scenario, alike=alike_in_width(scenario, answer), kinks=kinks)
                 if not (leaf.failed and scenario.undecided(exact.key)):
                     yield leaf.at(scenario.name, exact.key)
@@ -53,6 +55,26 @@ def _of_infinities(pair: Pair, hidden: bool = False) -> Pair:
     finite = np.isfinite(actual) if actual.dtype.kind in "fc" else True
     excused = (np.isfinite(pair.expected) == finite) | (hidden & np.isnan(pair.expected) if actual.dtype.kind in "fc" else False)
     return pair._replace(got=np.where(excused, pair.expected, actual))
+
+
+def _loses_nan(exact: Pair, native: Pair) -> bool:
+    """Whether the candidate natively gives a number where torch has NaN in both precisions."""
+    if native.got is None or native.expected.dtype.kind not in "fc" or not exact.expected.shape == native.expected.shape == native.got.shape:
+        return False
+    return bool((np.isnan(exact.expected) & np.isnan(native.expected) & ~np.isnan(native.got)).any())
+
+
+def _nan_as_in_float64(exact: Pair, native: Pair, results: Results, scenario: Scenario) -> Pair:
+    """The native pair with NaN where the candidate's own float64 run has it, as torch has in both precisions.
+
+    The formula has NaN there then. XLA for CPUs may still give a number in float32: `exp(x / 4 - max(x / 4))` of a single `-inf` is 0 there.
+    """
+    row = next((answer for other, answer in results.answers(scenario.role) if other.name == scenario.name and not answer.error), None)
+    in_float64 = next((pair.got for pair in output_pairs(scenario, row) if pair.key == exact.key), None) if row is not None else None
+    if in_float64 is None or native.got is None or in_float64.shape != native.got.shape:
+        return native
+    of_formula = np.isnan(exact.expected) & np.isnan(native.expected) & np.isnan(in_float64)
+    return native._replace(got=np.where(of_formula, native.expected, native.got))
 
 
 def dtype_problems(scenario: Scenario, answer: Answer) -> Iterator[Difference]:
@@ -97,7 +119,10 @@ def compare_native(exact: Pair, native: Pair, scenario: Scenario, *, alike: bool
     terms = min(scenario.input_elements / max(exact.expected.size, 1), tolerances.MOST_TERMS)
     totals = tolerances.FLOOR_TERM * terms * epsilon
     floor = max(tolerances.FLOOR_FP32, totals) if dtype == "float32" else tolerances.FLOOR_NARROW * epsilon
-    return _conditioned(label, rms(np.abs(ours - truth)) / size, tolerances.FP32_FACTOR * own, floor, conditioning)
+    leaf = _conditioned(label, rms(np.abs(ours - truth)) / size, tolerances.FP32_FACTOR * own, floor, conditioning)
+    # At the edges rounding of equal numbers has one direction (the mean of a constant image), which noise without one does not show.
+    tells = leaf.limit < tolerances.NOISE_AT_EDGES or (leaf.measured > 1 and leaf.limit < 1)
+    return replace(leaf, measured=0.0) if kinks and leaf.failed and not tells else leaf
 
 
 def _tells(exact: Array, native: Array) -> bool:

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any, cast
+
 import numpy as np
 import pytest
 
 from migrate_agent.tools.harness.common.compare_arrays import DROWNED
-from migrate_agent.tools.verify.checks.shared.native import _of_infinities, compare_native, compare_native_gradient
+from migrate_agent.tools.verify.checks.shared.native import (
+    _loses_nan,
+    _nan_as_in_float64,
+    _of_infinities,
+    compare_native,
+    compare_native_gradient,
+)
 from migrate_agent.tools.verify.compare.pairs import Pair
-from migrate_agent.tools.verify.contract.scenario import NoiseOfScenario, Role, Scenario
+from migrate_agent.tools.verify.contract.scenario import Answer, NoiseOfScenario, Role, Scenario
 
 QUIET = Scenario(name="a", role=Role.GRADIENT, noise=NoiseOfScenario({}))
 
@@ -88,6 +96,39 @@ def test_outputs_do_not_follow_kinks_by_a_factor() -> None:
     scenario = Scenario(name="a", role=Role.GRADIENT, noise=NoiseOfScenario({}, (), {"out/0": [1e-2, 1e-2]}))
     exact, native = (Pair("out", "out/0", np.ones(4), np.full(4, 1.015)) for _ in range(2))
     assert compare_native(exact, native, scenario).failed
+
+
+@pytest.mark.parametrize(
+    ("noise", "error", "kinks", "failed"),
+    [(0.06, 0.3, True, False), (0.06, 0.3, False, True), (0.04, 0.3, True, True), (0.06, 1.5, True, True), (0.6, 1.5, True, False)],
+)
+def test_at_the_edges_noise_of_torchs_own_is_not_judged(noise: float, error: float, kinks: bool, failed: bool) -> None:
+    scenario = Scenario(name="a", role=Role.EDGE, noise=NoiseOfScenario({}, (), {"out/0": [noise, noise]}))
+    exact, native = Pair("out", "out/0", np.ones(4), None), Pair("out", "out/0", np.ones(4), np.full(4, 1 + error))
+    assert compare_native(exact, native, scenario, kinks=kinks).failed == failed
+
+
+class Answered:
+    """What a candidate gave in float64 in one scenario, in place of the results of its run."""
+
+    def __init__(self, *answers: tuple[Scenario, Answer]) -> None:
+        self.given = answers
+
+    def answers(self, *roles: str) -> tuple[tuple[Scenario, Answer], ...]:
+        """As of results."""
+        return self.given
+
+
+@pytest.mark.parametrize(("in_float64", "failed"), [(np.nan, False), (0.0, True)])
+def test_nan_of_the_formula_need_not_show_in_float32(in_float64: float, failed: bool) -> None:
+    tree = {"leaf": 0}
+    scenario = Scenario(name="a", role=Role.EDGE, noise=NoiseOfScenario({}), tree=tree, arrays={"out/0": np.array([np.nan, 1.0])})
+    answer = Answer({"tree": tree}, {"out/0": np.array([in_float64, 1.0])})
+    exact = Pair("out", "out/0", np.array([np.nan, 1.0]), None)
+    native = Pair("out", "out/0", exact.expected.astype(np.float32), np.array([0.0, 1.0], np.float32))
+    assert _loses_nan(exact, native)
+    judged = _nan_as_in_float64(exact, native, cast("Any", Answered((scenario, answer))), scenario)
+    assert compare_native(exact, judged, scenario).failed == failed
 
 
 @pytest.mark.parametrize(("own", "kind", "failed"), [(0.1, "", True), (1.0, DROWNED, False)])
