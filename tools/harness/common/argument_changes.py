@@ -106,6 +106,11 @@ def proposals(bound: inspect.BoundArguments, *, absent: bool = False) -> dict[st
     return {name: values for name, values in options.items() if values}
 
 
+def absent(bound: inspect.BoundArguments) -> dict[str, None]:
+    """The arguments that are None, by name."""
+    return {name: None for name, value in _named(bound) if value is None}
+
+
 def strings(bound: inspect.BoundArguments) -> dict[str, str]:
     """The strings among the arguments, by name."""
     return {name: value for name, value in _named(bound) if type(value) is str and value}

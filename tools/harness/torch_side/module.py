@@ -18,7 +18,18 @@ import torch
 from torch.jit import _state
 
 from migrate_agent.tools.harness.common import host_random, methods, operator_kinds, reach, tolerances, trees
-from migrate_agent.tools.harness.common.argument_changes import CALL, Changes, bind, called, changed, floats, ints, proposals, strings
+from migrate_agent.tools.harness.common.argument_changes import (
+    CALL,
+    Changes,
+    absent,
+    bind,
+    called,
+    changed,
+    floats,
+    ints,
+    proposals,
+    strings,
+)
 from migrate_agent.tools.harness.common.conditions import AS_MADE, Conditions
 from migrate_agent.tools.harness.common.example_text import (
     call_arguments,
@@ -260,6 +271,10 @@ class Original:
     def floats(self) -> dict[str, float]:
         """The finite floats among the arguments of the call and of the constructor, by name."""
         return self._by_name(floats, floats)
+
+    def absent(self) -> dict[str, None]:
+        """The arguments of the call and of the constructor that are None, by name."""
+        return self._by_name(absent, absent)
 
     def _by_name(self, called: Callable[..., dict[str, Given]], constructed: Callable[..., dict[str, Given]]) -> dict[str, Given]:
         # What a constructor takes of a module, a function takes in its call.

@@ -27,6 +27,8 @@ REDUCTIONS = {
     "var": "jnp.var({x}, where={mask}, ddof=1)",
 }
 """Of everything that is selected, by torch's name, for floating numbers."""
+COUNTS = {"sum": REDUCTIONS["sum"]}
+"""The same for integers, and for booleans, which are counted."""
 QUESTIONS = {"any": "jnp.any({x}, where={mask})", "all": "jnp.all({x}, where={mask})"}
 """The same for booleans."""
 LOSSES = {
@@ -41,6 +43,7 @@ ELEMENTWISE = frozenset(
 )
 OPERATORS = (cst.Add, cst.Subtract, cst.Multiply, cst.Divide, cst.Power)
 COMPARISONS = (cst.Equal, cst.NotEqual, cst.LessThan, cst.GreaterThan, cst.LessThanEqual, cst.GreaterThanEqual)
+INTEGERS = frozenset({"int64", "int32"})
 FLOATS = frozenset({"float32", "float64", "float16", "bfloat16"})
 
 
@@ -125,7 +128,15 @@ def _reduction_call(context: Context, call: cst.Call) -> tuple[tuple[cst.BaseExp
     operand = call.args[0].value if name.startswith("torch.") and call.args and not call.args[0].keyword else call.func.value
     fact = context.observed(operand)
     kinds = set(fact.dtypes) if fact is not None and is_tensor(fact) else set()
-    table = REDUCTIONS if kinds and kinds <= FLOATS else QUESTIONS if kinds == {"bool"} else {}
+    table = (
+        REDUCTIONS
+        if kinds and kinds <= FLOATS
+        else COUNTS | QUESTIONS
+        if kinds == {"bool"}
+        else COUNTS
+        if kinds and kinds <= INTEGERS
+        else {}
+    )
     return ((operand,), table[torch_name]) if torch_name in table else ((), "")
 
 

@@ -59,7 +59,11 @@ def _of_infinities(pair: Pair, hidden: bool = False) -> Pair:
 
 def _loses_nan(exact: Pair, native: Pair) -> bool:
     """Whether the candidate natively gives a number where torch has NaN in both precisions."""
-    if native.got is None or native.expected.dtype.kind not in "fc" or not exact.expected.shape == native.expected.shape == native.got.shape:
+    if (
+        native.got is None
+        or native.expected.dtype.kind not in "fc"
+        or not exact.expected.shape == native.expected.shape == native.got.shape
+    ):
         return False
     return bool((np.isnan(exact.expected) & np.isnan(native.expected) & ~np.isnan(native.got)).any())
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from migrate_agent.tools.harness.common import budgets, input_sampling, tensor_files
+from migrate_agent.tools.harness.common import budgets, input_sampling, tensor_files, trees
 from migrate_agent.tools.harness.common.argument_changes import CALL, LENGTH, Changes, at_an_end
 from migrate_agent.tools.harness.torch_side.module import Original, Result
 from migrate_agent.tools.harness.torch_side.precision import OperatorMode, Undetermined
@@ -138,7 +138,7 @@ def others(plain: Original, make: Callable[[Changes], Original], lines: Lines) -
     lists = [{name: 0} for name in values if name.startswith(CALL) and name.endswith(f".{LENGTH}")][: budgets.EMPTIED]
     empty = [changes for changes in lists if trials.takes(changes)]
     far = list(islice(_far(numbers, trials), budgets.APART)) if plain.is_function else []
-    return [
+    found = [
         *(make(changes) for changes in (*together, *alone, *empty, *far)),
         *islice(_with_strings(plain, words[:tries], trials), budgets.STRINGS),
         *islice(with_inputs(plain, make, numbers, trials.usual), budgets.SIZED),
@@ -147,6 +147,14 @@ def others(plain: Original, make: Callable[[Changes], Original], lines: Lines) -
         *islice(at_ends(plain, make, trials.usual), budgets.ENDS),
         *islice(of_few_rows(plain, make, numbers, trials.usual), budgets.FEW_ROWS),
     ]
+    guessed = frozenset(plain.absent()) if plain.is_function else frozenset[str]()
+    return [unit for unit in found if not guessed & {*unit.changes} or _of_the_same_form(unit, plain)]
+
+
+def _of_the_same_form(unit: Original, plain: Original) -> bool:
+    """Whether both give the same containers. Else a number stands where a tensor is meant: `torch.max(x, 0)` is no maximum of two."""
+    forms = [attempt(partial(_result, one)) for one in (unit, plain)]
+    return all(forms) and trees.skeleton(forms[0].tree) == trees.skeleton(forms[1].tree)  # type: ignore[union-attr]
 
 
 def _far(numbers: Mapping[str, tuple[Any, ...]], trials: Trials) -> Iterator[Changes]:
