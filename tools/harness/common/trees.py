@@ -37,8 +37,9 @@ class Unencodable(Exception):
 def encode(value: Any, leaves: list[Any], is_leaf: Callable[[Any], bool], *, fresh: bool = False) -> Tree:
     """Encode `value` as a tree; arrays, as `is_leaf` decides, are appended to `leaves`. Raises `Unencodable`.
 
-    Of a plain object all attributes are written down, and of one that is a dictionary or a list its items; of a generator of random numbers among them only that it is one. With `fresh`, it is noted where
-    its class gives an equal one without arguments: the reader's constructor runs there.
+    Of a plain object all attributes are written down, and of a dictionary or a list of a class of the user's its items too; of a generator of random
+    numbers among them only that it is one. With `fresh`, it is noted where its class gives an equal one without arguments: the reader's constructor runs
+    there.
     """
     around: list[int] = []
 
