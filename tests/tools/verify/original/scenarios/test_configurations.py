@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from migrate_agent.tools.harness.common.argument_changes import Changes
 from migrate_agent.tools.harness.torch_side.line_coverage import Lines
 from migrate_agent.tools.harness.torch_side.module import Original
 from migrate_agent.tools.verify.original.scenarios import configurations
@@ -29,7 +30,7 @@ def test_a_number_in_place_of_a_tensor_is_no_configuration(name: str, taken: boo
     (tmp_path / f"{module}.py").write_text(SOURCE)
     monkeypatch.syspath_prepend(str(tmp_path))
 
-    def make(changes: dict[str, object]) -> Original:
+    def make(changes: Changes) -> Original:
         return Original(module, name, {"init": "", "call": "torch.ones(3, 9)", "setup": "import torch", "changes": changes}, None)
 
     plain = make({})
