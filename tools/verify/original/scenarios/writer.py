@@ -52,6 +52,66 @@ def undetermined_reason(error: Exception | None) -> str:
     return " ".join(str(error).split())[:400] if isinstance(error, Undetermined) else ""
 
 
+@dataclass(frozen=True)
+class Trial:
+    """A call of the original that may become a scenario: with `values`, and the state of `seed`."""
+
+    role: Role
+    mode: Mode
+    seed: int
+    values: Sequence[Array]
+    gradient: bool = False
+    native: bool = False
+    """Whether it runs in the dtypes of a user's run too."""
+    runs: int = budgets.NOISE_RUNS
+    """How often it runs with noise, where a verdict depends on that."""
+    exact_inputs: bool = False
+    """Whether it is dropped where rounding noise tips a comparison over, with state and inputs as they are."""
+    layout: Layout = ""
+    before: Sequence[Array] | None = None
+    """Inputs of a call before it."""
+    prior: ScenarioWriter | None = None
+    """The writer of the example whose call comes before it."""
+    drawing: Drawing = USUAL
+    conditions: Conditions = AS_MADE
+    dtypes: Sequence[str] = ()
+    sampled: bool = False
+    extreme: Extreme = Extreme.NONE
+
+    @property
+    def required(self) -> bool:
+        """Whether it runs even where the budget is spent: the example's own call."""
+        return self.seed == 0 and self.role in (Role.SEED, Role.GRADIENT) and self.drawing == USUAL
+
+    @property
+    def plain(self) -> bool:
+        """Whether it is a forward pass and nothing else, whose result may be known."""
+        alone = self.before is None and self.prior is None
+        return alone and not self.layout and self.drawing == USUAL and self.conditions == AS_MADE
+
+    @property
+    def earlier(self) -> tuple[Original, list[Array]] | None:
+        """The unit and the inputs of the example whose call comes before it."""
+        return (self.prior.original, self.prior.values(0)) if self.prior is not None else None
+
+    def candidate_inputs(self, targets: Mapping[int, Array] | None) -> dict[str, Array]:
+        """The arrays that the candidate is given, by name; `targets` are those of a loss."""
+        parts = {"in": self.values, "before": self.before or (), "prior": self.earlier[1] if self.earlier else ()}
+        arrays = {f"{kind}/{index}": value for kind, values in parts.items() for index, value in enumerate(values)}
+        return arrays | {f"target/{index}": value for index, value in (targets or {}).items()}
+
+
+@dataclass
+class Observed:
+    """What the original gave in a trial: in float64, and natively where that was asked (`plain`)."""
+
+    result: Result
+    targets: Mapping[int, Array] | None
+    plain: Result | None = None
+    noise: NoiseOfScenario | None = None
+    undefined: Undefined = field(default_factory=Undefined)
+
+
 @dataclass
 class ScenarioWriter:
     """Writes the scenarios of one example."""
@@ -158,107 +218,88 @@ class ScenarioWriter:
         first = attempt(lambda: self.once(state, values, self.modes[0]))
         return first is not None and not same(first, self.once(state, values, "eval"))
 
-    def add(
-        self,
-        label: str,
-        role: Role,
-        mode: Mode,
-        seed: int,
-        values: Sequence[Array],
-        *,
-        gradient: bool = False,
-        native: bool = False,
-        runs: int = budgets.NOISE_RUNS,
-        exact_inputs: bool = False,
-        layout: Layout = "",
-        before: Sequence[Array] | None = None,
-        prior: ScenarioWriter | None = None,
-        drawing: Drawing = USUAL,
-        conditions: Conditions = AS_MADE,
-        dtypes: Sequence[str] = (),
-        sampled: bool = False,
-        extreme: Extreme = Extreme.NONE,
-    ) -> bool:
-        """Run the original (after a call on `before`, where given, and one of the example of `prior`), and write the scenario down unless it raises.
+    def add(self, label: str, role: Role, mode: Mode, seed: int, values: Sequence[Array], **how: Any) -> bool:
+        """Run the original, and write the scenario down unless it raises. `how` are further fields of `Trial`.
 
-        Returns whether it was written. `exact_inputs`: the scenario is dropped where rounding noise tips a
-        comparison over, with state and inputs as they are. The noise of other scenarios is measured by
-        `runs` runs, only where a verdict depends on it.
+        Returns whether it was written.
         """
-        if self.deadline.passed and not (seed == 0 and role in (Role.SEED, Role.GRADIENT) and drawing == USUAL):
+        trial = Trial(role, mode, seed, values, **how)
+        if self.deadline.passed and not trial.required:
             self.late(label)
             return False
         began = time.monotonic()
-        unit, state, name, undefined = self.original, self.states[seed], f"e{self.index}-{self._called}{label}", Undefined()
-        earlier = (prior.original, prior.values(0)) if prior is not None else None
-        run = partial(unit.run, state, values, mode, before=before, prior=earlier, drawing=drawing, trained=role == Role.AGAIN_TRAINED)
-        run = partial(run, conditions=conditions, dtypes=dtypes, second=role == Role.SECOND)
-        noise: NoiseOfScenario | None = None
         try:
-            if gradient:
-                result = run(targets=partial(make_targets, seed=self.base + abs(seed)))
-            else:
-                result = (
-                    run(layout=layout)
-                    if layout or drawing != USUAL or conditions != AS_MADE or before is not None or prior is not None
-                    else self.once(state, values, mode)
-                )
-            if result.tied and role in (Role.EDGE, Role.GRADIENT_EDGE, Role.NONFINITE):
-                raise Undetermined("which of equal numbers are the largest is up to torch's algorithm")
-            targets = result.targets if gradient else None
-            # An output that is not finite has no gradient, and says nothing about what was dropped.
-            if role in (Role.GRADIENT_EDGE, Role.DROPPED, Role.CONFIGURATION_DROPPED) and finite_share(result) < 1:
-                return False
-            if exact_inputs:
-                noisy = [run(noise=1 + self.base + count, exact_inputs=True) for count in range(runs)]
-                if tipped(result, noisy):
-                    return False
-                noise = NoiseOfScenario(noise_of(result, noisy))
-            # A forward pass must run natively, or the scenario is skipped; native gradients are
-            # optional.
-            wanted = native and not gradient and role != Role.EDGE
-            plain = run(native=True) if wanted else None
-            if role == Role.NONFINITE and extreme in (Extreme.INFINITE, Extreme.HIDDEN):
-                run(native=True, watch=undefined)
-            plain = attempt(partial(run, targets=targets, native=True)) if native and not wanted else plain
+            observed = self._observe(trial)
         except Exception as error:
             self.skip(label, error)
             return False
         finally:
             self.deadline.note(began)
-        candidate_inputs = {f"in/{index}": value for index, value in enumerate(values)}
-        candidate_inputs |= {f"target/{index}": value for index, value in (targets or {}).items()}
-        candidate_inputs |= {f"before/{index}": value for index, value in enumerate(before or ())}
-        candidate_inputs |= {f"prior/{index}": value for index, value in enumerate(earlier[1] if earlier is not None else ())}
-        scenario = Scenario(
+        if observed is None:
+            return False
+        scenario = self._scenario(f"e{self.index}-{self._called}{label}", trial, observed)
+        self.keep(scenario, trial.candidate_inputs(observed.targets), observed.result, observed.plain)
+        return True
+
+    def _observe(self, trial: Trial) -> Observed | None:
+        """What the original gives; None where that says nothing. Raises its errors, and `Undetermined`."""
+        run = partial(self.original.run, self.states[trial.seed], trial.values, trial.mode, before=trial.before, prior=trial.earlier)
+        run = partial(run, drawing=trial.drawing, trained=trial.role == Role.AGAIN_TRAINED)
+        run = partial(run, conditions=trial.conditions, dtypes=trial.dtypes, second=trial.role == Role.SECOND)
+        if trial.gradient:
+            result = run(targets=partial(make_targets, seed=self.base + abs(trial.seed)))
+        else:
+            result = self.once(self.states[trial.seed], trial.values, trial.mode) if trial.plain else run(layout=trial.layout)
+        if result.tied and trial.role in (Role.EDGE, Role.GRADIENT_EDGE, Role.NONFINITE):
+            raise Undetermined("which of equal numbers are the largest is up to torch's algorithm")
+        # An output that is not finite has no gradient, and says nothing about what was dropped.
+        if trial.role in (Role.GRADIENT_EDGE, Role.DROPPED, Role.CONFIGURATION_DROPPED) and finite_share(result) < 1:
+            return None
+        observed = Observed(result, result.targets if trial.gradient else None)
+        if trial.exact_inputs:
+            noisy = [run(noise=1 + self.base + count, exact_inputs=True) for count in range(trial.runs)]
+            if tipped(result, noisy):
+                return None
+            observed.noise = NoiseOfScenario(noise_of(result, noisy))
+        # A forward pass must run natively, or the scenario is skipped; native gradients are optional.
+        wanted = trial.native and not trial.gradient and trial.role != Role.EDGE
+        observed.plain = run(native=True) if wanted else None
+        if trial.role == Role.NONFINITE and trial.extreme in (Extreme.INFINITE, Extreme.HIDDEN):
+            run(native=True, watch=observed.undefined)
+        if trial.native and not wanted:
+            observed.plain = attempt(partial(run, targets=observed.targets, native=True))
+        return observed
+
+    def _scenario(self, name: str, trial: Trial, observed: Observed) -> Scenario:
+        """A scenario as it is written down."""
+        result, plain = observed.result, observed.plain
+        return Scenario(
             name=name,
-            role=role,
+            role=trial.role,
             example=self.index,
-            extreme=extreme,
-            mode=mode,
-            seed=seed,
-            sampled=sampled,
-            gradient=gradient,
-            state=self.state_name(seed),
-            runs=runs,
-            drawing=drawing,
-            conditions=conditions,
-            before=before is not None,
-            prior=prior.index if prior is not None else -1,
-            input_elements=sum(value.size for value in values),
-            undefined=undefined.seen,
+            extreme=trial.extreme,
+            mode=trial.mode,
+            seed=trial.seed,
+            sampled=trial.sampled,
+            gradient=trial.gradient,
+            state=self.state_name(trial.seed),
+            runs=trial.runs,
+            drawing=trial.drawing,
+            conditions=trial.conditions,
+            before=trial.before is not None,
+            prior=trial.prior.index if trial.prior is not None else -1,
+            input_elements=sum(value.size for value in trial.values),
+            undefined=observed.undefined.seen,
             native=plain.dtypes if plain is not None else None,
             narrow=plain.narrow if plain is not None else "",
-            wide=plain.wide if plain is not None and role == Role.NARROW else (),
-            leaf_dtypes=[*dtypes] or [leaf.dtype for leaf in self.original.leaves],
+            wide=plain.wide if plain is not None and trial.role == Role.NARROW else (),
+            leaf_dtypes=[*trial.dtypes] or [leaf.dtype for leaf in self.original.leaves],
             tree=result.tree,
             dtypes=result.dtypes,
             draws=result.draws,
             rearranged=result.rearranged,
-            noise=noise,
+            noise=observed.noise,
         )
-        self.keep(scenario, candidate_inputs, result, plain)
-        return True
 
     def attempt(
         self, label: str, role: Role, seed: int, values: Sequence[Array], *, mode: Mode = "eval", gradient: bool = False, **how: Any
