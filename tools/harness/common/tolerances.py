@@ -47,6 +47,9 @@ FLOOR_TERM: Final = 1 / 32
 MOST_TERMS: Final = 2**14
 """… or 1/32 ulp for each number of the inputs that comes to one of an output (16,384 at most): XLA adds the terms of a total one after the other,
 and the roundings of equal terms have one direction (2,048 of them: 52 ulp)."""
+FLOOR_EQUAL_TERM: Final = 1 / 8
+"""… or 1/8 ulp at the edges, where all terms may be equal: each is off by up to half an ulp of the sum so far, a quarter of an ulp of the total on
+average (2,048 logarithms of 0.5: 85 ulp)."""
 
 FAR_OFF: Final = 1e-2
 """At the edges: where torch's own float32 answer is further off, nothing is judged by it."""

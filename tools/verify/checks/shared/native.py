@@ -121,7 +121,7 @@ def compare_native(exact: Pair, native: Pair, scenario: Scenario, *, alike: bool
     own = rms(np.abs(torchs - truth)) / size
     conditioning = partial(_conditioning, scenario, exact.key, dtype, size, kinks=kinks) if alike else float
     terms = min(scenario.input_elements / max(exact.expected.size, 1), tolerances.MOST_TERMS)
-    totals = tolerances.FLOOR_TERM * terms * epsilon
+    totals = (tolerances.FLOOR_EQUAL_TERM if kinks else tolerances.FLOOR_TERM) * terms * epsilon
     floor = max(tolerances.FLOOR_FP32, totals) if dtype == "float32" else tolerances.FLOOR_NARROW * epsilon
     leaf = _conditioned(label, rms(np.abs(ours - truth)) / size, tolerances.FP32_FACTOR * own, floor, conditioning)
     # At the edges rounding of equal numbers has one direction (the mean of a constant image), which noise without one does not show.

@@ -108,6 +108,13 @@ def test_at_the_edges_noise_of_torchs_own_is_not_judged(noise: float, error: flo
     assert compare_native(exact, native, scenario, kinks=kinks).failed == failed
 
 
+@pytest.mark.parametrize(("error", "kinks", "failed"), [(1e-5, True, False), (1e-5, False, True), (1e-4, True, True)])
+def test_sums_of_equal_terms_may_drift(error: float, kinks: bool, failed: bool) -> None:
+    scenario = Scenario(name="a", role=Role.EDGE, noise=NoiseOfScenario({}), input_elements=2048)
+    exact, native = (Pair("out", "out/0", np.array(0.7), np.array(0.7 * (1 + error))) for _ in range(2))
+    assert compare_native(exact, native._replace(expected=exact.expected), scenario, kinks=kinks).failed == failed
+
+
 class Answered:
     """What a candidate gave in float64 in one scenario, in place of the results of its run."""
 
