@@ -61,6 +61,37 @@ class Sequential(nnx.Sequential):
         self.add_module(str(len(self)), layer)
         return self
 
+    def extend(self, layers: Iterable[Any]) -> "Sequential":
+        """Add layers at the end; gives the container."""
+        for layer in layers:
+            self.append(layer)
+        return self
+
+    def insert(self, index: int, layer: Any) -> "Sequential":
+        """Put a layer before that of this position; all are named by their positions then. Gives the container."""
+        layers = [*self.layers]
+        layers.insert(index, layer)
+        self._replace(layers)
+        return self
+
+    def pop(self, index: int | slice) -> Any:
+        """Take layers out, and give them; those that are left are named by their positions."""
+        layer = self[index]
+        del self[index]
+        return layer
+
+    def __delitem__(self, index: int | slice) -> None:
+        layers = [*self.layers]
+        del layers[index]
+        self._replace(layers)
+
+    def __add__(self, other: "Sequential") -> "Sequential":
+        return Sequential(*self.layers, *other.layers)
+
+    def _replace(self, layers: list[Any]) -> None:
+        self.layers = nnx.List(layers)
+        self.names = tuple(map(str, range(len(layers))))
+
     def add_module(self, name: str, layer: Any) -> None:
         """Add a layer at the end, or replace the one of this name."""
         if name in self.names:

@@ -79,9 +79,13 @@ def is_object(item: Any) -> bool:
 
 def is_own_collection(item: Any) -> bool:
     """Whether a value is a dictionary or a list of a class of the user's, such as a cache with properties."""
-    bases = [base for base in type(item).__mro__ if base is not object and base.__module__ not in _PROTOCOLS]
-    own = [base for base in bases if base not in _COLLECTIONS]
-    return isinstance(item, _COLLECTIONS) and hasattr(item, "__dict__") and bool(own) and all(map(_is_own, own))
+    return is_collection_class(type(item)) and hasattr(item, "__dict__")
+
+
+def is_collection_class(cls: type) -> bool:
+    """Whether a class is the user's own, and derives from a dictionary or a list, and from nothing else of a library."""
+    own = [base for base in cls.__mro__ if base not in (object, *_COLLECTIONS) and base.__module__ not in _PROTOCOLS]
+    return issubclass(cls, _COLLECTIONS) and bool(own) and all(map(_is_own, own))
 
 
 def plain(item: Any) -> Any:

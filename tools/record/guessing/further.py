@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 from migrate_agent.tools.harness.common import methods, reach
 from migrate_agent.tools.harness.common.example_text import build, call_arguments, import_module, in_mode, make_namespace
 from migrate_agent.tools.harness.common.partial_import import use_parts
-from migrate_agent.tools.harness.common.trees import encode, is_own_class
+from migrate_agent.tools.harness.common.trees import encode, is_collection_class, is_own_class
 from migrate_agent.tools.record.guessing.arguments import Call, by_position, first_samples, text_of
 from migrate_agent.tools.record.guessing.configs import object_texts
 from migrate_agent.tools.record.guessing.distinctions import (
@@ -129,11 +129,15 @@ def of_one_sample(
 
 def objects_asked(parameters: Sequence[inspect.Parameter], names: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
     """Parameter → texts that build what its annotation asks for, where that is a plain class of the repository that these names of a file hold."""
-    classes = {name: value for name, value in names.items() if isinstance(value, type) and is_own_class(value)}
+    collections = {name for name, value in names.items() if isinstance(value, type) and is_collection_class(value)}
+    classes = {name: value for name, value in names.items() if isinstance(value, type) and (is_own_class(value) or name in collections)}
     texts = dict[str, tuple[str, ...]]()
     for parameter in parameters:
         words = re.findall(r"\w+", str(parameter.annotation)) if parameter.annotation is not parameter.empty else []
         chosen = next((name for name in words if name in classes), None)
+        if chosen in collections:
+            texts[parameter.name] = (f"{chosen}()",)
+            continue
         with suppress(TypeError, ValueError):  # a class whose constructor has no signature
             if chosen is not None and (built := object_texts(classes[chosen], chosen, classes)):
                 texts[parameter.name] = built

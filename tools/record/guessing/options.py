@@ -54,6 +54,7 @@ from migrate_agent.tools.record.guessing.rows import (
     call_values,
     image_input,
     main_inputs,
+    nested_texts,
     parameter_texts,
     says_little,
     widths,
@@ -76,6 +77,8 @@ SOUGHT = (
     (r"not callable|is not a Module|has no attribute|must be a (class|type)|NoneType", ("torch.", "[torch")),
 )
 """Errors → how the texts begin that they ask for."""
+OF_NUMBERS = re.compile(r"'(int|float)' object is not (subscriptable|iterable)|cannot unpack non-iterable (int|float)")
+"""What Python says of a list of numbers where lists of lists are taken apart."""
 MOST_SETTINGS = 6
 MOST_WRAPPED = 4
 """Classes of the repository that are tried for one parameter."""
@@ -307,7 +310,8 @@ class Options:
             values = [value for value in values if not isinstance(value, str) or re.fullmatch(r"[\d.e-]+", value)]
         sought = next((starts for pattern, starts in SOUGHT if re.search(pattern, error)), ())
         fits = [value for value in values if isinstance(value, str) and sought and value.startswith(sought)]
-        return tuple(dict.fromkeys([*fits, *values]))
+        nested = [text for count in (2, 3) for text in nested_texts(["int"] * count)] if OF_NUMBERS.search(error) else []
+        return tuple(dict.fromkeys([*fits, *nested, *values]))
 
     def _init_domain(self, name: str) -> tuple[Value, ...]:
         parameter = self.init[name]

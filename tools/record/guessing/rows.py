@@ -94,6 +94,11 @@ CONFIGS = re.compile(
 """Names of parameters that take a configuration."""
 OPTIONAL = re.compile(r"\s*\|\s*None|(?:typing\.)?Optional\[(.*)\]")
 SEQUENCES = re.compile(r"(?:typing\.)?(list|tuple|sequence|iterable)\[(.*)\]", re.I)
+NESTED = re.compile(
+    r"(?:typing\.)?(?:list|sequence|iterable|tuple)\[\s*(?:typing\.)?(?:tuple|list)\[((?:int|float)(?:\s*,\s*(?:int|float))*)\](?:\s*,\s*\.\.\.)?\]", re.I
+)
+"""Lists of tuples of numbers."""
+NESTED_NUMBERS = (("2", "8"), ("1", "16"), ("8", "8"), ("64", "64"))
 LISTS = re.compile(r"(?:typing\.)?(list|sequence|iterable|tuple$)(\[.*\])?", re.I)
 MODULES = re.compile(r"(torch\.)?(nn\.)?Module")
 CLASSES = re.compile(r"(typing\.)?(type)\[(torch\.)?(nn\.)?Module\]|Callable\[\.\.\., (torch\.)?(nn\.)?Module\]", re.I)
@@ -125,9 +130,21 @@ def parameter_texts(name: str, annotation: str, rows: Several[Row] = INIT_ROWS) 
         return *(text for text in texts if text.startswith("torch.")), "torch.relu", "torch.nn.ReLU()"
     if TENSORS.fullmatch(kind):
         return "torch.randn(64, 64)", "torch.randn(64)"
+    if match := NESTED.fullmatch(kind):
+        return nested_texts([part.strip() for part in match[1].split(",")])
     if match := SEQUENCES.fullmatch(kind):
         return _sequence_texts(match[1].lower(), match[2], texts)
     return texts
+
+
+def nested_texts(parts: Several[str], places: Several[tuple[str, str]] = NESTED_NUMBERS) -> tuple[str, ...]:
+    """Lists of two equal tuples whose members have these types: a small number first, since `(repeats, width)` is usual, and then of equal ones."""
+    rows = []
+    for first, other in places:
+        items = [item if part != "float" else "0.1" for part, item in zip(parts, (first, *[other] * len(parts)), strict=False)]
+        row = f"({', '.join(items)}{',' if len(items) == 1 else ''})"
+        rows.append(f"[{row}, {row}]")
+    return tuple(dict.fromkeys(rows))
 
 
 def _sequence_texts(form: str, inner: str, texts: Several[str]) -> tuple[str, ...]:

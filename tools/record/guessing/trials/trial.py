@@ -288,18 +288,31 @@ def parameters(function: Any) -> list[inspect.Parameter]:
 
 def constructor_parameters(cls: type) -> list[inspect.Parameter]:
     """The parameters of a constructor, and those that it hands on to its bases by `**kwargs`."""
-    signature = parameters(cls)
+    signature, owner = parameters(cls), cls
     for base in cls.__mro__[1:-1]:
         if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in signature) or base.__module__ == "torch.nn.modules.module":
             break
         variadic = any(parameter.kind is parameter.VAR_POSITIONAL for parameter in signature)
-        names = {parameter.name for parameter in signature}
+        names = {parameter.name for parameter in signature} | _set_for_base(owner, base)
         more = [parameter for parameter in parameters(base) if parameter.name not in names] if "__init__" in vars(base) else []
         own = [parameter for parameter in signature if parameter.kind not in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL)]
         by_name = [parameter if parameter.kind in VARIADIC else parameter.replace(kind=parameter.KEYWORD_ONLY) for parameter in more]
         if "__init__" in vars(base):
-            signature = [*own, *(more if variadic and not own else by_name)]
+            signature, owner = [*own, *(more if variadic and not own else by_name)], base
     return _with_those_of_parts(cls, signature)
+
+
+def _set_for_base(cls: type, base: type) -> set[str]:
+    """The parameters of the base's constructor that a class's own sets itself: `super().__init__([2, 2], Block, **kwargs)`."""
+    taken = [parameter.name for parameter in parameters(base) if parameter.kind not in (*VARIADIC, parameter.KEYWORD_ONLY)]
+    given: set[str] = set()
+    for node in nodes_of(vars(cls).get("__init__")):
+        match node:
+            case ast.Call(func=ast.Attribute(value=owner, attr="__init__"), args=args, keywords=keywords):
+                positional = args[0 if isinstance(owner, ast.Call) else 1 :]  # `Base.__init__(self, …)` names the instance
+                before = next((at for at, one in enumerate(positional) if isinstance(one, ast.Starred)), len(positional))
+                given |= {*taken[:before], *(one.arg for one in keywords if one.arg)}
+    return given
 
 
 def _with_those_of_parts(cls: type, signature: list[inspect.Parameter]) -> list[inspect.Parameter]:
