@@ -44,6 +44,24 @@ GUESSABLE = {
             "torch.randn(2, 16, 64), torch.randint(0, 7, (2, 16, 64)), torch.randn(2, 16, 64), torch.randint(0, 7, (2, 16, 64))",
         ),
     ),
+    "a list of tuples, as the annotation says": (
+        "from typing import List, Tuple\nclass Net(nn.Module):\n def __init__(self, dimensions: List[Tuple[int, int]], repeat=1):\n"
+        "  super().__init__()\n  self.stages = nn.ModuleList(nn.Linear(w, w) for n, w in dimensions for _ in range(n * repeat))\n"
+        " def forward(self, x):\n  for stage in self.stages:\n   x = stage(x)\n  return x\n",
+        ("[(2, 8), (2, 8)]", "torch.randn(2, 16, 8)"),
+    ),
+    "a list of tuples, as the code takes it apart": (
+        "class Net(nn.Module):\n def __init__(self, spec):\n  super().__init__()\n"
+        "  self.stages = nn.ModuleList(nn.Linear(w, w) for n, w in spec for _ in range(n))\n"
+        " def forward(self, x):\n  for stage in self.stages:\n   x = stage(x)\n  return x\n",
+        ("[(2, 8), (2, 8)]", "torch.randn(2, 16, 8)"),
+    ),
+    "what a class hands on but sets itself": (
+        "class Base(nn.Module):\n def __init__(self, sizes, act=nn.ReLU, *, width=4):\n  super().__init__()\n"
+        "  self.fc, self.act = nn.Linear(sizes[0], width), act()\n def forward(self, x):\n  return self.act(self.fc(x))\n"
+        "class Net(Base):\n def __init__(self, **kwargs):\n  super().__init__([6], nn.Tanh, **kwargs)\n",
+        ("", "torch.randn(2, 16, 6)"),
+    ),
     "images that are halved and doubled again": (
         "class Net(nn.Module):\n def __init__(self, c_in=1):\n  super().__init__()\n"
         "  self.a, self.b = nn.Conv3d(c_in, 4, 3, padding=1), nn.ConvTranspose3d(4, 4, 2, stride=2)\n"
