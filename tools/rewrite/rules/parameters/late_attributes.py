@@ -76,6 +76,12 @@ class MarkLateAttributes(Rule):
     )
     PLAIN = (
         (
+            "from torch import nn\n\nclass M(nn.Module):\n    def __init__(self, act=None):\n        super().__init__()\n"
+            "        self.act = act\n        if act is None:\n            self.act = nn.Identity()\n",
+            "class M(nnx.Module):\n    def __init__(self, act=None, *, rngs: nnx.Rngs):\n        self.act = act\n"
+            "        if act is None:\n            self.act = nnx.identity\n",
+        ),
+        (
             # The sum is no intermediate: the class that derives adds to it.
             "import torch\nfrom torch import nn\n\nclass M(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
             "        self.cost = 0.0\n        self.depth = 3\n\n    def forward(self, x: torch.Tensor):\n        self.cost = x.mean()\n        return x\n\n\n"
@@ -134,7 +140,7 @@ class MarkLateAttributes(Rule):
             return self._mark_elements(original, target, updated)
         if isinstance(target, cst.Attribute) and (status := self._other_status(original, target, updated)):
             return updated.with_changes(value=context.build(status, value=updated.value))
-        if isinstance(target, cst.Attribute) and self._held_plain_value(original, target):
+        if isinstance(target, cst.Attribute) and self._held_plain_value(original, target, updated.value):
             return updated.with_changes(value=context.build("nnx.data({value})", value=updated.value))
         if (
             isinstance(target, cst.Attribute)
@@ -229,7 +235,7 @@ class MarkLateAttributes(Rule):
         rows.append((line, function))
         return ("nnx.static({value})" if function else "nnx.data({value})") if differs else ""
 
-    def _held_plain_value(self, assign: cst.Assign, target: cst.Attribute) -> bool:
+    def _held_plain_value(self, assign: cst.Assign, target: cst.Attribute, new: cst.BaseExpression) -> bool:
         """Whether the constructor gives data to an attribute that it gave an argument, a number or a text before."""
         context, fact = self.context, self.context.observed(assign.value)
         method = context.cls.methods.get("__init__") if context.cls and context.repo.is_module_class(context.cls) else None
@@ -237,6 +243,8 @@ class MarkLateAttributes(Rule):
             return False
         if not fact.kinds or not all(map(_is_data, fact.kinds)):
             return False
+        if isinstance(assign.value, cst.Call) and _is_function(new) and all(kind.startswith("module:") for kind in fact.kinds):
+            return False  # a layer that has become a function
         name = target.attr.value
         line = context.span(assign).line
         before = [
