@@ -95,7 +95,8 @@ CONFIGS = re.compile(
 OPTIONAL = re.compile(r"\s*\|\s*None|(?:typing\.)?Optional\[(.*)\]")
 SEQUENCES = re.compile(r"(?:typing\.)?(list|tuple|sequence|iterable)\[(.*)\]", re.I)
 NESTED = re.compile(
-    r"(?:typing\.)?(?:list|sequence|iterable|tuple)\[\s*(?:typing\.)?(?:tuple|list)\[((?:int|float)(?:\s*,\s*(?:int|float))*)\](?:\s*,\s*\.\.\.)?\]", re.I
+    r"(?:typing\.)?(?:list|sequence|iterable|tuple)\[\s*(?:typing\.)?(?:tuple|list)\[((?:int|float)(?:\s*,\s*(?:int|float))*)\](?:\s*,\s*\.\.\.)?\]",
+    re.I,
 )
 """Lists of tuples of numbers."""
 NESTED_NUMBERS = (("2", "8"), ("1", "16"), ("8", "8"), ("64", "64"))

@@ -14,7 +14,15 @@ from migrate_agent.tools.rewrite.analysis.loop_slices import loop_part, parts_na
 from migrate_agent.tools.rewrite.rules.context import Context
 from migrate_agent.tools.rewrite.rules.indexing.padded_rows import is_full
 from migrate_agent.tools.rewrite.rules.mutation.handed_back import handed_back
-from migrate_agent.tools.rewrite.rules.parameters.variables import overwritten, own_layer, plain_read, subscript, variable, written
+from migrate_agent.tools.rewrite.rules.parameters.variables import (
+    PARAMETER_CONTAINERS,
+    overwritten,
+    own_layer,
+    plain_read,
+    subscript,
+    variable,
+    written,
+)
 from migrate_agent.tools.rewrite.rules.rule import Rule
 from migrate_agent.tools.rewrite.tables.registry import Refuse, layers, methods, ops
 from migrate_agent.tools.rewrite.tables.signatures import parse_signature
@@ -35,7 +43,6 @@ FILLED = m.Call(
     ],
 )
 """An array of one number, of the shape and dtype of another."""
-PARAMETER_CONTAINERS = frozenset({"module:torch.nn.ParameterList", "module:torch.nn.ParameterDict"})
 
 
 def is_inplace(name: str) -> bool:

@@ -11,6 +11,7 @@ from migrate_agent.tools.rewrite.analysis.facts import span_of
 from migrate_agent.tools.rewrite.analysis.repo import ClassModel, FunctionNode
 from migrate_agent.tools.rewrite.rules.context import Context
 from migrate_agent.tools.rewrite.rules.rule import Rule
+from migrate_agent.tools.rewrite.tables.registry import layers
 from migrate_agent.tools.scan.nodes import other_branches, walk
 
 REGISTERING = frozenset({"register_buffer", "register_parameter", "add_module", "register_module"})
@@ -75,6 +76,14 @@ class MarkLateAttributes(Rule):
         ),
     )
     PLAIN = (
+        (
+            "from torch import nn\n\nclass M(nn.Module):\n    def __init__(self, d):\n        super().__init__()\n"
+            "        self.head = nn.LayerNorm(d)\n        self.act = nn.ReLU()\n\n\nclass N(M):\n    def __init__(self, d):\n"
+            "        super().__init__(d)\n        self.head = nn.Identity()\n        self.act = nn.Tanh()\n",
+            "class M(nnx.Module):\n    def __init__(self, d, *, rngs: nnx.Rngs):\n        self.head = LayerNorm(d, rngs=rngs)\n"
+            "        self.act = jax.nn.relu\n\n\nclass N(M):\n    def __init__(self, d, *, rngs: nnx.Rngs):\n"
+            "        super().__init__(d, rngs=rngs)\n        self.head = nnx.static(nnx.identity)\n        self.act = jnp.tanh\n",
+        ),
         (
             "from torch import nn\n\nclass M(nn.Module):\n    def __init__(self, act=None):\n        super().__init__()\n"
             "        self.act = act\n        if act is None:\n            self.act = nn.Identity()\n",
@@ -232,8 +241,18 @@ class MarkLateAttributes(Rule):
         rows = self._layers.setdefault((context.cls.id, target.attr.value), [])
         others = other_branches(context.function, line)
         differs = any(before is not function for number, before in rows if number not in others)
+        differs |= context.path[-1] == "__init__" and any(before is not function for before in self._of_bases(target.attr.value))
         rows.append((line, function))
         return ("nnx.static({value})" if function else "nnx.data({value})") if differs else ""
+
+    def _of_bases(self, name: str) -> Iterator[bool]:
+        """Of each layer that the constructors of base classes were seen to give an attribute: whether it has become a function."""
+        context = self.context
+        for model in context.repo.ancestors(context.cls) if context.cls else ():
+            fact = model.attributes.get(name) if model is not context.cls else None
+            kinds = fact.kinds if fact is not None and all(kind.startswith("module:") for kind in fact.kinds) else ()
+            rows = [layers().get(kind.removeprefix("module:")) for kind in kinds]
+            yield from (row is not None and row.plain is not None and not row.plain_class for row in rows)
 
     def _held_plain_value(self, assign: cst.Assign, target: cst.Attribute, new: cst.BaseExpression) -> bool:
         """Whether the constructor gives data to an attribute that it gave an argument, a number or a text before."""

@@ -21,6 +21,8 @@ from migrate_agent.tools.rewrite.tables.helpers import properties
 from migrate_agent.tools.rewrite.tables.registry import Refuse, layers
 from migrate_agent.tools.scan.nodes import walk
 
+PARAMETER_CONTAINERS = frozenset({"module:torch.nn.ParameterList", "module:torch.nn.ParameterDict"})
+
 PARAMETERS = frozenset({"torch.nn.Parameter", "torch.nn.parameter.Parameter"})
 TENSOR = re.compile(r"torch\.([A-Z]\w+)?Tensor")
 """What an array is asked to be; a parameter is one too."""
@@ -377,6 +379,14 @@ class ReadVariables(Rule):
             "    def __call__(self, x):\n        w, n = self.w[...], x.shape[0]\n        return rearrange(w, 'i j -> j i')\n",
         ),
         (
+            "import torch\nfrom torch import nn\nfrom einops import rearrange\n\nclass M(nn.Module):\n    def __init__(self, n):\n        super().__init__()\n"
+            "        self.ws = nn.ParameterList([nn.Parameter(torch.zeros(3, 2)) for _ in range(n)])\n\n    def forward(self, x):\n"
+            "        return x + rearrange(self.ws[0], 'i j -> j i')\n",
+            "from einops import rearrange\n\nclass M(nnx.Module):\n    def __init__(self, n, *, rngs: nnx.Rngs):\n"
+            "        self.ws = ParameterList([nnx.Param(jnp.zeros((3, 2))) for _ in range(n)], rngs=rngs)\n\n    def __call__(self, x):\n"
+            "        return x + rearrange(self.ws[0][...], 'i j -> j i')\n",
+        ),
+        (
             "import torch\nfrom torch import nn\n\nclass M(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
             "        self.register_buffer('n', torch.zeros(3))\n\n    def forward(self, x):\n        return isinstance(self.n, torch.Tensor)\n",
             "class M(nnx.Module):\n    def __init__(self, *, rngs: nnx.Rngs):\n        self.n = nnx.Variable(jnp.zeros(3))\n\n"
@@ -421,21 +431,23 @@ class ReadVariables(Rule):
 
     def leave_Name(self, original: cst.Name, updated: cst.Name) -> cst.BaseExpression | None:
         """A parameter that a loop hands out, given to a function that knows no `nnx.Variable`."""
-        context = self.context
+        is_keyword = getattr(self.context.parent(), "keyword", None) is original
+        return subscript(updated) if not is_keyword and self._is_given_out(original) and not self._holds_array(original.value) else None
+
+    def leave_Subscript(self, original: cst.Subscript, updated: cst.Subscript) -> cst.BaseExpression | None:
+        """A parameter of a list or a dictionary of them, given to such a function: `rearrange(self.scales[0], …)`."""
+        holder = self.context.observed(original.value)
+        of_parameters = holder is not None and bool(holder.kinds) and set(holder.kinds) <= PARAMETER_CONTAINERS
+        return subscript(updated) if of_parameters and self._is_given_out(original) else None
+
+    def _is_given_out(self, node: cst.BaseExpression) -> bool:
+        """Whether a parameter is an argument of a function of einops or of torch, which takes arrays."""
+        context, fact = self.context, self.context.observed(node)
         call = context.parent(2)
-        fact = context.observed(original)
         if not fact or fact.kinds != ("parameter",) or not isinstance(context.parent(), cst.Arg) or not isinstance(call, cst.Call):
-            return None
-        if self._holds_array(original.value):
-            return None
+            return False
         dotted = context.dotted(call.func)
-        if (
-            dotted.startswith(("einops.", "torch."))
-            and not dotted.startswith("torch.nn.")
-            and getattr(context.parent(), "keyword", None) is not original
-        ):
-            return subscript(updated)
-        return None
+        return dotted.startswith(("einops.", "torch.")) and not dotted.startswith("torch.nn.")
 
     def _holds_array(self, name: str) -> bool:
         """Whether all that binds this local name is `name = self.w`, which gives the array, or computes."""
