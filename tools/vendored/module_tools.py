@@ -120,6 +120,14 @@ def constructor_signature(function: Callable[..., Any]) -> inspect.Signature:
     return inspect.Signature([parameter for parameter in parameters if parameter.name != "rngs"])
 
 
+def constructor_arguments(function: Callable[..., Any]) -> inspect.FullArgSpec:
+    """`inspect.getfullargspec`, as `constructor_signature`."""
+    if not (isinstance(function, type) and issubclass(function, nnx.Module)):
+        return inspect.getfullargspec(function)
+    asked = inspect.getfullargspec(function.__init__)
+    return asked._replace(kwonlyargs=[name for name in asked.kwonlyargs if name != "rngs"])
+
+
 def on_arrays(name: str) -> Callable[..., Any]:
     """An operator of arrays as one of `Reference`s."""
     return lambda self, *others: getattr(self[...], name)(*(one[...] if isinstance(one, Reference) else one for one in others))
