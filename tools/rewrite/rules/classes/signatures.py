@@ -6,7 +6,6 @@ import libcst as cst
 
 from migrate_agent.tools.rewrite.rules.rule import Rule
 
-
 ASKING = {"inspect.signature": "constructor_signature", "inspect.getfullargspec": "constructor_arguments"}
 """Functions of `inspect`, and those of the vendored ones that stand for them."""
 
