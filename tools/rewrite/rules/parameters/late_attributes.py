@@ -11,7 +11,7 @@ from migrate_agent.tools.rewrite.analysis.facts import span_of
 from migrate_agent.tools.rewrite.analysis.repo import ClassModel, FunctionNode
 from migrate_agent.tools.rewrite.rules.context import Context
 from migrate_agent.tools.rewrite.rules.rule import Rule
-from migrate_agent.tools.rewrite.tables.registry import layers
+from migrate_agent.tools.rewrite.tables.registry import functional_layers, layers
 from migrate_agent.tools.scan.nodes import other_branches, walk
 
 REGISTERING = frozenset({"register_buffer", "register_parameter", "add_module", "register_module"})
@@ -251,8 +251,7 @@ class MarkLateAttributes(Rule):
         for model in context.repo.ancestors(context.cls) if context.cls else ():
             fact = model.attributes.get(name) if model is not context.cls else None
             kinds = fact.kinds if fact is not None and all(kind.startswith("module:") for kind in fact.kinds) else ()
-            rows = [layers().get(kind.removeprefix("module:")) for kind in kinds]
-            yield from (row is not None and row.plain is not None and not row.plain_class for row in rows)
+            yield from map(_becomes_function, (kind.removeprefix("module:") for kind in kinds))
 
     def _held_plain_value(self, assign: cst.Assign, target: cst.Attribute, new: cst.BaseExpression) -> bool:
         """Whether the constructor gives data to an attribute that it gave an argument, a number or a text before."""
@@ -385,6 +384,12 @@ def _pairs(target: ast.expr, value: ast.expr) -> list[tuple[ast.expr, ast.expr |
 def _is_function(layer: cst.BaseExpression) -> bool:
     """Whether what stands for the construction of a layer is a function: `jax.nn.relu`, `partial(jax.nn.gelu, approximate=False)`."""
     return not isinstance(layer, cst.Call) or (isinstance(layer.func, cst.Name) and layer.func.value == "partial")
+
+
+def _becomes_function(layer: str) -> bool:
+    """Whether a function stands for a layer of torch, by its name, where nothing asks for a module."""
+    row = layers().get(layer)
+    return layer in functional_layers() or (row is not None and row.plain is not None and not row.plain_class)
 
 
 def _is_data(kind: str) -> bool:

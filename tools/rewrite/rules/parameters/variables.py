@@ -383,7 +383,7 @@ class ReadVariables(Rule):
             "        self.ws = nn.ParameterList([nn.Parameter(torch.zeros(3, 2)) for _ in range(n)])\n\n    def forward(self, x):\n"
             "        return x + rearrange(self.ws[0], 'i j -> j i')\n",
             "from einops import rearrange\n\nclass M(nnx.Module):\n    def __init__(self, n, *, rngs: nnx.Rngs):\n"
-            "        self.ws = ParameterList([nnx.Param(jnp.zeros((3, 2))) for _ in range(n)], rngs=rngs)\n\n    def __call__(self, x):\n"
+            "        self.ws = ParameterList([nnx.Param(jnp.zeros((3, 2))) for _ in range(n)])\n\n    def __call__(self, x):\n"
             "        return x + rearrange(self.ws[0][...], 'i j -> j i')\n",
         ),
         (
@@ -431,22 +431,24 @@ class ReadVariables(Rule):
 
     def leave_Name(self, original: cst.Name, updated: cst.Name) -> cst.BaseExpression | None:
         """A parameter that a loop hands out, given to a function that knows no `nnx.Variable`."""
-        is_keyword = getattr(self.context.parent(), "keyword", None) is original
-        return subscript(updated) if not is_keyword and self._is_given_out(original) and not self._holds_array(original.value) else None
+        fact, is_keyword = self.context.observed(original), getattr(self.context.parent(), "keyword", None) is original
+        if fact is None or fact.kinds != ("parameter",) or is_keyword or not self._is_given_out() or self._holds_array(original.value):
+            return None
+        return subscript(updated)
 
     def leave_Subscript(self, original: cst.Subscript, updated: cst.Subscript) -> cst.BaseExpression | None:
         """A parameter of a list or a dictionary of them, given to such a function: `rearrange(self.scales[0], …)`."""
         holder = self.context.observed(original.value)
         of_parameters = holder is not None and bool(holder.kinds) and set(holder.kinds) <= PARAMETER_CONTAINERS
-        return subscript(updated) if of_parameters and self._is_given_out(original) else None
+        is_slice = any(isinstance(one.slice, cst.Slice) for one in original.slice)
+        return subscript(updated) if of_parameters and not is_slice and self._is_given_out() else None
 
-    def _is_given_out(self, node: cst.BaseExpression) -> bool:
-        """Whether a parameter is an argument of a function of einops or of torch, which takes arrays."""
-        context, fact = self.context, self.context.observed(node)
-        call = context.parent(2)
-        if not fact or fact.kinds != ("parameter",) or not isinstance(context.parent(), cst.Arg) or not isinstance(call, cst.Call):
+    def _is_given_out(self) -> bool:
+        """Whether the expression at hand is an argument of a function of einops or of torch, which takes arrays."""
+        call = self.context.parent(2)
+        if not isinstance(self.context.parent(), cst.Arg) or not isinstance(call, cst.Call):
             return False
-        dotted = context.dotted(call.func)
+        dotted = self.context.dotted(call.func)
         return dotted.startswith(("einops.", "torch.")) and not dotted.startswith("torch.nn.")
 
     def _holds_array(self, name: str) -> bool:
