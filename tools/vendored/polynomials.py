@@ -20,6 +20,7 @@ def recurrence(
     """
     dtype = jnp.result_type(x, n)
     x, n = jnp.broadcast_arrays(jnp.asarray(x, dtype if jnp.issubdtype(dtype, jnp.inexact) else float), n)
+    x = lax.stop_gradient(x)  # as in torch; a loop whose length depends on values has no gradient either
     degree = n.astype(int)
     one, linear = jnp.ones_like(x), first(x)
 

@@ -94,6 +94,12 @@ def where_finite(pair: Pair) -> Pair:
     return pair._replace(got=np.where(np.isfinite(pair.expected), pair.got, pair.expected))
 
 
+def gives_nan(scenario: Scenario) -> bool:
+    """Whether torch's own outputs have NaN in a scenario: which gradients these spoil is up to conventions (`relu` of NaN passes torch's gradient on)."""
+    outputs = (value for key, value in scenario.arrays.items() if key.startswith("out/"))
+    return any(value.dtype.kind in "fc" and bool(np.isnan(value).any()) for value in outputs)
+
+
 def judged(scenario: Scenario, pair: Pair, floor: float, scale: float = 0.0) -> Difference:
     """The error of a pair in float64; `DROWNED` where it is beyond the limit, and torch's own array is noise by as much."""
     leaf = difference(scenario, pair, floor, scale)

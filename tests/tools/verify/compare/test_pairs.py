@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any, cast
+
 import numpy as np
 import pytest
 
 from migrate_agent.tools.harness.common.compare_arrays import DROWNED, verdict
+from migrate_agent.tools.verify.checks.shared.outputs import named_differences
 from migrate_agent.tools.verify.compare.pairs import Pair, judged, vanishes
-from migrate_agent.tools.verify.contract.scenario import NoiseOfScenario, Role, Scenario
+from migrate_agent.tools.verify.contract.scenario import Answer, NoiseOfScenario, Role, Scenario
 
 
 def scenario(noise: float | None) -> Scenario:
@@ -48,3 +51,25 @@ def test_an_array_that_is_nowhere_more_than_noise_leaves_the_unit_unverified() -
     ):
         outcome = verdict("numeric", "gradients_parameters", rows)
         assert outcome is not None and outcome.status == status
+
+
+class Given:
+    """One scenario and what the candidate gave in it, in place of the results of a run."""
+
+    def __init__(self, asked: Scenario, answer: Answer) -> None:
+        self.row = (asked, answer)
+
+    def answers(self, *roles: str) -> tuple[tuple[Scenario, Answer], ...]:
+        """As of results."""
+        return (self.row,)
+
+
+@pytest.mark.parametrize(
+    ("output", "theirs", "ours", "failed"),
+    [(np.nan, np.nan, 0.0, False), (1.0, np.nan, 0.0, True), (np.nan, 1.0, np.nan, True), (np.nan, 1.0, 2.0, True)],
+)
+def test_gradients_that_nan_of_the_output_spoils_are_up_to_conventions(output: float, theirs: float, ours: float, failed: bool) -> None:
+    arrays = {"out/0": np.array([output, 1.0]), "grad/w": np.array([theirs, 1.0])}
+    asked = Scenario(name="a", role=Role.GRADIENT, noise=NoiseOfScenario({}), arrays=arrays)
+    results = cast("Any", Given(asked, Answer({"draws": []}, {"grad/w": np.array([ours, 1.0])})))
+    assert [leaf.failed for leaf in named_differences(results, "grad", Role.GRADIENT, floor=1e-10)] == [failed]

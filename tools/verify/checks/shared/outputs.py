@@ -7,7 +7,16 @@ from collections.abc import Iterator
 from migrate_agent.tools.harness.common import tolerances
 from migrate_agent.tools.harness.common.compare_arrays import Difference, rms
 from migrate_agent.tools.harness.common.input_sampling import Extreme
-from migrate_agent.tools.verify.compare.pairs import judged, largest_gradient, named_pairs, output_pairs, paired, raised_error
+from migrate_agent.tools.verify.compare.pairs import (
+    gives_nan,
+    judged,
+    largest_gradient,
+    named_pairs,
+    output_pairs,
+    paired,
+    raised_error,
+    where_finite,
+)
 from migrate_agent.tools.verify.contract.scenario import Role, Scenario
 from migrate_agent.tools.verify.evidence.candidate import Results
 
@@ -52,7 +61,8 @@ def named_differences(results: Results, kind: str, *roles: str, floor: float) ->
         pairs = named_pairs(scenario, answer, kind, results.omitted if kind == "state" else ())
         largest = largest_gradient(scenario) if "grad" in kind else 0.0
         for pair in pairs:
-            yield judged(scenario, pair, floor, tolerances.GLOBAL_SCALE * largest)
+            known = where_finite(pair) if "grad" in kind and gives_nan(scenario) else pair
+            yield judged(scenario, known, floor, tolerances.GLOBAL_SCALE * largest)
 
 
 def applies(results: Results, *roles: str, narrow: bool | None = None, kind: str = "exact") -> bool:
