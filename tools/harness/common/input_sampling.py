@@ -324,7 +324,9 @@ def _offset(value: Array, deviations: float) -> Array:
 
 
 def _zero_rows(value: Array) -> Array:
-    """The first element of the batch, and the first row of each other, are zeros."""
+    """The first element of the batch, and the first row of each other, are zeros; a single number is."""
+    if not value.ndim:
+        return np.zeros_like(value)
     value = value.copy()
     value[:1] = 0
     if value.ndim > 2:

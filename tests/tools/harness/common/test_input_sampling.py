@@ -115,3 +115,13 @@ def test_shape_variants_say_what_they_change() -> None:
         "axis1-3": "axis",
         "size6-3": "size",
     }
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (2, 3), (2, 3, 4)])
+def test_far_inputs_have_the_shape_of_the_recorded_ones(shape: tuple[int, ...]) -> None:
+    value = np.full(shape, 0.5) + np.arange(int(np.prod(shape))).reshape(shape) / 8
+    found = input_sampling.far_inputs([input_sampling.Leaf(value, "float32")], [value])
+    assert {"offset-100", "huge", "zero-rows"} <= set(found)
+    assert all(np.shape(one) == shape for values in found.values() for one in values)
+    first = found["zero-rows"][0] if shape == () else found["zero-rows"][0][0]
+    assert not np.any(first)
