@@ -20,7 +20,7 @@ MODULES = frozenset(
 PARTLY: Mapping[str, frozenset[str]] = {
     "os": frozenset("path sep PathLike fspath linesep".split()),
     "sys": frozenset("maxsize float_info version_info version platform".split()),
-    "inspect": frozenset("signature Signature Parameter isfunction isclass ismethod isbuiltin getfullargspec".split()),
+    "inspect": frozenset("signature Signature Parameter isfunction isclass ismethod isbuiltin getfullargspec FullArgSpec".split()),
     "io": frozenset("StringIO BytesIO".split()),
     "pathlib": frozenset("PurePath PurePosixPath".split()),
     "platform": frozenset("system machine".split()),

@@ -50,7 +50,7 @@ HOST = (
 PARTLY: dict[str, str] = {
     "os": "path sep PathLike fspath linesep",
     "sys": "maxsize float_info version_info version platform",
-    "inspect": "signature Signature Parameter isfunction isclass ismethod isbuiltin getfullargspec",
+    "inspect": "signature Signature Parameter isfunction isclass ismethod isbuiltin getfullargspec FullArgSpec",
     "io": "StringIO BytesIO",
     "pathlib": "PurePath PurePosixPath",
     "threading": "Lock RLock",
