@@ -521,10 +521,11 @@ def _gives_itself_parameters(node: ast.ClassDef) -> bool:
 
 
 def _gives_several(node: ast.ClassDef) -> bool:
-    """Whether the `forward` of a class writes out a tuple or a dictionary that it gives."""
+    """Whether the `forward` of a class writes out a tuple or a dictionary that it gives, or makes one: `tuple(head(x) for head in self.heads)`."""
     forward = next((one for one in node.body if isinstance(one, ast.FunctionDef) and one.name == "forward"), None)
     results = [one.value for one in walk(forward) if isinstance(one, ast.Return)] if forward else []
-    return any(isinstance(value, (ast.Tuple, ast.Dict)) for value in results)
+    made = [value for value in results if isinstance(value, ast.Call) and last_name(value.func) in ("tuple", "dict")]
+    return bool(made) or any(isinstance(value, (ast.Tuple, ast.Dict, ast.DictComp)) for value in results)
 
 
 def _classes_by_name(file: ParsedFile, named: LayersByName) -> dict[str, set[str]]:

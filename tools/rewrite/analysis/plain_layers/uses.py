@@ -454,7 +454,8 @@ class _Reader(ast.NodeVisitor):
             self.search.refuse(holds)
 
     def _sequential(self, node: ast.Name | ast.Attribute) -> None:
-        """A sequence of layers is called, indexed and gone through; a part of it, or what may also be another container, is not Flax's."""
+        """A sequence of layers is called, indexed and gone through; a part of it, or what may also be another container, is not Flax's. Nor is one that
+        may be called with a tuple, which Flax's spreads over the arguments of its layers."""
         kinds = self.search.by_name.of(self.file, node)
         parent = self._parent()
         if SEQUENTIAL not in kinds or not isinstance(node.ctx, ast.Load):
@@ -464,7 +465,9 @@ class _Reader(ast.NodeVisitor):
             isinstance(parent, ast.Call) and node in parent.args and last_name(parent.func) in GOES_THROUGH
         )
         part = isinstance(parent, ast.Subscript) and (isinstance(parent.slice, ast.Slice) or not isinstance(parent.ctx, ast.Load))
-        if (indexed or through) and (part or kinds != {SEQUENTIAL}):
+        called = isinstance(parent, ast.Call) and parent.func is node
+        spread = called and any(isinstance(one, ast.Starred | ast.Tuple | ast.Dict) for one in parent.args)  # type: ignore[union-attr]
+        if spread or ((indexed or through) and (part or kinds != {SEQUENTIAL})):
             self.search.refuse({SEQUENTIAL})
 
     def _elements(self, node: ast.Call) -> None:

@@ -155,6 +155,13 @@ USES = [
     ("        self.net = nn.Sequential(self.fc)\n        self.part = self.net[0]\n        self.size = len(self.net)\n", set()),
     ("        self.net = nn.Sequential(self.fc) if d else [self.fc]\n        self.part = self.net[0]\n", {"Sequential"}),
     ("        self.net = nn.Sequential(nn.LSTM(d, d), self.fc)\n", {"Sequential"}),
+    ("        self.net = nn.Sequential(self.fc)\n        self.out = self.net((d, d))\n", {"Sequential"}),
+    ("        self.net = nn.Sequential(self.fc)\n        self.out = self.net(*d)\n", {"Sequential"}),
+    ("        self.net = nn.Sequential(self.fc)\n        self.out = self.net(d)\n", set()),
+    (
+        "        self.net = nn.Sequential(Own(), self.fc)\n\n\nclass Own(nn.Module):\n    def forward(self, x):\n        return tuple(f(x) for f in self.fs)\n",
+        {"Sequential"},
+    ),
     (
         "        self.net = nn.Sequential(Own(), self.fc)\n\n\nclass Own(nn.Module):\n    def forward(self, x):\n        return x, x\n",
         {"Sequential"},
