@@ -27,6 +27,7 @@ VALUES = {
     "k": torch.tensor([1, 0, 3, 3]),
     "none": torch.full((4,), -100),
     "n": 2,
+    "s": torch.tensor(0.5),
     "h": Y.half(),
     "q": X.reshape(1, 2, 2, 4),
     "z": torch.zeros(3, 4, 2, dtype=torch.float64),
@@ -128,6 +129,7 @@ DECLINED = [
     ("torch.linalg.norm(y, 2)", ()),
     ("torch.linalg.norm(y, dim=(0, 1))", ()),
     ("torch.norm(h)", ()),
+    ("s.expand(k)", ()),
 ]
 
 

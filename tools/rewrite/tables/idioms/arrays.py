@@ -80,9 +80,10 @@ PLAIN_TENSOR = re.compile(r"[\w.]+(\[\.\.\.\])?")
 
 def _expand(call: Call) -> str:
     """`x.expand(n, -1, -1)` → `jnp.broadcast_to(x, (n, *x.shape[1:]))`, where all of its axes are named."""
-    sizes = written_elements(call, "sizes") or []
+    sizes = written_elements(call, "sizes")
     if (
-        ndim(call, "self") != len(sizes)
+        not sizes  # not written out
+        or ndim(call, "self") != len(sizes)
         or not PLAIN_TENSOR.fullmatch(call.text("self"))
         or any(isinstance(size, ast.Starred) for size in sizes)
     ):
