@@ -8,6 +8,7 @@ import ast
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
+from migrate_agent.tools.rewrite.analysis.repo import known_to_torch
 from migrate_agent.tools.verify.evidence.parsed_source import bindings, dotted
 
 _QUERY = re.compile(r"torch\.distributed\.(is_available|is_initialized|get_world_size|get_rank)")
@@ -107,15 +108,28 @@ def _full_name(call: ast.Call, imported: Mapping[str, str]) -> str:
 
 
 def for_compilers(statement: ast.stmt, block: Sequence[ast.stmt], imported: Mapping[str, str]) -> bool:
-    """Whether a block of a statement runs for torch's compilers alone: the body of `if torch.jit.is_scripting():`, or the `else` of its opposite."""
+    """Whether a block of a statement runs for torch's compilers alone: the body of `if torch.jit.is_scripting():`, or the `else` of its opposite. Or for
+    older releases of torch: the `else` of `if hasattr(torch, "relu"):`."""
     if not isinstance(statement, ast.If):
         return False
-    test, side = statement.test, statement.body
+    test, side, other = statement.test, statement.body, statement.orelse
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-        test, side = test.operand, statement.orelse
+        test, side, other = test.operand, other, side
+    if _asks_for_known(test, imported):
+        return bool(block) and block[0] in other
     parts = test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) and side is statement.body else [test]
     is_query = any(isinstance(part, ast.Call) and _COMPILING.fullmatch(_imported_name(part, imported)) for part in parts)
     return is_query and bool(block) and block[0] in side
+
+
+def _asks_for_known(test: ast.expr, imported: Mapping[str, str]) -> bool:
+    """Whether a test is `hasattr(torch.special, "erf")`, for a name that the tables of the rewriter know."""
+    match test:
+        case ast.Call(func=ast.Name("hasattr"), args=[owner, ast.Constant(value=str(name))]):
+            head, _, rest = dotted(owner).partition(".")
+            module = ".".join(part for part in (imported.get(head, ""), rest) if part)
+            return module.partition(".")[0] == "torch" and known_to_torch(f"{module}.{name}")
+    return False
 
 
 def only_logs(tree: ast.Module, nodes: Sequence[ast.stmt]) -> bool:
