@@ -26,7 +26,7 @@ from migrate_agent.tools.verify.contract.scenario import Scenario
 from migrate_agent.tools.verify.contract.schedule import LARGE_ELEMENTS, ORIGINAL_SHARE, Deadline
 from migrate_agent.tools.verify.original.outputs import attempt, elements, one_line
 from migrate_agent.tools.verify.original.scenarios.call_order import call_in_order
-from migrate_agent.tools.verify.original.scenarios.configurations import compare, others, refuse_large, starts
+from migrate_agent.tools.verify.original.scenarios.configurations import compare, is_meant, others, refuse_large, starts
 from migrate_agent.tools.verify.original.scenarios.menu import write_brief, write_scenarios
 from migrate_agent.tools.verify.original.scenarios.methods import called_otherwise, write_method
 from migrate_agent.tools.verify.original.scenarios.random import SPREAD, TILTS
@@ -183,8 +183,11 @@ def configured(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output:
         writers = [writer_of(unit, offset) for offset, unit in enumerate(others(make({}), make, example_units.lines))]
         result["examples"] = [{"index": first, **item} for item in compare(writers, drops)]
         of_methods = {one.original.method: one for one in reversed(ran) if one.original.method and one.index != first}
-        for one in reversed(of_methods.values()):
-            for unit_of_method in islice(called_otherwise(one.original, partial(example_units.make, one.index)), budgets.METHOD_CHANGES):
+        # An option of a function may be looked at in one of its examples alone: `delta` where `kind="huber"`.
+        of_function = [one for one in ran if one.original.is_function and one.new and one.index != first][: budgets.METHOD_CHANGES]
+        for one in (*reversed(of_methods.values()), *of_function):
+            found = called_otherwise(one.original, partial(example_units.make, one.index))
+            for unit_of_method in islice((unit for unit in found if is_meant(unit, one.original)), budgets.METHOD_CHANGES):  # noqa: B023
                 place = number + len(writers)
                 writers.append(ScenarioWriter(unit_of_method, place, one.texts, output, example_units.base, example_units.lines))
                 result["examples"] += [{"index": one.index, **item} for item in compare(writers[-1:], drops)]

@@ -147,12 +147,14 @@ def others(plain: Original, make: Callable[[Changes], Original], lines: Lines) -
         *islice(at_ends(plain, make, trials.usual), budgets.ENDS),
         *islice(of_few_rows(plain, make, numbers, trials.usual), budgets.FEW_ROWS),
     ]
-    guessed = frozenset(plain.absent()) if plain.is_function else frozenset[str]()
-    return [unit for unit in found if not guessed & {*unit.changes} or _of_the_same_form(unit, plain)]
+    return [unit for unit in found if is_meant(unit, plain)]
 
 
-def _of_the_same_form(unit: Original, plain: Original) -> bool:
-    """Whether both give the same containers. Else a number stands where a tensor is meant: `torch.max(x, 0)` is no maximum of two."""
+def is_meant(unit: Original, plain: Original) -> bool:
+    """Whether a function that is given numbers in place of None gives the same containers. Else a number stands where a tensor is meant:
+    `torch.max(x, 0)` is no maximum of two."""
+    if not plain.is_function or not plain.absent().keys() & unit.changes.keys():
+        return True
     forms = [attempt(partial(_result, one)) for one in (unit, plain)]
     return all(forms) and trees.skeleton(forms[0].tree) == trees.skeleton(forms[1].tree)  # type: ignore[union-attr]
 
