@@ -187,7 +187,7 @@ def configured(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output:
         of_function = [one for one in ran if one.original.is_function and one.new and one.index != first][: budgets.METHOD_CHANGES]
         for one in (*reversed(of_methods.values()), *of_function):
             found = called_otherwise(one.original, partial(example_units.make, one.index))
-            for unit_of_method in islice((unit for unit in found if is_meant(unit, one.original)), budgets.METHOD_CHANGES):  # noqa: B023
+            for unit_of_method in islice((unit for unit in found if is_meant(unit, one.original)), budgets.METHOD_CHANGES):
                 place = number + len(writers)
                 writers.append(ScenarioWriter(unit_of_method, place, one.texts, output, example_units.base, example_units.lines))
                 result["examples"] += [{"index": one.index, **item} for item in compare(writers[-1:], drops)]
