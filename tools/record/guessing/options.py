@@ -29,6 +29,7 @@ from migrate_agent.tools.record.guessing.configs import (
     tensor_texts,
     words_of_field,
 )
+from migrate_agent.tools.record.guessing.documented import documented_rank, documented_tensor
 from migrate_agent.tools.record.guessing.factories import made_by_factories
 from migrate_agent.tools.record.guessing.functions import (
     IMAGE_LABELS,
@@ -40,6 +41,16 @@ from migrate_agent.tools.record.guessing.functions import (
     words,
 )
 from migrate_agent.tools.record.guessing.lists import MOST_ITEMS, list_text
+from migrate_agent.tools.record.guessing.own_items import (
+    TENSORS,
+    attributes_of_items,
+    listed_class,
+    lists_of,
+    mapped_class,
+    names_held,
+    other_numbers,
+    reads_by_variable,
+)
 from migrate_agent.tools.record.guessing.ranks import Ranks, ranked, ranks_of
 from migrate_agent.tools.record.guessing.roles import roles
 from migrate_agent.tools.record.guessing.rows import (
@@ -236,6 +247,8 @@ class Options:
             and not issubclass(self._classes[annotation], (int, float, str))
         ):
             return object_texts(self._classes[annotation], annotation, self._classes)
+        if (annotation == "" and reads_by_variable(self._called, parameter.name)) or TENSORS.fullmatch(mapped_class(annotation)):
+            return tuple(Fields(tuple((key, main) for key in keys)) for keys in names_held(self.trial.instance) or (("a", "b"),))
         values = call_values(parameter.name, annotation, main)
         if index == 0 and isinstance(values[0], Tensor):
             values = (main, *values)
@@ -376,6 +389,8 @@ class Options:
         bare = re.sub(r"\s*\|\s*None|Optional\[(.*)\]", r"\1", annotation)
         if self._own_class(bare):
             return object_texts(self._classes[bare], bare, self._classes)
+        if listed := self._listed(parameter.name, bare):
+            return listed
         if annotation and not CONFIGS.fullmatch(parameter.name):
             return ()
         fields = accessed(self.trial.cls, parameter.name, self._settings)
@@ -397,6 +412,32 @@ class Options:
         objects = [text for name in fitting[:3] for text in object_texts(self._classes[name], name, self._classes)]
         return (*objects, *((fields,) if fields else (Fields((), "namespace"),)))
 
+    def _listed(self, name: str, annotation: str) -> tuple[str, ...]:
+        """Lists of objects of the repository's classes: those that the annotation names, or of which the constructor reads what it reads of items."""
+        wanted = listed_class(annotation) or mapped_class(annotation)
+        if annotation:
+            self._find_classes(lambda other, _: other == wanted)
+            fitting = [wanted] if self._own_class(wanted) else []
+        else:
+            fitting = self._with_members(attributes_of_items(self.trial.cls, name))
+        texts = [text for other in fitting[:MOST_WRAPPED] for text in object_texts(self._classes[other], other, self._classes)[:1]]
+        return lists_of(texts, as_dictionary=bool(mapped_class(annotation)))
+
+    def _with_members(self, attributes: frozenset[str]) -> list[str]:
+        """Classes of the repository that have all of these attributes."""
+        if not attributes:
+            return []
+        self._find_classes(lambda name, source: all(re.search(rf"\b{attribute}\b", source) for attribute in attributes))
+        return [
+            name
+            for name, cls in self._classes.items()
+            if self._own_class(name) and cls is not self.trial.cls and attributes <= members(cls)
+        ]
+
+    def other_numbers(self, text: str) -> Iterator[str]:
+        """A text that builds objects of the repository's classes, with other numbers in them."""
+        return other_numbers(text, self._classes)
+
     def _own_class(self, name: str) -> bool:
         cls = self._classes.get(name)
         return cls is not None and cls.__module__.partition(".")[0] in {module.partition(".")[0] for _, module in self._files}
@@ -405,12 +446,7 @@ class Options:
         """Modules of the repository of which the code reads these attributes, those that the documentation names first."""
         import torch
 
-        self._find_classes(lambda name, source: all(re.search(rf"\b{attribute}\b", source) for attribute in attributes))
-        fitting = [
-            name
-            for name, cls in self._classes.items()
-            if self._own_class(name) and issubclass(cls, torch.nn.Module) and cls is not self.trial.cls and attributes <= members(cls)
-        ]
+        fitting = [name for name in self._with_members(attributes) if issubclass(self._classes[name], torch.nn.Module)]
         text = f"{self.trial.cls.__doc__}\n{inspect.getdoc(vars(self.trial.cls).get('__init__'))}"
         fitting.sort(key=lambda name: re.search(rf"\b{name}\b", text) is None)
         return tuple(text for name in fitting[:MOST_WRAPPED] for text in object_texts(self._classes[name], name, self._classes, 1))
@@ -448,41 +484,4 @@ def members(cls: type) -> set[str]:
     return own | {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)}
 
 
-SHAPE = r"[^\n]{0,60}?[\[\(]\s*((?:[\w*/+\-. ]+,\s*)+[\w*/+\-. ]*)[\]\)]"
-
-
-def documented_rank(cls: type, name: str) -> int:
-    """The rank of an input by the documentation: `x: (batch, length, width)`; 0 where it tells none."""
-    match = _documented(cls, name) or re.search(rf"[Ii]nput\b{SHAPE}", _documentation(cls))
-    if match is None or re.search(r"\b(optional|default|int|float|bool|str)\b", match[1]):
-        return 0
-    rank = len([part for part in match[1].split(",") if part.strip()])
-    return rank if "*" not in match[1] and 1 < rank < 6 else 0
-
-
-def documented_tensor(cls: type, name: str, batch: int, values: Mapping[str, Any]) -> Tensor | None:
-    """An argument whose sizes the documentation tells all: `l: a tensor of shape (B, 2)`, `h: (batch, hidden_size)` beside a constructor's `hidden_size`.
-    Coordinates, and what lies in a range, are positive."""
-    match = _documented(cls, name)
-    parts = [part.strip() for part in match[1].split(",") if part.strip()] if match else []
-    named = [batch if BATCH.fullmatch(part) else int(part) if part.isdigit() else values.get(part) for part in parts]
-    sizes = tuple(size for size in named if type(size) is int and size > 0)
-    if match is None or not 1 < len(sizes) == len(named) or not BATCH.fullmatch(parts[0]):
-        return None
-    after = match.string[match.start() : match.end() + 100]
-    return Tensor(sizes, "positive" if BOUNDED.search(after) else "normal")
-
-
-BATCH = re.compile(r"b|n|bs|batch(_?size)?", re.I)
-BOUNDED = re.compile(r"\bcoordinates?\b|\brange \[|\bnormali[sz]ed\b")
-
-
-def _documentation(cls: type) -> str:
-    return f"{inspect.getdoc(getattr(cls, 'forward', None)) or ''}\n{cls.__doc__ or ''}"
-
-
-def _documented(cls: type, name: str) -> re.Match[str] | None:
-    return re.search(rf"\b{re.escape(name)}\b{SHAPE}", _documentation(cls))
-
-
-__all__ = ["EMPTY", "Options", "documented_rank", "members"]
+__all__ = ["EMPTY", "Options", "members"]

@@ -94,7 +94,7 @@ def _constructor_repairs(attempt: Attempt, outcome: Outcome, options: Options) -
     yield from _other_lengths(attempt, outcome)
     ordered = [name for name in names if name in dict(attempt.init)] + [name for name in names if name not in dict(attempt.init)]
     yield from _rounded(attempt, ordered, options, error)
-    yield from interleave(*(_with_values(attempt, name, options, error) for name in ordered[:4]))
+    yield from interleave(*(_with_values(attempt, name, options, error) for name in ordered[:4]), _other_objects(attempt, options))
     for first, second in combinations(ordered[:3], 2):
         for one, other in product(SMALL, SMALL):
             yield set_init(set_init(attempt, first, one), second, other)
@@ -199,6 +199,13 @@ def _other_words(attempt: Attempt, options: Options) -> Iterator[Attempt]:
                 yield set_init(attempt, name, replace(value, items=(*value.items[:at], (field, word), *value.items[at + 1 :])))
 
 
+def _other_objects(attempt: Attempt, options: Options) -> Iterator[Attempt]:
+    """Objects that the constructor was given, built with other numbers."""
+    for name, value in attempt.init:
+        if isinstance(value, str):
+            yield from (set_init(attempt, name, text) for text in options.other_numbers(value))
+
+
 def _call_repairs(attempt: Attempt, outcome: Outcome, options: Options) -> Iterator[Attempt]:
     call = dict(attempt.call or ())
     names = [name for name in outcome.place.call if name in options.call] or list(options.call)
@@ -221,6 +228,7 @@ def _call_repairs(attempt: Attempt, outcome: Outcome, options: Options) -> Itera
     yield from interleave(
         _left_out(attempt, outcome, options),
         _other_words(attempt, options),
+        _other_objects(attempt, options),
         (set_call(attempt, name, value) for name in present for value in _mended(call[name], outcome)),
         (set_init(attempt, name, value) for name in suspects for value in options.init_values(name, outcome.error)[:12]),
         _same_sizes(attempt, outcome),

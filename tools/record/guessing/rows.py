@@ -73,6 +73,7 @@ INIT_ROWS = (
     row(r"(.*_)?(loss|criterion|loss_f(n|unc)?|loss_function)", "torch.nn.functional.mse_loss", "torch.nn.MSELoss()"),
     row(r"downsample|upsample", "False", "None", "torch.nn.Identity()", "2"),
     row(r"modules|nets|fns|encoders", "[torch.nn.Identity(), torch.nn.Identity()]"),
+    row(r"name|key|tag", "'a'"),
     row(r"padding_mode", "'zeros'", "'reflect'"),
     row(r"(.*_)?(mode|pool|pooling|reduction)", "'mean'", "'nearest'", "'zeros'", "'sum'"),
     row(r"(.*_)?(shape|size)|normalized_shape", "64", "(64,)", "(32, 32)", "(3, 32, 32)"),

@@ -32,6 +32,7 @@ from migrate_agent.tools.rewrite.analysis.facts import (
     span_of,
     tensor_only,
 )
+from migrate_agent.tools.rewrite.analysis.looked_up_names import nameable, pattern_of_name
 from migrate_agent.tools.rewrite.analysis.parameter_loops import handed_out
 from migrate_agent.tools.rewrite.analysis.parameters import literal_integer, parameter_facts
 from migrate_agent.tools.rewrite.analysis.plain_layers.class_names import name_test, owner_in
@@ -404,6 +405,13 @@ class Inference:
                 return Observed((f"module:{name}",)) if self.repo.is_module(name) else Observed((f"object:{name}",))
             if kind == "module" and name in layers() and not _returns_tuple(name):
                 return TENSOR
+        if (
+            isinstance(node.func, ast.Name)
+            and node.func.id == "getattr"
+            and len(node.args) == 2
+            and not isinstance(node.args[1], ast.Constant)
+        ):
+            return self.looked_up(node)
         if isinstance(node.func, ast.Name) and node.func.id in BUILTIN_KINDS and node.func.id not in env:
             return BUILTIN_KINDS[node.func.id]
         if dotted.startswith("einops."):
@@ -413,6 +421,12 @@ class Inference:
         if isinstance(node.func, ast.Attribute) and not dotted:
             return self.method(node.func, env)
         return None
+
+    def looked_up(self, call: ast.Call) -> Observed | None:
+        """The layers that a computed name can stand for by its text: `getattr(nn, f"Conv{rank}d")`."""
+        pattern = pattern_of_name(self.file, span_of(call, self.file.lines)) if self.dotted(call.args[0]) == "torch.nn" else None
+        names = nameable("torch.nn", pattern) if pattern is not None else ()
+        return Observed(tuple(f"class:torch.nn.{name}" for name in sorted(names))) if names else None
 
     def result(self, call: ast.Call) -> Result:
         """What a call of functions of the repository gives, as far as they are known already."""

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import libcst as cst
 
 from migrate_agent.tools.rewrite.analysis.facts import span_of
+from migrate_agent.tools.rewrite.analysis.looked_up_names import nameable, pattern_of_name
 from migrate_agent.tools.rewrite.analysis.randomness import draws
 from migrate_agent.tools.rewrite.rules.calls.torch_references import NAMESPACES, ReplaceTorchReferences
 from migrate_agent.tools.rewrite.rules.rule import Rule
@@ -27,9 +28,9 @@ COMMA = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
 class ReplaceLookups(Rule):
     """Replace lookups by name: `getattr(nn, "ReLU")` → `ReLU`, `getattr(nn, name)` → `{"ELU": ELU, "ReLU": ReLU}[name]`.
 
-    The table has the layers that were observed or are named in the file, and of activation functions the usual ones; `getattr(F, name)` likewise with
-    functions, and so is `eval(f"nn.{name}")`; `hasattr(F, name)` and `name in dir(F)` ask for the same names. Declines (a hole) where there is none, and where one draws
-    random numbers.
+    The table has the layers that were observed or are named in the file, all that a text such as `f"Conv{rank}d"` can name where these are few, and
+    of activation functions the usual ones; `getattr(F, name)` likewise with functions, and so is `eval(f"nn.{name}")`; `hasattr(F, name)` and
+    `name in dir(F)` ask for the same names. Declines (a hole) where there is none, and where one draws random numbers.
     """
 
     KEEP = ("def f(options, name):\n    return getattr(options, name)\n",)
@@ -57,6 +58,14 @@ class ReplaceLookups(Rule):
             "def f(x, name='relu', other='tanh'):\n    if not (name in ('elu', 'gelu', 'leaky_relu', 'relu', 'sigmoid', 'silu', 'tanh')):\n        raise ValueError\n"
             "    return {'elu': jax.nn.elu, 'gelu': gelu, 'leaky_relu': leaky_relu, 'relu': jax.nn.relu, "
             "'sigmoid': jax.nn.sigmoid, 'silu': jax.nn.silu, 'tanh': jnp.tanh}[name]\n",
+        ),
+        (
+            "from torch import nn\n\ndef f(r, rate):\n    n = 'Conv{}d'.format(r)\n    c = getattr(nn, n)(3, 4, 3)\n"
+            "    n = f'Dropout{r}d'\n    d = getattr(nn, n)\n    return c, d(rate)\n",
+            "def f(r, rate, *, rngs: nnx.Rngs):\n    n = 'Conv{}d'.format(r)\n"
+            "    c = {'Conv1d': Conv1d, 'Conv2d': Conv2d, 'Conv3d': Conv3d}[n](3, 4, 3, rngs=rngs)\n"
+            "    n = f'Dropout{r}d'\n    d = {'Dropout1d': Dropout1d, 'Dropout2d': Dropout2d, 'Dropout3d': Dropout3d}[n]\n"
+            "    return c, d(rate, rngs=rngs)\n",
         ),
         (
             "from torch import nn\n\ndef f(name='ELU'):\n    if name not in dir(nn) or name[1:] in vars(nn):\n        raise ValueError\n"
@@ -168,7 +177,7 @@ class ReplaceLookups(Rule):
             raise Refuse("a layer with parameters is made from text", "dynamic-name")
         if not all(_has_counterpart(dotted) for dotted in observed):
             raise Refuse("what a computed name of torch stands for is not known to be a layer", "dynamic-name")
-        candidates = sorted(_with_siblings(observed | set(self._names_in_file(namespace))))
+        candidates = sorted(self._candidates(namespace, original, observed))
         if not candidates:
             raise Refuse("no example shows which layer a computed name stands for", "dynamic-name")
         elements = [cst.DictElement(cst.SimpleString(repr(dotted.rpartition(".")[2])), self._value(dotted)) for dotted in candidates]
@@ -176,6 +185,16 @@ class ReplaceLookups(Rule):
         if default:
             return cst.Call(cst.Attribute(cst.Dict(elements), cst.Name("get")), [cst.Arg(name, comma=COMMA), *default])
         return cst.Subscript(cst.Dict(elements), [index])
+
+    def _candidates(self, namespace: str, original: cst.Call, observed: set[str]) -> set[str]:
+        """What a lookup may give: what it was seen to give and the file names, and all that its text can name where these are few."""
+        known = _with_siblings(observed | set(self._names_in_file(namespace)))
+        pattern = pattern_of_name(self.context.file, self.context.span(original))
+        if pattern is None:
+            return known
+        fitting = observed | {dotted for dotted in known if pattern.fullmatch(dotted.rpartition(".")[2])}
+        more = nameable(namespace, pattern, [dotted.rpartition(".")[2] for dotted in fitting])
+        return fitting | {dotted for name in more if _has_counterpart(dotted := f"{namespace}.{name}")}
 
     def _value(self, dotted: str) -> cst.BaseExpression:
         return ReplaceTorchReferences(self.context).value(dotted)
