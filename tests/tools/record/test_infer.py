@@ -153,7 +153,7 @@ GUESSABLE = {
     "objects in a configuration": (
         "class Net(nn.Module):\n def __init__(self, config):\n  super().__init__()\n  name, model = config['name'], config['model']\n"
         "  self.fc = self._made(model)\n def _made(self, part):\n  return nn.Linear(part['dim'], part['out_dim'])\n def forward(self, x):\n  return self.fc(x)\n",
-        ("{'name': 64, 'model': {'dim': 64, 'out_dim': 64}}", "torch.randn(2, 16, 64)"),
+        ("{'name': 'a', 'model': {'dim': 64, 'out_dim': 64}}", "torch.randn(2, 16, 64)"),
     ),
     "a configuration that is asked what it has": (
         "class Net(nn.Module):\n def __init__(self, args):\n  super().__init__()\n  if 'rate' not in args:\n   args.rate = 0.5\n"
@@ -364,6 +364,33 @@ GUESSABLE = {
         "class Net(nn.Module):\n def __init__(self, size):\n  super().__init__()\n  assert size == 3\n  self.fc = nn.Linear(3, 3)\n"
         " def forward(self, x):\n  return self.fc(x) + torch.arange(3, device=torch.device('cuda'))\n",
         ("3", "torch.randn(2, 16, 3)"),
+    ),
+    "objects in a list, and tensors by their names": (
+        "import dataclasses, typing\n@dataclasses.dataclass\nclass Signal:\n name: str\n width: int\n"
+        "class Net(nn.Module):\n def __init__(self, signals: typing.Iterable[Signal], dim=64):\n  super().__init__()\n"
+        "  self.signals = {s.name: s for s in signals}\n  self.fc = nn.ModuleDict({s.name: nn.Linear(s.width, dim) for s in signals})\n"
+        " def forward(self, inputs: typing.Dict[str, torch.Tensor]):\n"
+        "  return sum(self.fc[name](x) for name, x in sorted(inputs.items()))\n",
+        ("[Signal(name='a', width=32), Signal(name='b', width=32)]", "{'a': torch.randn(2, 16, 32), 'b': torch.randn(2, 16, 32)}"),
+    ),
+    "objects in a list by what is read of them": (
+        "class Stage:\n def __init__(self, width, repeats):\n  self.width, self.repeats = width, repeats\n"
+        "class Net(nn.Module):\n def __init__(self, stages):\n  super().__init__()\n"
+        "  self.parts = nn.ModuleList(nn.Linear(64, s.width) for s in stages for _ in range(s.repeats))\n"
+        " def forward(self, x):\n  for part in self.parts:\n   x = part(x)\n  return x\n",
+        ("[Stage(width=32, repeats=1)]", "torch.randn(2, 16, 64)"),
+    ),
+    "images of which nothing is left without padding": (
+        "class Net(nn.Module):\n def __init__(self, padding=0):\n  super().__init__()\n"
+        "  self.convs = nn.ModuleList(nn.Conv2d(1, 1, 3, padding=padding) for _ in range(20))\n"
+        " def forward(self, x):\n  y = x\n  for at, conv in enumerate(self.convs):\n   y = conv(y)\n   if at % 5 == 4:\n    y = nn.functional.max_pool2d(y, 2)\n"
+        "  return y\n",
+        ("padding=1", "torch.randn(2, 1, 32, 32)"),
+    ),
+    "matrix that is turned": (
+        "class Net(nn.Module):\n def __init__(self, dim):\n  super().__init__()\n  self.fc = nn.Linear(dim, dim)\n"
+        " def forward(self, nodes):\n  return torch.mm(self.fc(nodes), nodes.t())\n",
+        ("64", "torch.randn(2, 64)"),
     ),
 }
 

@@ -127,7 +127,7 @@ def test_the_operation_that_failed(cls: type, call: Arguments, name: str, origin
 )
 def test_what_the_operation_asks_for(cls: type, call: Arguments, expected: tuple[str, str] | None) -> None:
     attempt, outcome = run(cls, call)
-    first = next(demands(attempt, outcome), None)
+    first = next(demands(attempt, outcome, {}), None)
     assert (first is None) == (expected is None)
     if first is not None and expected is not None:
         name, source = expected
@@ -146,7 +146,7 @@ def test_a_part_that_is_called_twice_counts_as_progress() -> None:
 def test_integers_keep_within_the_smallest_table() -> None:
     marks = Drawn((2, 5, 4), "integer", 24)
     attempt, outcome = run(Marked, (("x", ROWS), ("marks", marks), ("y", ROWS), ("others", ROWS)))
-    assert text(dict(next(demands(attempt, outcome)).call or ())["marks"]) == "torch.randint(0, 7, (2, 5, 4))"
+    assert text(dict(next(demands(attempt, outcome, {})).call or ())["marks"]) == "torch.randint(0, 7, (2, 5, 4))"
 
 
 def test_parameters_keep_no_origins() -> None:
@@ -159,5 +159,5 @@ def test_parameters_keep_no_origins() -> None:
 
 def test_a_tensor_that_is_unpacked_becomes_a_tuple() -> None:
     attempt, outcome = run(Paired, (("graph", Drawn((2, 6, 3))),))
-    calls = [text(dict(mended.call or ())["graph"]) for mended in demands(attempt, outcome)]
+    calls = [text(dict(mended.call or ())["graph"]) for mended in demands(attempt, outcome, {})]
     assert "(torch.randn(6, 3), torch.randint(0, 3, (6, 3)))" in calls

@@ -20,6 +20,8 @@ _PLAIN = (bool, int, float, str, type(None))
 _PROTOCOLS = frozenset({"abc", "typing", "collections.abc"})
 """Modules of classes that say what an object can do, and keep nothing in it."""
 _COLLECTIONS = (dict, list)
+SETS = (set, frozenset)
+"""Of plain values alone: what they hold is known when a program is traced."""
 ITERATORS: tuple[Any, ...] = (type(iter([])), type(iter(())))
 """Classes of what goes through a list or a tuple: what is left is written down."""
 
@@ -174,6 +176,8 @@ def _container(item: Any, walk: Callable[[Any], Tree]) -> Tree:
         return {"tuple": [walk(part) for part in item]}
     if isinstance(item, dict) and all(isinstance(key, (str, int)) for key in item):
         return {"dict": [[key, walk(part)] for key, part in item.items()]}
+    if cls in SETS and all(type(part) in _PLAIN for part in item):
+        return {cls.__name__: [walk(part) for part in sorted(item, key=lambda part: (type(part).__name__, part is not None and part))]}
     raise Unencodable(f"a value of type {cls.__module__}.{cls.__qualname__}")
 
 
@@ -209,6 +213,8 @@ def decode(tree: Tree, leaves: Sequence[Any], renamed: Mapping[str, str]) -> Any
                 return tuple(walk(part) for part in body)
             case "dict":
                 return {key: walk(part) for key, part in body}
+            case "set" | "frozenset":
+                return {"set": set, "frozenset": frozenset}[kind](map(walk, body))
             case "iterator":
                 return iter([walk(part) for part in body])
             case "generator":

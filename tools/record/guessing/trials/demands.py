@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from migrate_agent.tools.record.guessing.adapt import set_rank
@@ -17,13 +18,14 @@ MOST_COLUMNS = 512
 MOST_PARTS = 4
 
 
-def demands(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
-    """The call with what the failed operation asks for, in the arguments at fault alone, then in all of them at once."""
+def demands(attempt: Attempt, outcome: Outcome, init: Mapping[str, inspect.Parameter]) -> Iterator[Attempt]:
+    """The call with what the failed operation asks for, in the arguments at fault alone, then in all of them at once. `init`: what the constructor takes."""
     yield from _spelled_ranks(attempt, outcome)
+    yield from _of_one_rank(attempt, outcome)
     yield from _fewer_rows(attempt, outcome)
     yield from _whole_numbers(attempt, outcome)
     yield from _longer_axis(attempt, outcome)
-    yield from _fitting_images(attempt, outcome)
+    yield from _fitting_images(attempt, outcome, init)
     yield from _joined_channels(attempt, outcome)
     yield from _plain_numbers(attempt, outcome)
     yield from _tables_for_numbers(attempt, outcome)
@@ -50,6 +52,26 @@ def _spelled_ranks(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
         yield replace(
             attempt, call=tuple((name, change_tensors(value, change) if name in names else value) for name, value in attempt.call or ())
         )
+
+
+RANKS = (
+    (re.compile(r"must be a matrix|expected a matrix|should be 2-D|must be 2D|expects a 2D tensor|for (mm|t|addmm)\b"), 2),
+    (re.compile(r"1D tensors? expected|must be a vector|expected a 1D tensor"), 1),
+)
+"""What torch says of operands with another number of axes than an operation takes → how many it takes."""
+
+
+def _of_one_rank(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
+    """Matrices or vectors where an operation takes no others: each argument that its operands came from, then all tensors of the call."""
+    rank = next((rank for pattern, rank in RANKS if pattern.search(outcome.error)), 0)
+    call = attempt.call or ()
+
+    def change(tensor: Tensor) -> Tensor:
+        return replace(tensor, shape=tensor.shape[-rank:]) if len(tensor.shape) > rank else tensor
+
+    named = [name for name, _ in call if name in (outcome.operation.origins or outcome.place.call)]
+    for names in dict.fromkeys((tuple(named), tuple(name for name, _ in call))) if rank else ():
+        yield replace(attempt, call=tuple((name, change_tensors(value, change) if name in names else value) for name, value in call))
 
 
 def _fewer_rows(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
@@ -172,11 +194,14 @@ SMALL = re.compile(
     r"Output size is too small|Expected more than 1 spatial element|[Kk]ernel size can't be greater than actual input size|Padding size should be less than"
 )
 IMAGE_SIZES = (32, 16, 64)
+LARGER_SIZES = (96, 128, 188)
+PADDING = re.compile(r"(use_)?pad(ding|ded)?")
 JOINED = re.compile(r"expected input\[.*?\] to have (\d+) channels, but got (\d+) channels")
 
 
-def _fitting_images(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
-    """Where what was halved and doubled again does not fit what is beside it: one image twice or half as large as the others, or images of powers of two."""
+def _fitting_images(attempt: Attempt, outcome: Outcome, init: Mapping[str, inspect.Parameter]) -> Iterator[Attempt]:
+    """Where what was halved and doubled again does not fit what is beside it, or nothing is left of it: one image twice or half as large as the others,
+    or images of powers of two, also of a model that pads; then larger ones."""
     match = UNEQUAL.search(outcome.error)
     sizes = tuple(map(int, match.groups())) if match else ()
     if (not sizes or 0 in sizes) and not SMALL.search(outcome.error):
@@ -187,9 +212,20 @@ def _fitting_images(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
             scaled = tuple(size * second // first for size in image.shape[2:])
             if 0 not in scaled:
                 yield set_call(attempt, name, replace(image, shape=(*image.shape[:2], *scaled)))
-    for size in IMAGE_SIZES if images else ():
-        even = {name: replace(image, shape=(*image.shape[:2], *[size] * (len(image.shape) - 2))) for name, image in images.items()}
-        yield replace(attempt, call=tuple((name, even.get(name, value)) for name, value in attempt.call or ()))
+    padded = attempt
+    for name, parameter in init.items():
+        if PADDING.fullmatch(name) and name not in dict(attempt.init) and parameter.default in (0, False):
+            padded = set_init(padded, name, "True" if parameter.default is False else "1")
+    for model in dict.fromkeys((attempt, padded)) if images else ():
+        yield from (_with_sides(model, images, size) for size in IMAGE_SIZES)
+    if SMALL.search(outcome.error):
+        yield from (_with_sides(attempt, images, size) for size in LARGER_SIZES if images)
+
+
+def _with_sides(attempt: Attempt, images: Mapping[str, Tensor], size: int) -> Attempt:
+    """The attempt with images of one size."""
+    even = {name: replace(image, shape=(*image.shape[:2], *[size] * (len(image.shape) - 2))) for name, image in images.items()}
+    return replace(attempt, call=tuple((name, even.get(name, value)) for name, value in attempt.call or ()))
 
 
 def _joined_channels(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
