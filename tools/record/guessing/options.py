@@ -414,10 +414,10 @@ class Options:
 
     def _listed(self, name: str, annotation: str) -> tuple[str, ...]:
         """Lists of objects of the repository's classes: those that the annotation names, or of which the constructor reads what it reads of items."""
-        wanted = listed_class(annotation) or mapped_class(annotation)
+        class_name = listed_class(annotation) or mapped_class(annotation)
         if annotation:
-            self._find_classes(lambda other, _: other == wanted)
-            fitting = [wanted] if self._own_class(wanted) else []
+            self._find_classes(lambda other, _: other == class_name)
+            fitting = [class_name] if self._own_class(class_name) else []
         else:
             fitting = self._with_members(attributes_of_items(self.trial.cls, name))
         texts = [text for other in fitting[:MOST_WRAPPED] for text in object_texts(self._classes[other], other, self._classes)[:1]]

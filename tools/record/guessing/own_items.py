@@ -38,14 +38,14 @@ def mapped_class(annotation: str) -> str:
 
 def attributes_of_items(cls: Any, name: str) -> frozenset[str]:
     """What the constructor, and what it hands the list to, read of each item of a list: `for m in modalities: m.width`."""
-    found: set[str] = set()
+    attributes: set[str] = set()
     for holder in handed_on(Holder(cls, name), 2):
         nodes = nodes_of(constructor(holder.code)) if not holder.path and constructor(holder.code) else ()
         items = {item for node in nodes for item in _items(node, holder.name)}
-        found |= {
+        attributes |= {
             node.attr for node in nodes if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in items
         }
-    return frozenset(found - OF_VALUES)
+    return frozenset(attributes - OF_VALUES)
 
 
 def _items(node: ast.AST, name: str) -> Iterator[str]:
@@ -54,12 +54,12 @@ def _items(node: ast.AST, name: str) -> Iterator[str]:
         return
     read, target = node.iter, node.target
     if isinstance(read, ast.Call) and isinstance(read.func, ast.Name) and read.func.id in AROUND and read.args:
-        places = [at for at, argument in enumerate(read.args) if _is(argument, name)]
-        if read.func.id == "enumerate" and places and isinstance(target, ast.Tuple):
+        positions = [at for at, argument in enumerate(read.args) if _is(argument, name)]
+        if read.func.id == "enumerate" and positions and isinstance(target, ast.Tuple):
             target = target.elts[-1]
-        elif read.func.id == "zip" and places and isinstance(target, ast.Tuple):
-            target = target.elts[places[0]]
-        read = read.args[places[0]] if places else read
+        elif read.func.id == "zip" and positions and isinstance(target, ast.Tuple):
+            target = target.elts[positions[0]]
+        read = read.args[positions[0]] if positions else read
     if _is(read, name) and isinstance(target, ast.Name):
         yield target.id
 
@@ -97,16 +97,16 @@ def other_numbers(text: str, classes: Collection[str]) -> Iterator[str]:
         tree = ast.parse(text, mode="eval").body
     except SyntaxError:
         return
-    given: dict[str, str] = {}
+    numbers: dict[str, str] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in classes:
-            given |= {
+            numbers |= {
                 keyword.arg: repr(keyword.value.value)
                 for keyword in node.keywords
                 if keyword.arg and isinstance(keyword.value, ast.Constant) and type(keyword.value.value) is int
             }
     for number in SMALL:
-        for name, usual in given.items():
+        for name, usual in numbers.items():
             if number != usual:
                 yield re.sub(rf"\b{name}={usual}\b", f"{name}={number}", text)
 
@@ -114,12 +114,12 @@ def other_numbers(text: str, classes: Collection[str]) -> Iterator[str]:
 def names_held(instance: Any) -> Sequence[tuple[str, ...]]:
     """The words by which an object holds what it looks up: keys of its dictionaries, also of modules and of parameters."""
     own = {name: value for name, value in getattr(instance, "__dict__", {}).items() if not name.startswith("_")}
-    found: dict[tuple[str, ...], None] = {}
+    words: dict[tuple[str, ...], None] = {}
     for value in (*getattr(instance, "_modules", {}).values(), *own.values()):
         keys = tuple(value.keys()) if isinstance(value, Mapping) or type(value).__name__ in ("ModuleDict", "ParameterDict") else ()
         if keys and all(isinstance(key, str) for key in keys):
-            found[keys] = None
-    return tuple(found)
+            words[keys] = None
+    return tuple(words)
 
 
 def reads_by_variable(called: Any, name: str) -> bool:

@@ -29,11 +29,11 @@ def pattern_of_name(file: FileModel, lookup: Span) -> re.Pattern[str] | None:
     return None
 
 
-def nameable(namespace: str, pattern: re.Pattern[str], known: Collection[str] = ()) -> set[str]:
-    """The layers and functions of a namespace of torch that a text can name where these are few, else those of the `known` names' families."""
+def nameable(namespace: str, pattern: re.Pattern[str], seed_names: Collection[str] = ()) -> set[str]:
+    """The layers and functions of a namespace of torch that a text can name where these are few, else those of the families of the `seed_names`."""
     others = {dotted.removeprefix(f"{namespace}.") for dotted in (*layers(), *ops()) if dotted.startswith(f"{namespace}.")}
     possible = {name for name in others if pattern.fullmatch(name) and not name.startswith("Lazy")}
-    return possible if len(possible) <= MOST_NAMES else possible & {other for name in known for other in family(name, others)}
+    return possible if len(possible) <= MOST_NAMES else possible & {other for name in seed_names for other in family(name, others)}
 
 
 def family(name: str, others: Collection[str]) -> set[str]:
@@ -50,24 +50,24 @@ def _texts(function: ast.AST, lookup: ast.Call) -> list[ast.expr]:
     for block in _blocks(function):
         at = next((at for at, statement in enumerate(block) if any(node is lookup for node in ast.walk(statement))), None)
         for statement in reversed(block[:at] if at is not None else ()):
-            if (given := _given(statement, name.id)) is not None:
-                return [given]
+            if (value := _given(statement, name.id)) is not None:
+                return [value]
             if any(_given(node, name.id) is not None for node in ast.walk(statement)):
                 break
-    given_values = [given for node in ast.walk(function) if (given := _given(node, name.id)) is not None]
+    values = [value for node in ast.walk(function) if (value := _given(node, name.id)) is not None]
     stores = [node for node in ast.walk(function) if isinstance(node, ast.Name) and node.id == name.id and isinstance(node.ctx, ast.Store)]
-    return given_values if len(stores) == len(given_values) else [name]
+    return values if len(stores) == len(values) else [name]
 
 
 def _blocks(function: ast.AST) -> Iterator[Sequence[ast.stmt]]:
     """The lists of statements of a function, innermost last in the text first."""
-    found = [
+    blocks = [
         block
         for node in ast.walk(function)
         for block in (getattr(node, part, None) for part in ("body", "orelse", "finalbody"))
         if isinstance(block, list)
     ]
-    yield from reversed(found)
+    yield from reversed(blocks)
 
 
 def _given(node: ast.AST, name: str) -> ast.expr | None:

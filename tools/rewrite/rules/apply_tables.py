@@ -91,6 +91,8 @@ class SourceCall:
             return [self.context.observed(value) for value in self.bound.others]
         if isinstance(source, (cst.List, cst.Tuple)):
             return [self.context.observed(element.value) for element in source.elements]
+        if isinstance(source, (cst.ListComp, cst.GeneratorExp)):
+            return [self.context.observed(source.elt)]
         return []
 
     def is_handed(self, name: str) -> bool:

@@ -65,7 +65,7 @@ class Call(Protocol):
 
     def each(self, name: str) -> list[Observed | None]:
         """What is known of each value of a variadic argument, or of each element of a list or tuple
-        that the caller wrote out.
+        that the caller wrote out; of a comprehension once.
         """
         ...
 

@@ -188,11 +188,11 @@ class ReplaceLookups(Rule):
 
     def _candidates(self, namespace: str, original: cst.Call, observed: set[str]) -> set[str]:
         """What a lookup may give: what it was seen to give and the file names, and all that its text can name where these are few."""
-        known = _with_siblings(observed | set(self._names_in_file(namespace)))
+        named = _with_siblings(observed | set(self._names_in_file(namespace)))
         pattern = pattern_of_name(self.context.file, self.context.span(original))
         if pattern is None:
-            return known
-        fitting = observed | {dotted for dotted in known if pattern.fullmatch(dotted.rpartition(".")[2])}
+            return named
+        fitting = observed | {dotted for dotted in named if pattern.fullmatch(dotted.rpartition(".")[2])}
         more = nameable(namespace, pattern, [dotted.rpartition(".")[2] for dotted in fitting])
         return fitting | {dotted for name in more if _has_counterpart(dotted := f"{namespace}.{name}")}
 

@@ -115,6 +115,11 @@ def _tensor(call: Call) -> str:
     # `torch.tensor(x)` copies and leaves the graph: no gradient may flow back to `x`.
     if is_kind(call, "data", "tensor", "parameter"):
         return "lax.stop_gradient({data}).astype({dtype})" if call.given("dtype") else "lax.stop_gradient({data})"
+    elements = [fact for fact in call.each("data") if fact is not None and set(fact.kinds) & {"tensor", "parameter"}]
+    if elements:
+        # Torch takes the numbers out of tensors of one element each, whatever their ranks are.
+        flat = ".reshape(-1)" if any(any(fact.shapes) for fact in elements) else ""
+        return f"lax.stop_gradient(jnp.array({{data}}, dtype={{dtype}})){flat}"
     return "jnp.array({data}, dtype={dtype})"
 
 
@@ -150,7 +155,18 @@ RANGES = [
 ]
 
 DATA = [
-    Op("torch.tensor", "data, *, dtype=None", _tensor, samples=("torch.tensor([[1.0, 2.0]])", "torch.tensor(3)", "torch.tensor([True])")),
+    Op(
+        "torch.tensor",
+        "data, *, dtype=None",
+        _tensor,
+        samples=(
+            "torch.tensor([[1.0, 2.0]])",
+            "torch.tensor(3)",
+            "torch.tensor([True])",
+            "torch.tensor([x[0, 0], x[0, 1]])",
+            "torch.tensor([row.sum() for row in x])",
+        ),
+    ),
     Op("torch.as_tensor", "data, dtype=None", _as_tensor, samples=("torch.as_tensor([1, 2])",)),
     Op("torch.asarray", "obj, *, dtype=None, copy=None", "jnp.asarray({obj}, dtype={dtype})"),
     Op("torch.from_numpy", "ndarray", "jnp.asarray({ndarray})"),
