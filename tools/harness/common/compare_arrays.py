@@ -15,6 +15,13 @@ from migrate_agent.tools.types import Raised, Verdict
 
 DROWNED = "drowned"
 """The kind of a difference that says nothing: rounding alone moves torch's own array by more than any limit allows."""
+INFINITE = "infinite"
+"""The kind of a difference that says nothing: torch's own gradient is nowhere finite, since its output is not."""
+NOTHING = {
+    DROWNED: "rounding alone moves torch's own result by more than any limit allows",
+    INFINITE: "torch's own gradient is not finite, as its output is not",
+}
+"""Kinds of differences that say nothing → why."""
 
 
 @dataclass(frozen=True)
@@ -159,19 +166,19 @@ def verdict(stage: str, check: str, differences: Iterable[Difference], nothing: 
     `unverified` too where an array is nowhere more than noise; where it is so in some scenarios only, the others judge it.
     """
     every = list(differences)
-    rows, noise = [row for row in every if row.kind != DROWNED], [row for row in every if row.kind == DROWNED]
+    rows, noise = [row for row in every if row.kind not in NOTHING], [row for row in every if row.kind in NOTHING]
     if not every:
         return Verdict(stage, check, "unverified", detail=nothing) if nothing else None
     worst = max(rows, key=lambda difference: difference.badness, default=None)
     judged = {row.key for row in rows}
     unjudged = next((row for row in noise if row.key not in judged), None)
     if worst is None or (unjudged is not None and not worst.failed):
-        text = "rounding alone moves torch's own result by more than any limit allows, in every scenario"
-        return Verdict(stage, check, "unverified", detail=f"{unjudged.label if unjudged else ''}: {text}")
+        detail = f"{unjudged.label}: {NOTHING[unjudged.kind]}, in every scenario" if unjudged else ""
+        return Verdict(stage, check, "unverified", detail=detail)
     if worst.failed:
         text = worst.problem or f"error {worst.measured:.1e} over the limit {worst.limit:.1e}"
         measured = None if worst.problem else worst.measured
         limit, detail = None if worst.problem else worst.limit, f"{worst.label}: {text}"
         return Verdict(stage, check, "fail", measured, limit, detail, worst.scenario, worst.key, worst.kind or "values", None, worst.raised)
-    beside = f", {len(noise)} more are rounding noise in torch too" if noise else ""
+    beside = f", {len(noise)} more are rounding noise or not finite in torch too" if noise else ""
     return Verdict(stage, check, "pass", worst.measured, worst.limit, f"{len(rows)} leaves compared{beside}")

@@ -73,3 +73,12 @@ def test_gradients_that_nan_of_the_output_spoils_are_up_to_conventions(output: f
     asked = Scenario(name="a", role=Role.GRADIENT, noise=NoiseOfScenario({}), arrays=arrays)
     results = cast("Any", Given(asked, Answer({"draws": []}, {"grad/w": np.array([ours, 1.0])})))
     assert [leaf.failed for leaf in named_differences(results, "grad", Role.GRADIENT, floor=1e-10)] == [failed]
+
+
+@pytest.mark.parametrize(("theirs", "status"), [([np.nan, np.nan], "unverified"), ([np.nan, 1.0], "pass")])
+def test_gradients_that_are_nowhere_finite_leave_the_unit_unverified(theirs: list[float], status: str) -> None:
+    arrays = {"out/0": np.array([np.nan, 1.0]), "grad/w": np.array(theirs)}
+    asked = Scenario(name="a", role=Role.GRADIENT, noise=NoiseOfScenario({}), arrays=arrays)
+    results = cast("Any", Given(asked, Answer({"draws": []}, {"grad/w": np.array([2.0, 1.0])})))
+    outcome = verdict("numeric", "gradients_parameters", list(named_differences(results, "grad", Role.GRADIENT, floor=1e-10)))
+    assert outcome is not None and outcome.status == status

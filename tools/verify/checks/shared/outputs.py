@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from migrate_agent.tools.harness.common import tolerances
-from migrate_agent.tools.harness.common.compare_arrays import Difference, rms
+from migrate_agent.tools.harness.common.compare_arrays import INFINITE, Difference, rms
 from migrate_agent.tools.harness.common.input_sampling import Extreme
 from migrate_agent.tools.verify.compare.pairs import (
     gives_nan,
@@ -61,8 +63,12 @@ def named_differences(results: Results, kind: str, *roles: str, floor: float) ->
         pairs = named_pairs(scenario, answer, kind, results.omitted if kind == "state" else ())
         largest = largest_gradient(scenario) if "grad" in kind else 0.0
         for pair in pairs:
-            known = where_finite(pair) if "grad" in kind and gives_nan(scenario) else pair
-            yield judged(scenario, known, floor, tolerances.GLOBAL_SCALE * largest)
+            if "grad" not in kind or not gives_nan(scenario):
+                yield judged(scenario, pair, floor, tolerances.GLOBAL_SCALE * largest)
+            elif pair.expected.size and not np.isfinite(pair.expected).any():
+                yield Difference(pair.label, 0.0, floor, kind=INFINITE).at(scenario.name, pair.key)
+            else:
+                yield judged(scenario, where_finite(pair), floor, tolerances.GLOBAL_SCALE * largest)
 
 
 def applies(results: Results, *roles: str, narrow: bool | None = None, kind: str = "exact") -> bool:
