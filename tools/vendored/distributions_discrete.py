@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Self
 
@@ -152,7 +153,9 @@ class Categorical(FromProbsOrLogits):
 
     def sample(self, sample_shape: Sequence[int] = (), *, rngs: nnx.Rngs) -> jax.Array:
         """Indices."""
-        return jax.random.categorical(rngs(), jnp.log(self.probs), shape=(*sample_shape, *self.batch_shape)).astype(int)
+        rows = jnp.log(self.probs).reshape(-1, self._param.shape[-1])
+        drawn = jax.random.categorical(rngs(), rows, shape=(math.prod(sample_shape), len(rows)))
+        return drawn.reshape(*sample_shape, *self.batch_shape).astype(int)
 
     def log_prob(self, value: jax.Array) -> jax.Array:
         """The logarithm of the probability of an index."""

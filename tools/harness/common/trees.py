@@ -20,6 +20,21 @@ _PLAIN = (bool, int, float, str, type(None))
 _PROTOCOLS = frozenset({"abc", "typing", "collections.abc"})
 """Modules of classes that say what an object can do, and keep nothing in it."""
 _COLLECTIONS = (dict, list)
+DISTRIBUTIONS = {
+    **dict.fromkeys(("Normal", "LogNormal", "Laplace", "Gumbel"), ("loc", "scale")),
+    **dict.fromkeys(("Bernoulli", "Categorical", "OneHotCategorical", "OneHotCategoricalStraightThrough"), ("probs", "logits")),
+    "Uniform": ("low", "high"),
+    "Exponential": ("rate",),
+    "Poisson": ("rate",),
+    "Independent": ("base_dist", "reinterpreted_batch_ndims"),
+    "MultivariateNormal": ("loc", "scale_tril"),
+    "Gamma": ("concentration", "rate"),
+    "Dirichlet": ("concentration",),
+    "Beta": ("concentration1", "concentration0"),
+}
+"""Distributions of torch (https://docs.pytorch.org/docs/stable/distributions.html) that rewrites have too → what makes one."""
+HELPERS = ("nnx_layers", "nnx_layers_jax")
+"""Last parts of the modules in which rewrites have them."""
 SETS = (set, frozenset)
 """Of plain values alone: what they hold is known when a program is traced."""
 ITERATORS: tuple[Any, ...] = (type(iter([])), type(iter(())))
@@ -36,12 +51,12 @@ class Unencodable(Exception):
     """Raised for a value that has no counterpart on the other side; names its type."""
 
 
-def encode(value: Any, leaves: list[Any], is_leaf: Callable[[Any], bool], *, fresh: bool = False) -> Tree:
+def encode(value: Any, leaves: list[Any], is_leaf: Callable[[Any], bool], *, arguments: bool = False) -> Tree:
     """Encode `value` as a tree; arrays, as `is_leaf` decides, are appended to `leaves`. Raises `Unencodable`.
 
     Of a plain object all attributes are written down, and of a dictionary or a list of a class of the user's its items too; of a generator of random
-    numbers among them only that it is one. With `fresh`, it is noted where its class gives an equal one without arguments: the reader's constructor runs
-    there.
+    numbers among them only that it is one; of a distribution what makes it. With `arguments`, it is noted where the class of an object gives an equal one
+    without arguments: the reader's constructor runs there; distributions are refused.
     """
     around: list[int] = []
 
@@ -61,6 +76,8 @@ def encode(value: Any, leaves: list[Any], is_leaf: Callable[[Any], bool], *, fre
             return {"dtype": _dtype_name(item)}
         if type(item).__name__.lower() == "device" and type(item).__module__.partition(".")[0] in ("torch", "jax", "jaxlib"):
             return {"device": True}  # which one is no matter of the maths: each side has its own
+        if not arguments and (names := distribution_names(type(item))):
+            return {"distribution": type(item).__name__, "fields": {name: walk(getattr(item, name)) for name in names}}
         if not is_object(item) and not is_own_collection(item):
             return _container(item, walk)
         if id(item) in around:
@@ -69,9 +86,20 @@ def encode(value: Any, leaves: list[Any], is_leaf: Callable[[Any], bool], *, fre
         fields = {name: _random(part) or walk(part) for name, part in sorted(vars(item).items())}
         inside = {"items": walk(plain(item))} if is_own_collection(item) else {}
         around.pop()
-        return {"object": _name(type(item)), "fields": fields, **inside, **({"fresh": True} if fresh and is_fresh(item, is_leaf) else {})}
+        return {
+            "object": _name(type(item)),
+            "fields": fields,
+            **inside,
+            **({"fresh": True} if arguments and is_fresh(item, is_leaf) else {}),
+        }
 
     return walk(value)
+
+
+def distribution_names(cls: type) -> tuple[str, ...]:
+    """The names of what makes a distribution of torch, or of the helpers of a rewrite; none of any other class."""
+    helper = cls.__module__.rpartition(".")[2] in HELPERS and any(base.__name__ == "Distribution" for base in cls.__mro__)
+    return DISTRIBUTIONS.get(cls.__name__, ()) if helper or cls.__module__.startswith("torch.distributions.") else ()
 
 
 def is_object(item: Any) -> bool:
@@ -288,7 +316,7 @@ def skeleton(tree: Tree) -> Any:
             return (kind, tuple(skeleton(part) for part in body))
         case "dict":
             return (kind, tuple((key, skeleton(part)) for key, part in body))
-        case "named" | "dataclass" | "object":
+        case "named" | "dataclass" | "object" | "distribution":
             fields = tuple((key, skeleton(part)) for key, part in tree["fields"].items())
             return (kind, body.rpartition(":")[2], fields, *((skeleton(tree["items"]),) if "items" in tree else ()))
         case _:
@@ -315,7 +343,7 @@ def items(tree: Tree) -> list[Any]:
         elif kind == "dict":
             for _, part in body:
                 walk(part)
-        elif kind in ("named", "dataclass", "object"):
+        elif kind in ("named", "dataclass", "object", "distribution"):
             for part in (*node["fields"].values(), *([node["items"]] if "items" in node else ())):
                 walk(part)
 

@@ -214,7 +214,7 @@ class Original:
         args, kwargs = call_arguments(self.example, self.namespace)
         self.call = called(methods.unbound(self.cls, self.method), self.changes, args, kwargs)
         leaves: list[Any] = []
-        self.tree = trees.encode(self.call, leaves, is_leaf, fresh=True)
+        self.tree = trees.encode(self.call, leaves, is_leaf, arguments=True)
         self.leaves = [Leaf(wide(to_numpy(leaf)), dtype_name(leaf)) for leaf in leaves]
         self.is_numpy = [not isinstance(leaf, torch.Tensor) for leaf in leaves]
         self.sparse = [getattr(leaf, "layout", torch.strided) for leaf in leaves]

@@ -40,7 +40,7 @@ from migrate_agent.tools.record.guessing.kinds_asked import asked_kinds, of_othe
 from migrate_agent.tools.record.guessing.refused import SIZES, names_asked
 from migrate_agent.tools.record.guessing.rows import annotation_text, parameter_texts
 from migrate_agent.tools.record.guessing.trials.own_seconds import WAITING, OwnSeconds
-from migrate_agent.tools.record.guessing.trials.trial import MOST_SECONDS, constructor_parameters, time_limit
+from migrate_agent.tools.record.guessing.trials.trial import MOST_SECONDS, constructor_parameters, leaves, time_limit
 from migrate_agent.tools.record.session import import_roots
 from migrate_agent.tools.types import Example
 
@@ -566,11 +566,13 @@ def _trial(module: Any, name: str, example: Example) -> Trial:
         result = in_mode(instance, training=False)(*args, **kwargs)
         ran = reach.take()
         encode(result, [], is_leaf)  # raises on what cannot be compared
-        every = torch.utils._pytree.tree_leaves(result)
-        leaves = [value for value in every if isinstance(value, torch.Tensor)]
+        every = leaves(result)
+        output_tensors = [value for value in every if isinstance(value, torch.Tensor)]
         # A metric reads numbers out of the tensors that it is given.
         numbers = [value for value in every if type(value) in (int, float) and tensors and not isinstance(_unit(module, name), type)]
-        if not (leaves or numbers) or any(value.is_floating_point() and not bool(torch.isfinite(value).all()) for value in leaves):
+        if not (output_tensors or numbers) or any(
+            value.is_floating_point() and not bool(torch.isfinite(value).all()) for value in output_tensors
+        ):
             raise ValueError("it gives no finite tensor")
     shape = list(tensors[0].shape) if tensors else None
     sizes = [size for value in instance.parameters() for size in value.shape] if isinstance(instance, torch.nn.Module) else []

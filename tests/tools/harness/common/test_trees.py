@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from migrate_agent.tools.harness.common import trees as codec
+from migrate_agent.tools.vendored import distributions, distributions_discrete, distributions_joint
 
 Point = namedtuple("Point", "x y")
 
@@ -198,8 +199,45 @@ class Counted:
 
 @pytest.mark.parametrize(("value", "runs"), [(Counted(), True), (Counted(3), False), (Holder([]), False)])
 def test_an_object_that_is_as_its_class_makes_it_is_made_anew(value: Any, runs: bool) -> None:
-    tree = codec.encode(value, [], is_array, fresh=True)
+    tree = codec.encode(value, [], is_array, arguments=True)
     before = Counted.made
     other = codec.decode(tree, [], {})
     assert vars(other) == vars(value) and other is not value
     assert (Counted.made > before) == runs
+
+
+DISTRIBUTIONS = {
+    "Normal": "loc=[0.0, 1.0], scale=[1.0, 2.0]",
+    "LogNormal": "loc=[0.0, 1.0], scale=[1.0, 2.0]",
+    "Laplace": "loc=[0.0, 1.0], scale=[1.0, 2.0]",
+    "Gumbel": "loc=[0.0, 1.0], scale=[1.0, 2.0]",
+    "Bernoulli": "probs=[0.2, 0.7]",
+    "Categorical": "logits=[0.2, 0.7]",
+    "OneHotCategorical": "probs=[0.2, 0.8]",
+    "OneHotCategoricalStraightThrough": "logits=[0.2, 0.8]",
+    "Uniform": "low=[0.0, 1.0], high=[1.0, 2.0]",
+    "Exponential": "rate=[0.5, 1.0]",
+    "Poisson": "rate=[0.5, 1.0]",
+    "Gamma": "concentration=[0.5, 1.0], rate=[1.0, 2.0]",
+    "Dirichlet": "concentration=[0.5, 1.0]",
+    "Beta": "concentration1=[0.5, 1.0], concentration0=[1.0, 2.0]",
+    "MultivariateNormal": "loc=[0.0, 1.0], scale_tril=[[1.0, 0.0], [0.5, 2.0]]",
+}
+
+
+@pytest.mark.parametrize("name", DISTRIBUTIONS)
+def test_distributions_are_compared_by_what_makes_them(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    ours: Any = next(vars(module)[name] for module in (distributions, distributions_discrete, distributions_joint) if name in vars(module))
+    monkeypatch.setattr(ours, "__module__", "net_jax.nnx_layers")
+    numbers = eval(f"dict({DISTRIBUTIONS[name]})")
+    made = ours(**{key: jax.numpy.array(value) for key, value in numbers.items()})
+    theirs = getattr(torch.distributions, name)(**{key: torch.tensor(value) for key, value in numbers.items()})
+    sides = []
+    for one, array in ((theirs, torch.Tensor), (made, jax.Array)):
+        found: list[Any] = []
+        sides.append((codec.skeleton(codec.encode(one, found, lambda item, array=array: isinstance(item, array))), found))  # type: ignore[misc]
+    assert sides[0][0] == sides[1][0] and len(sides[0][1]) == len(sides[1][1]) > 0
+    for a, b in zip(sides[0][1], sides[1][1], strict=True):
+        np.testing.assert_allclose(a.numpy(), np.asarray(b), rtol=1e-5)
+    with pytest.raises(codec.Unencodable):
+        codec.encode(theirs, [], lambda item: isinstance(item, torch.Tensor), arguments=True)

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 from migrate_agent.tools.harness.common import methods
 from migrate_agent.tools.harness.common.example_text import call_arguments, construct, in_mode, make_namespace
 from migrate_agent.tools.harness.common.function_module import function_module
+from migrate_agent.tools.harness.common.trees import distribution_names
 from migrate_agent.tools.record.guessing.choices import nodes_of, value_of_name
 from migrate_agent.tools.record.guessing.functions import called_parameters
 from migrate_agent.tools.record.guessing.trials.origins import Operation, Origins
@@ -266,15 +267,16 @@ class Trial:
 
 
 def leaves(result: Any) -> list[Any]:
-    """The leaves of what a module gave, the fields of dataclasses among them."""
+    """The leaves of what a module gave, the fields of dataclasses and what makes a distribution among them."""
     import dataclasses
 
     import torch
 
     tensors: list[Any] = []
     for leaf in torch.utils._pytree.tree_leaves(result):
-        fields = dataclasses.fields(leaf) if dataclasses.is_dataclass(leaf) and not isinstance(leaf, type) else ()
-        tensors += [part for field in fields for part in leaves(getattr(leaf, field.name))] if fields else [leaf]
+        is_data = dataclasses.is_dataclass(leaf) and not isinstance(leaf, type)
+        names = [field.name for field in dataclasses.fields(leaf)] if is_data else distribution_names(type(leaf))
+        tensors += [part for name in names for part in leaves(getattr(leaf, name))] if names else [leaf]
     return tensors
 
 
