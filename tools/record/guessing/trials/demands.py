@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -195,6 +196,7 @@ SMALL = re.compile(
 )
 IMAGE_SIZES = (32, 16, 64)
 LARGER_SIZES = (96, 128, 188)
+LARGEST_SIDE = 512
 PADDING = re.compile(r"(use_)?pad(ding|ded)?")
 JOINED = re.compile(r"expected input\[.*?\] to have (\d+) channels, but got (\d+) channels")
 
@@ -212,6 +214,7 @@ def _fitting_images(attempt: Attempt, outcome: Outcome, init: Mapping[str, inspe
             scaled = tuple(size * second // first for size in image.shape[2:])
             if 0 not in scaled:
                 yield set_call(attempt, name, replace(image, shape=(*image.shape[:2], *scaled)))
+    yield from (_with_sides(attempt, images, size) for size in _sides_of_patches(images, sizes))
     padded = attempt
     for name, parameter in init.items():
         if PADDING.fullmatch(name) and name not in dict(attempt.init) and parameter.default in (0, False):
@@ -220,6 +223,16 @@ def _fitting_images(attempt: Attempt, outcome: Outcome, init: Mapping[str, inspe
         yield from (_with_sides(model, images, size) for size in IMAGE_SIZES)
     if SMALL.search(outcome.error):
         yield from (_with_sides(attempt, images, size) for size in LARGER_SIZES if images)
+
+
+def _sides_of_patches(images: Mapping[str, Tensor], counts: Sequence[int]) -> Iterator[int]:
+    """Sides of square images that give as many patches as are expected: 224 where one of 32 gives 4 and 196 are wanted, and a token or two beside them."""
+    sides = {image.shape[2] for image in images.values() if len(image.shape) == 4 and image.shape[2] == image.shape[3]}
+    for extra in range(3) if len(sides) == 1 and len(counts) == 2 else ():
+        now, then = (math.isqrt(max(count - extra, 0)) for count in counts)
+        if now > 0 and then > 0 and (now**2 + extra, then**2 + extra) == tuple(counts):
+            side = sides.copy().pop()
+            yield from (side * a // b for a, b in ((then, now), (now, then)) if side * a % b == 0 and 0 < side * a // b <= LARGEST_SIDE)
 
 
 def _with_sides(attempt: Attempt, images: Mapping[str, Tensor], size: int) -> Attempt:
