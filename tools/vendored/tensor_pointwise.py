@@ -5,7 +5,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jax.typing import ArrayLike
+from jax.typing import ArrayLike, DTypeLike
 
 
 def clamp(x: jax.Array, min: ArrayLike | None = None, max: ArrayLike | None = None) -> jax.Array:
@@ -18,6 +18,11 @@ def clamp(x: jax.Array, min: ArrayLike | None = None, max: ArrayLike | None = No
     if max is not None:
         x = jnp.where(x > max, max, x) if jnp.ndim(max) == 0 else jnp.where((x > max) | jnp.isnan(max), max, x)
     return x
+
+
+def cast(x: jax.Array, dtype: DTypeLike | None) -> jax.Array:
+    """`x` in a dtype, or as it is where that is None (https://pytorch.org/docs/stable/generated/torch.Tensor.to.html)."""
+    return x if dtype is None else x.astype(dtype)
 
 
 def lerp(start: jax.Array, end: jax.Array, weight: ArrayLike) -> jax.Array:

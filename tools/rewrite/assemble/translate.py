@@ -134,9 +134,10 @@ def _lambdas_with_rngs(parameter: Set[FunctionKey], path: str, build: ast.stmt) 
 
 
 def _names_through_packages(space: Workspace, model: FileModel, text: str) -> set[tuple[str, str]]:
-    """(file, name) of each step of a chain such as `pkg_jax.layers.Block`, after `import pkg`."""
+    """(file, name) of each step of a chain such as `pkg_jax.layers.Block` after `import pkg`, or `parts.Block` after `from pkg import parts`."""
     names: set[tuple[str, str]] = set()
-    for mirror, name in space.repo.mirrored(model).items():
+    handles = {name: dotted for name, dotted in model.bindings.items() if dotted in space.repo.modules and name != dotted}
+    for mirror, name in {**handles, **space.repo.mirrored(model)}.items():
         for chain in attribute_chains(text, mirror):
             module = space.repo.modules.get(name)
             for attribute in chain:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import ast
 
-from migrate_agent.tools.rewrite.tables.ops.calls import Refused, is_kind, written_elements
+from migrate_agent.tools.rewrite.tables.ops.calls import Refused, is_kind, may_be_kind, written_elements
 from migrate_agent.tools.rewrite.tables.registry import Call, Op, Refuse
 
 LEGACY_TYPES = {
@@ -50,6 +50,8 @@ def _is_device_text(text: str) -> bool:
 
 def _to(call: Call) -> str:
     if call.given("dtype"):
+        if may_be_kind(call, "dtype", "none"):
+            return "{self}" if call.literal("dtype") is None else "vendored.cast({self}, {dtype})"
         return "{self}" if call.literal("dtype") is None else "{self}.astype({dtype})"
     if call.given("other"):
         return "{self}.astype({other}.dtype)"
