@@ -9,8 +9,10 @@ from __future__ import annotations
 import copy
 import dataclasses
 import importlib
+import itertools
 import os
 import sys
+import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -35,6 +37,8 @@ DISTRIBUTIONS = {
 """Distributions of torch (https://docs.pytorch.org/docs/stable/distributions.html) that rewrites have too → what makes one."""
 HELPERS = ("nnx_layers", "nnx_layers_jax")
 """Last parts of the modules in which rewrites have them."""
+CONSUMED: tuple[Any, ...] = (map, filter, zip, enumerate, reversed, itertools.chain, types.GeneratorType)
+"""Classes of what a call gives to be gone through once: what it holds is made as it is written down."""
 SETS = (set, frozenset)
 """Of plain values alone: what they hold is known when a program is traced."""
 ITERATORS: tuple[Any, ...] = (type(iter([])), type(iter(())))
@@ -61,6 +65,8 @@ def encode(value: Any, leaves: list[Any], is_leaf: Callable[[Any], bool], *, arg
     around: list[int] = []
 
     def walk(item: Any) -> Tree:
+        if isinstance(item, CONSUMED) and not arguments:
+            return {"iterator": [walk(part) for part in item]}
         if is_leaf(item):
             leaves.append(item)
             return {"leaf": len(leaves) - 1}

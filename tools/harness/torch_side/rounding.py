@@ -21,6 +21,8 @@ ROUNDED = frozenset({"mean", "tanh", "tanh_", "sigmoid", "sigmoid_", "erf", "erf
 
 A mean may multiply by the inverse of the count; a saturated sigmoid is 1, and gradients are made of it.
 """
+PRODUCTS, TOTALS = frozenset({"mul", "div"}), frozenset({"add", "sub", "rsub"})
+"""Operators that take a plain number: JAX rounds it to the dtype of the array first, torch does not where that is narrow."""
 SUMS = frozenset({torch.ops.aten.add.Tensor, torch.ops.aten.sub.Tensor})
 
 
@@ -55,6 +57,8 @@ class RoundingNoise(OperatorMode):  # type: ignore[no-untyped-call]
             result = result + CUT[func](*args, **(kwargs or {})) * self._signs(result.shape) / self.share
         if func in SUMS and fresh:
             result = self.cancelled(result, args[:2])
+        if fresh:
+            result = self.with_rounded_number(func.overloadpacket.__name__, result, args[:2])
         if isinstance(result, torch.Tensor):
             whole = func.overloadpacket.__name__ in ROUNDED
             return self.perturb(result, whole) if fresh else result.copy_(self.perturb(result.clone(), whole)) if rounds else result
@@ -72,6 +76,14 @@ class RoundingNoise(OperatorMode):  # type: ignore[no-untyped-call]
                     result = result + self._signs(result.shape) * term
         return result
 
+    def with_rounded_number(self, name: str, result: Any, operands: Sequence[Any]) -> Any:
+        """A result with the plain number among its operands changed by up to `share` of itself: for all elements alike."""
+        number = next((operand for operand in operands if type(operand) is float and not _is_exact(operand)), None)
+        if number is None or not isinstance(result, torch.Tensor) or result.dtype != torch.float64:
+            return result
+        sign = self._signs(())
+        return result * (1 + sign) if name in PRODUCTS else result + sign * number if name in TOTALS else result
+
     def _signs(self, shape: Any) -> torch.Tensor:
         return torch.rand(shape, generator=self.generator, dtype=torch.float64).sub_(0.5).mul_(2 * self.share)
 
@@ -84,6 +96,12 @@ class RoundingNoise(OperatorMode):  # type: ignore[no-untyped-call]
         signs = self._signs(value.shape)
         # In place where that is safe: the copies would double the memory of a run.
         return value.mul_(signs.add_(1)) if value.is_contiguous() and not value._is_view() else value * (1 + signs)
+
+
+@cache
+def _is_exact(number: float) -> bool:
+    """Whether a number is the same in all dtypes, as 0.5 is and 0.1 is not."""
+    return bool(torch.tensor(number, dtype=torch.bfloat16).item() == number)
 
 
 @cache
