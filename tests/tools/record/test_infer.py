@@ -387,6 +387,18 @@ GUESSABLE = {
         "  return y\n",
         ("padding=1", "torch.randn(2, 1, 32, 32)"),
     ),
+    "constructor of as many modules as there are": (
+        "class Net(nn.Sequential):\n def __init__(self, *branches):\n  super().__init__(*branches)\n"
+        " def forward(self, x):\n  return tuple(branch(x) for branch in self)\n",
+        ("torch.nn.Linear(64, 64), torch.nn.Identity()", "torch.randn(2, 16, 64)"),
+    ),
+    "image of as many patches as there are positions": (
+        "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.patches = nn.Conv2d(3, 8, 16, stride=16)\n"
+        "  self.positions = nn.Parameter(torch.zeros(1, 37, 8))\n  self.first = nn.Parameter(torch.zeros(1, 1, 8))\n"
+        " def forward(self, x):\n  tokens = self.patches(x).flatten(2).transpose(1, 2)\n"
+        "  return torch.cat([self.first.expand(len(x), -1, -1), tokens], dim=1) + self.positions\n",
+        ("", "torch.randn(2, 3, 96, 96)"),
+    ),
     "matrix that is turned": (
         "class Net(nn.Module):\n def __init__(self, dim):\n  super().__init__()\n  self.fc = nn.Linear(dim, dim)\n"
         " def forward(self, nodes):\n  return torch.mm(self.fc(nodes), nodes.t())\n",

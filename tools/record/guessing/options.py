@@ -50,6 +50,7 @@ from migrate_agent.tools.record.guessing.own_items import (
     names_held,
     other_numbers,
     reads_by_variable,
+    several_texts,
 )
 from migrate_agent.tools.record.guessing.ranks import Ranks, ranked, ranks_of
 from migrate_agent.tools.record.guessing.roles import roles
@@ -155,9 +156,16 @@ class Options:
         needed = {parameter.name: self._init_domain(parameter.name)[0] for parameter in required(self.trial.init_parameters)}
         sites = [*self._sites(self._settings), *self._sites(exact(self._tables))]
         of_objects = [site for site in sites if any("(" in site.get(name, "") for name in needed)]
-        starts: list[Mapping[str, Value]] = [*of_objects, {}, *sites]
+        starts: list[Mapping[str, Value]] = [*of_objects, *self._of_several(), {}, *sites]
         for values in chain(starts, self._of_factories(), islice(self._from_settings(list(needed)), MOST_SETTINGS)):
             yield Attempt(tuple({**needed, **values}.items()))
+
+    def _of_several(self) -> Iterator[Mapping[str, Value]]:
+        """Arguments for a constructor that takes as many as there are: `Parallel(*branches)`."""
+        for parameter in (item for item in self.init.values() if item.kind is item.VAR_POSITIONAL):
+            annotation = annotation_text(parameter.annotation)
+            own = object_texts(self._classes[annotation], annotation, self._classes)[:1] if self._own_class(annotation) else ()
+            yield from ({parameter.name: Items(row, "()")} for row in ([own * 2] if own else several_texts(self.trial.cls, annotation)))
 
     def _sites(self, settings: Mapping[str, str]) -> list[dict[str, str]]:
         """Arguments of the places that construct the class, with these settings where they read settings."""

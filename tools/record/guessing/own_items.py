@@ -11,6 +11,7 @@ from typing import Any
 from migrate_agent.tools.record.guessing.choices import nodes_of
 from migrate_agent.tools.record.guessing.lists import constructor
 from migrate_agent.tools.record.guessing.reads import OF_VALUES, Holder, handed_on
+from migrate_agent.tools.record.guessing.rows import MODULES
 
 PREFIX = r"(?:typing\.|collections\.abc\.|t\.)?"
 ITEM = r"\s*['\"]?(?:\w+\.)*(\w+)['\"]?\s*"
@@ -21,6 +22,7 @@ AROUND = frozenset({"enumerate", "reversed", "sorted", "list", "tuple", "set", "
 """Functions that give the items of what they are handed."""
 NAME = re.compile(r"(.*_)?(name|key|id|tag)")
 FIRST_KEY, SECOND_KEY = "'a'", "'b'"
+SEVERAL = (("torch.nn.Linear(64, 64)", "torch.nn.Identity()"), ("0", "1"), ("64", "64"), ("torch.add",), ("1",))
 SMALL = ("1", "2", "3", "4", "8", "16")
 
 
@@ -75,6 +77,15 @@ def lists_of(texts: Sequence[str], as_dictionary: bool = False) -> tuple[str, ..
         pair = (text, _renamed(text))
         lists += [f"{{{FIRST_KEY}: {pair[0]}, {SECOND_KEY}: {pair[1]}}}"] if as_dictionary else [f"[{', '.join(pair)}]", f"[{text}]"]
     return tuple(dict.fromkeys(lists))
+
+
+def several_texts(cls: type, annotation: str) -> list[tuple[str, ...]]:
+    """What a constructor may take that takes as many arguments as there are: modules, numbers, a function."""
+    import torch
+
+    if issubclass(cls, (torch.nn.Sequential, torch.nn.ModuleList)) or MODULES.fullmatch(annotation):
+        return [SEVERAL[0]]
+    return [row for row in SEVERAL if "int" not in annotation or row[0].isdigit()]
 
 
 def _renamed(text: str) -> str:

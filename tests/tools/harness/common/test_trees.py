@@ -243,9 +243,7 @@ def test_distributions_are_compared_by_what_makes_them(name: str, monkeypatch: p
         codec.encode(theirs, [], lambda item: isinstance(item, torch.Tensor), arguments=True)
 
 
-@pytest.mark.parametrize(
-    "make", [lambda: map(abs, [1, 2]), lambda: zip([1], [2], strict=True), lambda: (i for i in (1, 2))]
-)
+@pytest.mark.parametrize("make", [lambda: map(abs, [1, 2]), lambda: zip([1], [2], strict=True), lambda: (i for i in (1, 2))])
 def test_what_is_gone_through_once_is_written_down_by_its_items(make: Any) -> None:
     tree = codec.encode((make(), 3), [], is_array)
     assert list(codec.decode(tree, [], {})[0]) == list(make())
