@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import pytest
 import torch
 
 from migrate_agent.tools.harness.torch_side.rounding import RoundingNoise
@@ -15,3 +18,17 @@ def test_what_is_computed_in_place_gets_noise_too() -> None:
     for value in found:
         assert 0 < (value - exact).abs().max() < 1e-15
     assert torch.equal(kept, torch.full((3,), 0.3, dtype=torch.float32).double())
+
+
+@pytest.mark.parametrize(
+    ("change", "moves"), [(lambda x: x * 0.1, True), (lambda x: 0.1 + x, True), (lambda x: x / 0.5, False), (lambda x: x * 3, False)]
+)
+def test_a_plain_number_is_rounded_for_all_elements_alike(change: Callable[[torch.Tensor], torch.Tensor], moves: bool) -> None:
+    x, share = torch.full((10_000,), 1 / 7, dtype=torch.float64), 2.0**-20
+    shifts = []
+    for seed in range(1, 6):
+        with RoundingNoise(seed, share):
+            changed = change(x)
+        shifts.append(abs(float((changed / change(x) - 1).mean())) / share)
+    # Noise of single elements averages out; what is common to all stays.
+    assert (max(shifts) > 0.1) == moves
