@@ -60,7 +60,7 @@ def encode(value: Any, leaves: list[Any], is_leaf: Callable[[Any], bool], *, arg
 
     Of a plain object all attributes are written down, and of a dictionary or a list of a class of the user's its items too; of a generator of random
     numbers among them only that it is one; of a distribution what makes it. With `arguments`, it is noted where the class of an object gives an equal one
-    without arguments: the reader's constructor runs there; distributions are refused.
+    without arguments: the reader's constructor runs there; distributions, and what is gone through once, are refused.
     """
     around: list[int] = []
 

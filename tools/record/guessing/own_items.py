@@ -23,6 +23,7 @@ AROUND = frozenset({"enumerate", "reversed", "sorted", "list", "tuple", "set", "
 NAME = re.compile(r"(.*_)?(name|key|id|tag)")
 FIRST_KEY, SECOND_KEY = "'a'", "'b'"
 SEVERAL = (("torch.nn.Linear(64, 64)", "torch.nn.Identity()"), ("0", "1"), ("64", "64"), ("torch.add",), ("1",))
+"""Argument lists of a constructor that takes any number: modules, indices, widths, a function, one number."""
 SMALL = ("1", "2", "3", "4", "8", "16")
 
 
