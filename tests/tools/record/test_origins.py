@@ -73,6 +73,18 @@ class Camera(nn.Module):
         return x / k[0][2]
 
 
+class Folded(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(16, 1, 1))
+
+    def forward(self, x: Tensor) -> Tensor:
+        batch, channels, height, width = x.shape
+        with torch.no_grad():
+            self.scale.copy_(x.view(batch, channels * 4, height // 2, width // 2).std((0, 2, 3), keepdim=True)[0])
+        return self.scale * x.view(batch, channels * 4, height // 2, width // 2)
+
+
 class Written(nn.Module):
     def forward(self, x: Tensor, y: list[Tensor]) -> Tensor:
         both = torch.zeros(2, 5, 8)
@@ -121,6 +133,7 @@ def test_the_operation_that_failed(cls: type, call: Arguments, name: str, origin
         ),
         (Frequencies, (("x", ROWS), ("count", ROWS)), ("count", "4")),
         (Paired, (("graph", Drawn((2, 6, 3))),), ("graph", "torch.randint(0, 3, (2, 6, 3))")),
+        (Folded, (("x", Drawn((2, 8, 32, 32))),), ("x", "torch.randn(2, 4, 32, 32)")),
         (Camera, (("x", ROWS), ("k", "8")), ("k", "torch.randn(4, 4)")),
         (Written, (("x", ROWS), ("y", Sequence((ROWS, ROWS)))), None),
     ],

@@ -26,6 +26,7 @@ def demands(attempt: Attempt, outcome: Outcome, init: Mapping[str, inspect.Param
     yield from _fewer_rows(attempt, outcome)
     yield from _whole_numbers(attempt, outcome)
     yield from _longer_axis(attempt, outcome)
+    yield from _folded_channels(attempt, outcome)
     yield from _fitting_images(attempt, outcome, init)
     yield from _joined_channels(attempt, outcome)
     yield from _plain_numbers(attempt, outcome)
@@ -191,6 +192,7 @@ def _long_enough(tensor: Tensor, operand: Operand, axis: int, size: int, length:
 
 
 UNEQUAL = re.compile(r"(?:Expected size|size of tensor a \() ?(\d+)\)? (?:but got|must match the) size (?:of tensor b \()?(\d+)")
+BROADCAST = re.compile(r"size of tensor a \((\d+)\) must match the size of tensor b \((\d+)\) at non-singleton dimension (\d+)")
 SMALL = re.compile(
     r"Output size is too small|Expected more than 1 spatial element|[Kk]ernel size can't be greater than actual input size|Padding size should be less than"
 )
@@ -199,6 +201,29 @@ LARGER_SIZES = (96, 128, 188)
 LARGEST_SIDE = 512
 PADDING = re.compile(r"(use_)?pad(ding|ded)?")
 JOINED = re.compile(r"expected input\[.*?\] to have (\d+) channels, but got (\d+) channels")
+
+
+def _folded_channels(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
+    """The channels from which those of an operand were folded, in the ratio that a parameter or constant beside it asks for: 4 in place of 8
+    where `x.view(b, 4 * c, h // 2, w // 2)` meets one of 16."""
+    match = BROADCAST.search(outcome.error)
+    operands = outcome.operation.operands
+    if match is None or len(operands) != 2 or bool(operands[0].origins) == bool(operands[1].origins):
+        return
+    first, second, axis = map(int, match.groups())
+    actual, wanted = (first, second) if operands[0].origins else (second, first)
+    operand = operands[0] if operands[0].origins else operands[1]
+    behind = max(len(one.shape) for one in operands) - axis
+    for path in operand.origins if behind <= len(operand.shape) else ():
+        if argument_of(path) in dict(attempt.call or ()):
+            yield _changed_at(attempt, path, lambda tensor: _in_ratio(tensor, len(tensor.shape) - behind, actual, wanted))
+
+
+def _in_ratio(tensor: Tensor, at: int, actual: int, wanted: int) -> Tensor:
+    """The tensor with one axis other than the first longer or shorter, in the ratio of two sizes; as it was where no whole number is."""
+    if not 0 < at < len(tensor.shape) or tensor.shape[at] * wanted % actual or tensor.shape[at] * wanted // actual > MOST_COLUMNS:
+        return tensor
+    return replace(tensor, shape=(*tensor.shape[:at], tensor.shape[at] * wanted // actual, *tensor.shape[at + 1 :]))
 
 
 def _fitting_images(attempt: Attempt, outcome: Outcome, init: Mapping[str, inspect.Parameter]) -> Iterator[Attempt]:

@@ -63,8 +63,10 @@ class Origins:
     def follow(self, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """Run an operation; what it gives, and what it writes into, comes from what it was given."""
         inputs = list(_tensors((*args, *kwargs.values())))
-        self._last = (function, inputs)
         self.operations += 1
+        if self._raised and not inputs:
+            return function(*args, **kwargs)  # an error leaves `with torch.no_grad()`, which ends by an operation too
+        self._last = (function, inputs)
         self._raised = True
         result = function(*args, **kwargs)
         self._raised = False
