@@ -211,6 +211,19 @@ GUESSABLE = {
         " def forward(self, x, label):\n  return self.c(torch.cat([x, label], 1))\n",
         ("", "torch.randn(2, 3, 32, 32), torch.randn(2, 10, 32, 32)"),
     ),
+    "an image and labels that are joined to it": (
+        "class Net(nn.Module):\n def __init__(self, width=8, y_dim=5):\n  super().__init__()\n  self.c = nn.Conv2d(3 + y_dim, width, 3)\n"
+        " def forward(self, x, y):\n  y = y.view(y.size(0), y.size(1), 1, 1).repeat(1, 1, x.size(2), x.size(3))\n"
+        "  return self.c(torch.cat([x, y], dim=1))\n",
+        ("", "torch.randn(2, 3, 32, 32), torch.randn(2, 5)"),
+    ),
+    "channels that space is folded into": (
+        "class Net(nn.Module):\n def __init__(self, c_in):\n  super().__init__()\n  self.mean = nn.Parameter(torch.zeros(1, 4 * c_in, 1, 1))\n"
+        " def forward(self, x):\n  n, c, h, w = x.shape\n  y = x.view(n, c, h // 2, 2, w // 2, 2).permute(0, 1, 3, 5, 2, 4)\n"
+        "  y = y.reshape(n, c * 4, h // 2, w // 2)\n  with torch.no_grad():\n   self.mean.data.copy_(y.mean((0, 2, 3), keepdim=True))\n"
+        "  return y - self.mean\n",
+        ("64", "torch.randn(2, 64, 32, 32)"),
+    ),
     "a graph in a tuple": (
         "class Net(nn.Module):\n def __init__(self, dim):\n  super().__init__()\n  self.fc = nn.Linear(dim, dim)\n"
         " def forward(self, data):\n  features, edge_index = data\n  assert features.dim() == 2\n"

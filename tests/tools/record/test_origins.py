@@ -17,6 +17,8 @@ from migrate_agent.tools.record.guessing.values import Tensor as Drawn
 ROWS = Drawn((2, 5, 4))
 INTEGERS = Drawn((2, 5), "integer")
 
+IMAGES = Drawn((2, 8, 32, 32))
+
 
 class Marked(nn.Module):
     """Adds tables of marks to two inputs: the part is called twice, so that its places are the same."""
@@ -85,6 +87,12 @@ class Folded(nn.Module):
         return self.scale * x.view(batch, channels * 4, height // 2, width // 2)
 
 
+class Conditioned(nn.Module):
+    def forward(self, x: Tensor, c: Tensor) -> Tensor:
+        c = c.view(c.size(0), c.size(1), 1, 1).repeat(1, 1, x.size(2), x.size(3))
+        return torch.cat([x, c], dim=1)
+
+
 class Written(nn.Module):
     def forward(self, x: Tensor, y: list[Tensor]) -> Tensor:
         both = torch.zeros(2, 5, 8)
@@ -134,6 +142,8 @@ def test_the_operation_that_failed(cls: type, call: Arguments, name: str, origin
         (Frequencies, (("x", ROWS), ("count", ROWS)), ("count", "4")),
         (Paired, (("graph", Drawn((2, 6, 3))),), ("graph", "torch.randint(0, 3, (2, 6, 3))")),
         (Folded, (("x", Drawn((2, 8, 32, 32))),), ("x", "torch.randn(2, 4, 32, 32)")),
+        (Conditioned, (("x", IMAGES), ("c", IMAGES)), ("c", "torch.randn(2, 8)")),
+        (Conditioned, (("x", IMAGES), ("c", Drawn((32, 5)))), ("c", "torch.randn(2, 5)")),
         (Camera, (("x", ROWS), ("k", "8")), ("k", "torch.randn(4, 4)")),
         (Written, (("x", ROWS), ("y", Sequence((ROWS, ROWS)))), None),
     ],

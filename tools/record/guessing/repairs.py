@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations, islice, product
 
@@ -427,11 +427,17 @@ def _given_sizes(attempt: Attempt, options: Options) -> list[int]:
     return [int(size) for size in sizes if 0 < int(size) <= 512]
 
 
+def _sizes_by_name(attempt: Attempt, options: Options) -> dict[str, int]:
+    """Name of a parameter of the constructor → the size that it has, given or by default."""
+    values = {name: dict(attempt.init).get(name, repr(parameter.default)) for name, parameter in options.init.items()}
+    return {name: int(value) for name, value in values.items() if isinstance(value, str) and value.isdigit()}
+
+
 def _named_sizes(attempt: Attempt, outcome: Outcome, options: Options) -> Iterator[Attempt]:
     """Arguments with sizes that the constructor was given: those that are joined have one each; sequences their lengths, images their sides."""
     sizes = list(dict.fromkeys(_given_sizes(attempt, options)))
     call = attempt.call or ()
-    yield from _joined(attempt, outcome.error, sizes)
+    yield from _joined(attempt, outcome.error, sizes, _sizes_by_name(attempt, options))
     for size in dict.fromkeys([*sizes, 32, 64]):
         for rank, axes in ((3, (1,)), (3, (2,)), (4, (2, 3))):
             if any(len(tensor.shape) == rank for _, value in call for tensor in tensors(value)):
@@ -441,13 +447,20 @@ def _named_sizes(attempt: Attempt, outcome: Outcome, options: Options) -> Iterat
 JOINED = re.compile(r"to have (\d+) channels|cannot be multiplied \(\d+x\d+ and (\d+)x")
 
 
-def _joined(attempt: Attempt, error: str, sizes: Sequence[int]) -> Iterator[Attempt]:
-    """Two or three inputs whose sizes add up to what a layer wants of them joined: all but one have sizes that the constructor was given."""
+def _joined(attempt: Attempt, error: str, sizes: Sequence[int], by_name: Mapping[str, int]) -> Iterator[Attempt]:
+    """Two or three inputs whose sizes add up to what a layer wants of them joined: all but one have sizes that the constructor was given.
+    Of two, one may be named as its size is: `c` and `c_dim`."""
     match = JOINED.search(error)
     several = [name for name, value in attempt.call or () if isinstance(value, Tensor) and len(value.shape) > 1]
     if match is None or not 2 <= len(several) <= 3:
         return
     whole, axis = int(match[1] or match[2]), 1 if match[1] else -1
+    named = {name: size for name in several for parameter, size in by_name.items() if parameter.startswith(f"{name}_") and size < whole}
+    for name, size in named.items() if len(several) == 2 else ():
+        pairs = {other: size if other == name else whole - size for other in several}
+        yield replace(
+            attempt, call=tuple((key, _sized(value, axis, pairs[key]) if key in pairs else value) for key, value in attempt.call or ())
+        )
     for parts in product(sizes[:5], repeat=len(several) - 1):
         rest = whole - sum(parts)
         for order in ((*parts, rest), (rest, *parts)) if rest > 0 else ():

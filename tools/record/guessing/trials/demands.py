@@ -23,6 +23,8 @@ def demands(attempt: Attempt, outcome: Outcome, init: Mapping[str, inspect.Param
     """The call with what the failed operation asks for, in the arguments at fault alone, then in all of them at once. `init`: what the constructor takes."""
     yield from _spelled_ranks(attempt, outcome)
     yield from _of_one_rank(attempt, outcome)
+    yield from _without_last_axes(attempt, outcome)
+    yield from _as_others_of_a_join(attempt, outcome)
     yield from _fewer_rows(attempt, outcome)
     yield from _whole_numbers(attempt, outcome)
     yield from _longer_axis(attempt, outcome)
@@ -74,6 +76,47 @@ def _of_one_rank(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
     named = [name for name, _ in call if name in (outcome.operation.origins or outcome.place.call)]
     for names in dict.fromkeys((tuple(named), tuple(name for name, _ in call))) if rank else ():
         yield replace(attempt, call=tuple((name, change_tensors(value, change) if name in names else value) for name, value in call))
+
+
+VIEWED = re.compile(r"shape '\[([\d, ]+)\]' is invalid for input of size \d+")
+
+
+def _without_last_axes(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
+    """A tensor without its last axes where it is viewed by the sizes of the first ones and ones behind them: `c.view(n, k, 1, 1)` of (n, k)."""
+    match, operands = VIEWED.search(outcome.error), outcome.operation.operands
+    if match is None or len(operands) != 1:
+        return
+    sizes = tuple(int(size) for size in match[1].split(","))
+    while sizes[-1:] == (1,):
+        sizes = sizes[:-1]
+    shape = operands[0].shape
+    for path in operands[0].origins if 0 < len(sizes) < len(shape) and shape[: len(sizes)] == sizes else ():
+        if argument_of(path) in dict(attempt.call or ()):
+            yield _changed_at(attempt, path, lambda tensor: replace(tensor, shape=sizes) if tensor.shape == shape else tensor)
+
+
+UNLIKE_OTHERS = re.compile(
+    r"Sizes of tensors must match except in dimension \d+\. Expected size (\d+) but got size (\d+) for tensor number (\d+)"
+)
+
+
+def _as_others_of_a_join(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
+    """The size that the other tensors of a `torch.cat` have: of the arguments that this one alone came from, their first axis as long as it is."""
+    match, operands = UNLIKE_OTHERS.search(outcome.error), outcome.operation.operands
+    expected, actual, number = map(int, match.groups()) if match else (0, 0, 0)
+    if match is None or number >= len(operands):
+        return
+    others = {path for at, operand in enumerate(operands) if at != number for path in operand.origins}
+    for path in operands[number].origins:
+        if path not in others and argument_of(path) in dict(attempt.call or ()):
+            yield _changed_at(attempt, path, lambda tensor: _first_of_size(tensor, actual, expected))
+
+
+def _first_of_size(tensor: Tensor, actual: int, expected: int) -> Tensor:
+    if actual not in tensor.shape:
+        return tensor
+    at = tensor.shape.index(actual)
+    return replace(tensor, shape=(*tensor.shape[:at], expected, *tensor.shape[at + 1 :]))
 
 
 def _fewer_rows(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
