@@ -13,9 +13,10 @@ from migrate_agent.sandbox.base import Sandbox
 from migrate_agent.tools.record import record
 from migrate_agent.tools.record.guessing.job import NOT_CALLED
 from migrate_agent.tools.record.guessing.options import Options
-from migrate_agent.tools.record.guessing.repairs import smaller_models
+from migrate_agent.tools.record.guessing.repairs import repairs, smaller_models
 from migrate_agent.tools.record.guessing.rows import INIT_ROWS, parameter_texts
-from migrate_agent.tools.record.guessing.trials.trial import Attempt, Trial
+from migrate_agent.tools.record.guessing.trials.trial import Attempt, Outcome, Stage, Trial
+from migrate_agent.tools.record.guessing.values import Tensor
 from migrate_agent.tools.record.infer import infer
 from migrate_agent.tools.scan import scan
 
@@ -631,3 +632,17 @@ def test_a_model_that_takes_too_long_is_tried_with_few_layers_first() -> None:
     options = Options(Trial(Deep, sys.modules[__name__], []), [])
     first = next(smaller_models(Attempt((("dim", "64"),)), options))
     assert dict(first.init) == {"dim": "64", "depth": "2", "parts": "25"}
+
+
+def test_what_takes_too_long_is_called_with_the_sizes_of_the_smaller_model() -> None:
+    class Wide(torch.nn.Module):
+        def __init__(self, dim: int = 256, hidden: int = 512) -> None:
+            super().__init__()
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x
+
+    options = Options(Trial(Wide, sys.modules[__name__], []), [])
+    attempt = Attempt((), (("x", Tensor((2, 256, 32, 32))),))
+    first = next(repairs(attempt, Outcome(Stage.CALL, error="TimeoutError: it ran longer than 4 seconds"), options))
+    assert first == Attempt((("dim", "16"), ("hidden", "32")), (("x", Tensor((2, 16, 32, 32))),))

@@ -36,7 +36,12 @@ DTYPES: tuple[tuple[str, Kind], ...] = (
 def repairs(attempt: Attempt, outcome: Outcome, options: Options) -> Iterator[Attempt]:
     """Attempts that differ from a failed one in what its error speaks of."""
     if outcome.error.startswith(("TimeoutError", "MemoryError")) or "can't allocate memory" in outcome.error:
-        yield from smaller_models(attempt, options)
+        yield from (_with_sizes_of(smaller, attempt, options) for smaller in smaller_models(attempt, options))
+        yield from (
+            (replace(attempt, call=tuple((name, _of_rank(value, 4, (2, 3), 8)) for name, value in attempt.call or ())),)
+            if attempt.call
+            else ()
+        )
     if outcome.stage is Stage.CONSTRUCT:
         yield from _constructor_repairs(attempt, outcome, options)
     elif attempt.call is not None:
@@ -60,6 +65,18 @@ def smaller_models(attempt: Attempt, options: Options) -> Iterator[Attempt]:
             yield smaller
     yield from _fewer(attempt)
     yield from (set_init(smaller, name, "2") for name in deep if sizes)
+
+
+def _with_sizes_of(smaller: Attempt, attempt: Attempt, options: Options) -> Attempt:
+    """A smaller model called with inputs that have its sizes where those of the larger one had that one's."""
+    before, after = _sizes_by_name(attempt, options), _sizes_by_name(smaller, options)
+    changed = {size: after[name] for name, size in before.items() if after.get(name, size) != size}
+
+    def change(tensor: Tensor) -> Tensor:
+        return replace(tensor, shape=(*tensor.shape[:1], *(changed.get(size, size) for size in tensor.shape[1:])))
+
+    call = smaller.call
+    return smaller if call is None else replace(smaller, call=tuple((name, change_tensors(value, change)) for name, value in call))
 
 
 def _fewer(attempt: Attempt) -> Iterator[Attempt]:
