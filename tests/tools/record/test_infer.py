@@ -544,6 +544,7 @@ def test_what_the_repository_runs_with_is_tried_first(repository: Any, sandbox: 
 HOPELESS = {
     "never finite": "class Net(nn.Module):\n def forward(self, x):\n  return x * float('nan')\n",
     "no tensor comes out": "class Net(nn.Module):\n def forward(self, x):\n  return 3\n",
+    "nothing comes out": "class Net(nn.Module):\n def __init__(self, n=4):\n  super().__init__()\n def forward(self, x):\n  x = x + 1\n",
     "always raises": "class Net(nn.Module):\n def forward(self, x):\n  raise ValueError\n",
     "constructor always raises": "class Net(nn.Module):\n def __init__(self, a):\n  raise ValueError\n def forward(self, x):\n  return x\n",
     "import fails": "import not_there_at_all\nclass Net(not_there_at_all.Module):\n def forward(self, x):\n  return x\n",
@@ -556,6 +557,7 @@ def test_none_where_no_guess_runs(name: str, repository: Any, sandbox: Sandbox, 
     guess = infer(inventory, inventory.units[0], sandbox, tmp_path, seconds=1.0)
     assert guess.example is None
     assert guess.error
+    assert (name == "nothing comes out") == ("its `forward` has no `return`" in guess.error)
     assert guess.imported == (name != "import fails")
 
 

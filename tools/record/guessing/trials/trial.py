@@ -31,6 +31,7 @@ from migrate_agent.tools.types import Example
 
 NOT_FINITE = "the result is not finite"
 NO_TENSOR = "it gives no tensor"
+NO_RETURN = "its `{}` has no `return` with a value, so that it gives None"
 MOST_SECONDS = 4.0
 """Of one trial, in this process; `WAITING` times as long by the clock. A guess that takes longer is none that a verifier could repeat."""
 Arguments = tuple[tuple[str, Value], ...]
@@ -226,6 +227,8 @@ class Trial:
             is_number: Any = torch.isfinite if self.function is None else lambda tensor: ~torch.isnan(tensor)
             if not tensors and self._gives_numbers(result, (args, kwargs)):
                 continue
+            if result is None and self.function is None and _returns_nothing(methods.unbound(self.cls, self.method)):
+                return Outcome(Stage.RESULT, self._progress(), NO_RETURN.format(self.method or "forward"), hopeless=True)
             if not tensors or not all(bool(is_number(tensor).all()) for tensor in tensors if tensor.numel() and not tensor.is_meta):
                 return Outcome(Stage.RESULT, self._progress(), NOT_FINITE if tensors else NO_TENSOR)
         return Outcome(Stage.DONE, len(self._places))
@@ -264,6 +267,13 @@ class Trial:
                 self._places.add((frame.f_code, frame.f_lineno))
                 return
             frame = frame.f_back
+
+
+def _returns_nothing(function: Any) -> bool:
+    """Whether the source of a function is known and gives no value anywhere."""
+    nodes = nodes_of(function)
+    gives = (node for node in nodes if isinstance(node, (ast.Return, ast.Yield, ast.YieldFrom, ast.Lambda)))
+    return bool(nodes) and not any(not isinstance(node, ast.Return) or node.value is not None for node in gives)
 
 
 def leaves(result: Any) -> list[Any]:
