@@ -46,6 +46,7 @@ CALLS = {
     "AskedMode": ("6", "torch.randn(3, 6)"),
     "UNetish": ("4", "torch.randn(2, 4, 8, 8)"),
     "BranchHelper": ("6", "torch.randn(3, 6)"),
+    "Expanded": ("", "torch.randn(2, 3, 1, 4)"),
     "Outer": ("8", "torch.randn(3, 5, 8)"),
 }
 """Class → what stands between the parentheses of its constructor and of its call."""
@@ -123,6 +124,14 @@ def test_outputs_and_gradients_are_those_of_torch(migrated: Migrated, name: str)
     for ours, theirs in zip(got, expected, strict=True):
         np.testing.assert_allclose(ours, theirs.detach().numpy(), rtol=1e-9, atol=1e-11)
     _compare_gradients(port, module, inputs)
+
+
+def test_sizes_that_are_never_below_zero_are_those_of_a_shape(migrated: Migrated) -> None:
+    """-1 in `expand` keeps the size of an axis, which `jnp.broadcast_to` does not know."""
+    text = migrated.files["cases_jax.py"].partition("class Expanded(")[2].partition("\nclass ")[0]
+    assert "jnp.broadcast_to(x, (batch, heads, 5, width))" in text
+    assert "jnp.broadcast_to(x[0], (batch, x.shape[1], heads + 2, width))" in text
+    assert text.count("broadcast_to") == 2
 
 
 def _port(migrated: Migrated, example: Example, name: str) -> Any:

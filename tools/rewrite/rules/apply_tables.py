@@ -117,11 +117,14 @@ class SourceCall:
 
     def are_amounts(self, name: str) -> bool:
         source, context = self.bound.sources.get(name), self.context
-        if not isinstance(source, (cst.List, cst.Tuple)):
-            return False
-        tree = ast.parse(_MODULE.code_for_node(source), mode="eval").body
+        variadic = self.bound.variadic.get(name, ())
+        if isinstance(source, (cst.List, cst.Tuple)):
+            elements: list[cst.BaseExpression] = [element.value for element in source.elements]
+        else:
+            elements = list(self.bound.others) if variadic and not any(argument.star for argument in variadic) else []
         amounts = Amounts(context.function, context.cls)
-        return isinstance(tree, (ast.List, ast.Tuple)) and all(map(amounts.is_amount, tree.elts))
+        trees = [ast.parse(_MODULE.code_for_node(element), mode="eval").body for element in elements]
+        return bool(trees) and all(map(amounts.is_amount, trees))
 
     def draws(self, name: str) -> bool:
         source = self.bound.sources.get(name)

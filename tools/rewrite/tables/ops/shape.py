@@ -31,7 +31,7 @@ def _expand(tensor: str, size: str) -> Template:
     def to(call: Call) -> str:
         parts = written_elements(call, size)
         # -1 in `expand` keeps the size of an axis; `broadcast_to` has no such sign.
-        if (parts is not None and parts and all(map(_is_known_size, parts))) or call.text(size).endswith(".shape"):
+        if (parts and all(map(_is_known_size, parts))) or call.text(size).endswith(".shape") or call.are_amounts(size):
             return f"jnp.broadcast_to({{{tensor}}}, {sequence(call, size) if size == 'sizes' else '{' + size + '}'})"
         return f"vendored.expand({{{tensor}}}, {{{'*' if size == 'sizes' else ''}{size}}})"
 
