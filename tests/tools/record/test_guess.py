@@ -15,6 +15,7 @@ from migrate_agent.tools.record.guessing.adapt import adapted_shape
 from migrate_agent.tools.record.guessing.call_sites import Program, call_sites
 from migrate_agent.tools.record.guessing.choices import choices
 from migrate_agent.tools.record.guessing.refused import conditions, fitting
+from migrate_agent.tools.record.guessing.trials.other_kinds import spelled_words
 from migrate_agent.tools.record.guessing.values import Fields, Sequence, Tensor, Value, text
 
 TABLE = {"gln": 1, "cln": 2}
@@ -204,3 +205,18 @@ def test_call_sites_read_a_name_as_it_was_bound_last(tmp_path: Path) -> None:
     known, program = {"Net", "Wrapper"}, Program(settings={"width": "8"})
     assert call_sites([file], "Wrapper", parameters, known) == [{"net": "Net(3)"}]
     assert call_sites([file], "Outer", parameters, known, program) == [{"net": "Wrapper(Net(3))", "width": "8"}]
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        ("ValueError: unknown law 'x'. Use one of: ['gauss', 'laplace']", ["x", "gauss", "laplace"]),
+        ("ValueError: mode must be one of mean, sum or none", ["mean", "sum", "none"]),
+        ("ValueError: Supported activations: relu | gelu", ["relu", "gelu"]),
+        ("ValueError: choose from (up, down)", ["up", "down"]),
+        ("RuntimeError: mat1 and mat2 shapes cannot be multiplied (32x64 and 24x8)", []),
+        ("NotImplementedError: ", []),
+    ],
+)
+def test_words_that_an_error_allows(error: str, expected: list[str]) -> None:
+    assert spelled_words(error) == expected

@@ -418,6 +418,36 @@ GUESSABLE = {
         " def forward(self, nodes):\n  return torch.mm(self.fc(nodes), nodes.t())\n",
         ("64", "torch.randn(2, 64)"),
     ),
+    "word that is looked up in capitals": (
+        "SCALES = {'GAUSSIAN': 1.0, 'LAPLACE': 2.0}\nclass Net(nn.Module):\n def forward(self, x, kind):\n  kind = kind.upper()\n"
+        "  if kind not in SCALES:\n   raise ValueError(f'unknown {kind}. Use one of: {list(SCALES)}')\n  return x.abs() * SCALES[kind]\n",
+        ("", "torch.randn(2, 16, 64), 'GAUSSIAN'"),
+    ),
+    "word that an error allows, without quotes": (
+        "class Net(nn.Module):\n def forward(self, x, law):\n  scales = {'gauss': 1.0, 'laplace': 2.0}\n  parts = law.strip().split('+')\n"
+        "  if parts[0] not in scales:\n   raise ValueError(f'available laws are {\", \".join(scales)}')\n  return x.abs() * scales[parts[0]]\n",
+        ("", "torch.randn(2, 16, 64), 'gauss'"),
+    ),
+    "pattern that is taken apart": (
+        "class Net(nn.Module):\n def forward(self, x, pattern):\n  return x.abs().sum(len(pattern.split('-')))\n",
+        ("", "torch.randn(2, 16, 64), 'relu'"),
+    ),
+    "dictionary of numbers by words": (
+        "class Net(nn.Module):\n def each(self, index):\n  return index.items()\n"
+        " def forward(self, x, index):\n  return sum(x[:, row].abs() * len(word) for word, row in self.each(index))\n",
+        ("", "torch.randn(2, 16, 64), {'a': 0, 'b': 1}"),
+    ),
+    "dictionary that another method takes apart": (
+        "class Net(nn.Module):\n def __init__(self, d):\n  super().__init__()\n"
+        "  self.heads = nn.ModuleDict({'u': nn.Linear(d, d), 'v': nn.Linear(d, 3)})\n"
+        " def each(self, xs):\n  return [self.heads[name](x) for name, x in xs.items()]\n"
+        " def forward(self, xs):\n  return torch.cat(self.each(xs), -1)\n",
+        ("64", "{'u': torch.randn(2, 16, 64), 'v': torch.randn(2, 16, 64)}"),
+    ),
+    "layer whose weight is read": (
+        "class Net(nn.Module):\n def forward(self, x, head):\n  return nn.functional.linear(x, head.weight) + head.out_features\n",
+        ("", "torch.randn(2, 16, 64), torch.nn.Linear(64, 64)"),
+    ),
 }
 
 

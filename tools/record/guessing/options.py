@@ -313,6 +313,12 @@ class Options:
         """The words that a field of a configuration may be, by what the code compares it with."""
         return words_of_field(self.trial.cls, name, field)
 
+    def words_in_call(self, name: str) -> tuple[str, ...]:
+        """The words that a parameter of the call may be, by what its code compares it with, and as its name suggests."""
+        parameter = self.call[name]
+        compared = [text for text in (choices(self._called, parameter) if self._called is not None else ()) if text[:1] in "'\""]
+        return tuple(dict.fromkeys([*compared, *parameter_texts(name, "str")]))
+
     def numbers_of(self, attempt: Attempt) -> dict[str, int | float]:
         """The numbers among the constructor's arguments and defaults, by name."""
         values = self._values_of(attempt)

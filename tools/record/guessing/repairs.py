@@ -11,9 +11,11 @@ from itertools import combinations, islice, product
 from migrate_agent.tools.record.guessing.adapt import adapted_shape
 from migrate_agent.tools.record.guessing.choices import nodes_of
 from migrate_agent.tools.record.guessing.options import Options
+from migrate_agent.tools.record.guessing.own_items import names_held
 from migrate_agent.tools.record.guessing.refused import conditions, fitting
 from migrate_agent.tools.record.guessing.rows import GENERIC
 from migrate_agent.tools.record.guessing.trials.demands import demands
+from migrate_agent.tools.record.guessing.trials.other_kinds import other_kinds, spelled_words
 from migrate_agent.tools.record.guessing.trials.trial import NOT_FINITE, Attempt, Outcome, Stage, set_call, set_init
 from migrate_agent.tools.record.guessing.values import Fields, Kind, Tensor, Value, change_tensors, tensors
 from migrate_agent.tools.record.guessing.values import Sequence as Items
@@ -172,7 +174,7 @@ def _missing_arguments(attempt: Attempt, outcome: Outcome, options: Options) -> 
 
 def _named_words(attempt: Attempt, outcome: Outcome, options: Options) -> Iterator[Attempt]:
     """Words that an error quotes, as values of the parameters that it, or the statement, names."""
-    words: list[str] = re.findall(r"""['"]([\w-]{1,24})['"]""", outcome.error)[:8]
+    words = spelled_words(outcome.error)
     if outcome.error.startswith(("ValueError", "AssertionError", "KeyError", "NotImplementedError")):
         said = [name for name in options.init if re.search(rf"\b{re.escape(name)}\b", outcome.error)]
         for name in dict.fromkeys([*said, *(name for name in outcome.place.init[:2] if name in options.init)]):
@@ -230,6 +232,7 @@ def _call_repairs(attempt: Attempt, outcome: Outcome, options: Options) -> Itera
     suspects = [name for name in outcome.place.init if name in options.init][:4]
     numbers = [str(number) for number in outcome.place.numbers]
     yield from _result_repairs(attempt, outcome)
+    yield from other_kinds(attempt, outcome, options.words_in_call, names_held(options.trial.instance))
     yield from demands(attempt, outcome, options.init)
     yield from _tensors_for_numbers(attempt, outcome)
     yield from _of_probabilities(attempt, outcome)
