@@ -444,9 +444,13 @@ GUESSABLE = {
         " def forward(self, xs):\n  return torch.cat(self.each(xs), -1)\n",
         ("64", "{'u': torch.randn(2, 16, 64), 'v': torch.randn(2, 16, 64)}"),
     ),
-    "layer whose weight is read": (
-        "class Net(nn.Module):\n def forward(self, x, head):\n  return nn.functional.linear(x, head.weight) + head.out_features\n",
-        ("", "torch.randn(2, 16, 64), torch.nn.Linear(64, 64)"),
+    "object whose class has what is read of it": (
+        "@dataclass\nclass Pose:\n turn: torch.Tensor\n shift: torch.Tensor\n scale: float\n"
+        "class Net(nn.Module):\n def forward(self, x, pose):\n  return (x @ pose.turn + pose.shift) * pose.scale\n",
+        (
+            "",
+            "torch.randn(2, 3, 32, 32), Pose(turn=torch.randn(2, 3, 32, 32), shift=torch.randn(2, 3, 32, 32), scale=1.0)",
+        ),
     ),
 }
 

@@ -13,9 +13,9 @@ from typing import Any
 from migrate_agent.tools.record.guessing.choices import choices, nodes_of
 from migrate_agent.tools.record.guessing.lists import items_of, list_text
 from migrate_agent.tools.record.guessing.reads import Holder, Reads, aliases, handed_on, reads_of
-from migrate_agent.tools.record.guessing.rows import CONFIGS, annotation_text, parameter_texts
+from migrate_agent.tools.record.guessing.rows import CONFIGS, OPTIONAL, TENSORS, annotation_text, call_values, parameter_texts
 from migrate_agent.tools.record.guessing.trials.trial import parameters, required
-from migrate_agent.tools.record.guessing.values import Fields, Value
+from migrate_agent.tools.record.guessing.values import Fields, Tensor, Value, tensors
 
 DEPTH = 2
 """How deep constructors are nested in the text of one argument."""
@@ -34,6 +34,34 @@ def object_texts(cls: Any, name: str, classes: Mapping[str, Any], depth: int = D
         members = list_text(cls, parameter.name) if not inner else ""
         parts.append(f"{parameter.name}={members or (texts or parameter_texts(parameter.name, inner))[0]}")
     return (f"{name}({', '.join(parts)})",)
+
+
+def object_values(cls: Any, name: str, classes: Mapping[str, Any], main: Tensor) -> tuple[Value, ...]:
+    """An instance of a class as an argument beside a tensor, with tensors for the parameters that are annotated so, or not at all, so that they can be mended;
+    then the texts that build one."""
+    fields: list[tuple[str, Value]] = []
+    for parameter in [] if isinstance(cls, type) and issubclass(cls, Enum) else required(parameters(cls)):
+        annotation = annotation_text(parameter.annotation).strip("'\"")
+        if annotation == "" or TENSORS.fullmatch(OPTIONAL.sub(r"\1", annotation)):
+            fields.append((parameter.name, call_values(parameter.name, annotation, main)[0]))
+        else:
+            fields.append(
+                (
+                    parameter.name,
+                    object_texts(classes[annotation], annotation, classes)[0]
+                    if annotation in classes
+                    else parameter_texts(parameter.name, annotation)[0],
+                )
+            )
+    made = Fields(tuple(fields), "object", name)
+    return (*((made,) if any(tensors(made)) else ()), *object_texts(cls, name, classes))
+
+
+def attributes_read(code: Any, name: str) -> frozenset[str]:
+    """What code reads of a parameter by attribute that neither tensors nor modules have."""
+    import torch
+
+    return frozenset(reads_of(list(handed_on(Holder(code, name)))).attributes) - {*dir(torch.Tensor), *MODULE_NAMES, *TENSOR_NAMES}
 
 
 def _dataclass_texts(cls: Any, name: str, classes: Mapping[str, Any], depth: int) -> tuple[str, ...]:

@@ -20,11 +20,13 @@ from migrate_agent.tools.record.guessing.call_sites import LARGEST, Program, cal
 from migrate_agent.tools.record.guessing.choices import choices
 from migrate_agent.tools.record.guessing.configs import (
     accessed,
+    attributes_read,
     constructions,
     items_read,
     module_attributes,
     norms_beside,
     object_texts,
+    object_values,
     takes,
     tensor_texts,
     words_of_field,
@@ -124,6 +126,11 @@ class Options:
     @cached_property
     def _called(self) -> Callable[..., Any] | None:
         return self.trial.function or getattr(self.trial.cls, self.trial.method or "forward", None)
+
+    @property
+    def _code(self) -> Any:
+        """What reads the parameters of the call: the class, or the function that is called in its place."""
+        return self.trial.function or self.trial.cls
 
     @cached_property
     def _tensors(self) -> frozenset[str]:
@@ -245,7 +252,7 @@ class Options:
         annotation = annotation_text(parameter.annotation)
         if self._called is not None and (texts := words(self._called, parameter)):
             return texts
-        fields = accessed(self.trial.cls, parameter.name, self._settings) if annotation != "Tensor" else None
+        fields = accessed(self._code, parameter.name, self._settings) if annotation != "Tensor" else None
         if isinstance(fields, Fields) and fields.form == "dict":
             items: tuple[tuple[str, Value], ...] = tuple((name, call_values(name, "", main)[0]) for name, _ in fields.items)
             return (Fields(items, "dict"),)
@@ -254,7 +261,9 @@ class Options:
             and not annotation.endswith("Tensor")
             and not issubclass(self._classes[annotation], (int, float, str))
         ):
-            return object_texts(self._classes[annotation], annotation, self._classes)
+            return object_values(self._classes[annotation], annotation, self._classes, main)
+        if annotation == "" and (objects := self._objects_read(parameter.name, main)):
+            return objects
         if (annotation == "" and reads_by_variable(self._called, parameter.name)) or TENSORS.fullmatch(mapped_class(annotation)):
             return tuple(Fields(tuple((key, main) for key in keys)) for keys in names_held(self.trial.instance) or (("a", "b"),))
         values = call_values(parameter.name, annotation, main)
@@ -267,6 +276,14 @@ class Options:
         if isinstance(values[0], Tensor) and not ranks.fit(values[0].shape):
             values = (*ranked(ranks, replace(main, kind=values[0].kind, high=values[0].high)), *values)
         return tuple(dict.fromkeys((*self._by_use(parameter.name, main, values), *values))) if not annotation else values
+
+    def _objects_read(self, name: str, main: Tensor) -> tuple[Value, ...]:
+        """Objects of the repository's classes that have all the attributes which the code reads of a parameter of the call; modules are no arguments."""
+        import torch
+
+        fitting = self._with_members(attributes_read(self._code, name))
+        plain = [other for other in fitting if not issubclass(self._classes[other], torch.nn.Module)]
+        return tuple(value for other in plain[:MOST_WRAPPED] for value in object_values(self._classes[other], other, self._classes, main))
 
     def _ranks(self, name: str) -> Ranks:
         """The rank of an argument by what the code does with it."""

@@ -32,8 +32,9 @@ class Fields:
     """Named values: a dictionary, or an object with these attributes."""
 
     items: tuple[tuple[str, Value], ...]
-    form: Literal["dict", "namespace", "arguments"] = "dict"
-    """`arguments`: an object that `in` can be asked of, as `argparse` gives."""
+    form: Literal["dict", "namespace", "arguments", "object"] = "dict"
+    """`arguments`: an object that `in` can be asked of, as `argparse` gives. `object`: an instance of `cls`."""
+    cls: str = ""
 
 
 Value = str | Tensor | Sequence | Fields
@@ -51,7 +52,7 @@ def text(value: Value) -> str:
         case Fields(items, "dict"):
             return "{" + ", ".join(f"{name!r}: {text(item)}" for name, item in items) + "}"
         case Fields(items, form):
-            made = "argparse.Namespace" if form == "arguments" else "types.SimpleNamespace"
+            made = value.cls or ("argparse.Namespace" if form == "arguments" else "types.SimpleNamespace")
             return f"{made}({', '.join(f'{name}={text(item)}' for name, item in items)})"
         case _:
             return value

@@ -14,8 +14,8 @@ LOOK = "__get__"
 
 
 class Operand(NamedTuple):
-    """A tensor that the failing operation was given: its shape, and the arguments of the call that it came from; of one in a list, a tuple or a
-    dictionary with its place (`pair.1`)."""
+    """A tensor that the failing operation was given: its shape, and the arguments of the call that it came from; of one in a list, a tuple, a
+    dictionary or an object with its place (`pair.1`)."""
 
     shape: tuple[int, ...]
     origins: tuple[str, ...]
@@ -101,6 +101,9 @@ def _at_paths(path: str, value: Any) -> Iterator[tuple[str, Any]]:
     elif isinstance(value, dict):
         for key, item in list(value.items())[:MOST_LEAVES]:
             yield from _at_paths(f"{path}.{key}", item)
+    elif hasattr(value, "__dict__") and not isinstance(value, (type, torch.nn.Module)):
+        for key, item in list(vars(value).items())[:MOST_LEAVES]:
+            yield from _at_paths(f"{path}.{key}", item) if isinstance(item, (torch.Tensor, list, tuple, dict)) else ()
 
 
 def _mark(tensor: Any, origins: Iterable[str]) -> None:

@@ -1,4 +1,4 @@
-"""Arguments of the call of another kind than tensors and numbers, by the attribute that an error says is missing: words, dictionaries, modules, distributions."""
+"""Arguments of the call of another kind than tensors and numbers, by the attribute that an error says is missing: words and dictionaries."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import ast
 import re
 from collections.abc import Callable, Iterator, Sequence
 
-from migrate_agent.tools.record.guessing.choices import LAYERS
 from migrate_agent.tools.record.guessing.trials.trial import Attempt, Outcome, set_call
 from migrate_agent.tools.record.guessing.values import Fields, Tensor, Value, tensors
 
@@ -23,13 +22,7 @@ OF_WORDS = re.compile(
 TABLES = frozenset("items keys get values update pop setdefault".split())
 OF_TABLES = re.compile(r"values expected sparse tensor|is not a mapping|must be a mapping|argument after \*\*")
 """What is said of a tensor where a dictionary is needed: sparse tensors have values too."""
-MODULES = frozenset(
-    "children named_children modules named_modules parameters named_parameters buffers named_buffers state_dict train eval training zero_grad "
-    "register_forward_hook register_forward_pre_hook weight bias forward".split()
-)
-DISTRIBUTIONS = frozenset("log_prob rsample sample_n stddev variance batch_shape event_shape cdf icdf entropy has_rsample".split())
 COMMON_WORDS = ("'relu'", "'mean'", "'gelu'", "'sum'", "'none'", "'linear'", "'same'")
-MODULE_TEXTS = ("torch.nn.Linear(64, 64)", "torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.ReLU(), torch.nn.Linear(64, 64))")
 FIRST_KEYS = ("a", "b")
 """By which a dictionary is tried whose words nothing tells."""
 SEPARATE = re.compile(r"\s*(?:,|\||/|\bor\b|\band\b)\s*(?:or |and )?")
@@ -56,15 +49,13 @@ def other_kinds(
 
     `words_of`: the words that the code compares a parameter with. `keys`: the words by which the object holds what it looks up.
     """
-    texts = list(_texts(attempt, outcome.error))
     of_words = _asks_for(outcome.error, WORDS, OF_WORDS)
     of_tables = _asks_for(outcome.error, TABLES, OF_TABLES)
-    names = _suspects(attempt, outcome) if texts or of_words or of_tables else []
+    names = _suspects(attempt, outcome) if of_words or of_tables else []
     for name in names:
         words = [*words_of(name), *COMMON_WORDS] if of_words else []
         yield from (set_call(attempt, name, word) for word in dict.fromkeys(words))
         yield from (set_call(attempt, name, table) for table in (_tables(attempt, keys) if of_tables else ()))
-        yield from (set_call(attempt, name, text) for text in texts)
     yield from _other_tables(attempt, outcome)
     yield from _allowed_words(attempt, outcome)
 
@@ -74,35 +65,9 @@ def _asks_for(error: str, attributes: frozenset[str], said: re.Pattern[str]) -> 
     return said.search(error) is not None or (match is not None and match[1] in attributes)
 
 
-def _texts(attempt: Attempt, error: str) -> Iterator[str]:
-    """Modules and distributions that have the missing attribute."""
-    match = LACKS.search(error)
-    if match is None:
-        return
-    if match[1] in DISTRIBUTIONS:
-        shape = _main(attempt).shape
-        yield from (_normal(sizes) for sizes in dict.fromkeys((shape, shape[-1:])))
-        yield f"torch.distributions.Categorical(logits=torch.randn{shape})"
-    if match[1] in MODULES:
-        yield from MODULE_TEXTS
-    yield from (f"torch.nn.{name}({arguments})" for name, arguments in LAYERS.items() if _has(name, match[1]))
-
-
-def _normal(shape: tuple[int, ...]) -> str:
-    return f"torch.distributions.Normal(torch.randn{shape}, torch.rand{shape} + 0.5)"
-
-
 def _main(attempt: Attempt) -> Tensor:
     """The first tensor of the call, or a common one."""
     return next((tensor for _, value in attempt.call or () for tensor in tensors(value)), Tensor((2, 16, 64)))
-
-
-def _has(layer: str, attribute: str) -> bool:
-    """Whether a layer of torch has an attribute of its own, by its annotations."""
-    import torch
-
-    bases = getattr(torch.nn, layer).__mro__
-    return any(attribute in vars(base).get("__annotations__", {}) for base in bases if base is not torch.nn.Module)
 
 
 def _suspects(attempt: Attempt, outcome: Outcome) -> list[str]:
