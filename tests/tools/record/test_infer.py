@@ -418,6 +418,22 @@ GUESSABLE = {
         " def forward(self, nodes):\n  return torch.mm(self.fc(nodes), nodes.t())\n",
         ("64", "torch.randn(2, 64)"),
     ),
+    "word whose default chooses a broken branch": (
+        "def normal(n):\n return chi.rvs(n)\ndef zeros(n):\n return torch.zeros(n)\nclass Net(nn.Module):\n"
+        " def __init__(self, dim, init='normal'):\n  super().__init__()\n  self.make = {'normal': normal, 'zeros': zeros}[init]\n"
+        "  self.w = nn.Parameter(self.make(dim))\n def forward(self, x):\n  return x * self.w\n",
+        ("64, init='zeros'", "torch.randn(2, 16, 64)"),
+    ),
+    "switch by which a constructor does without a package": (
+        "class Net(nn.Module):\n def __init__(self, dim, fused=True):\n  super().__init__()\n  if fused:\n   import surely_absent\n"
+        "  self.fc = nn.Linear(dim, dim)\n def forward(self, x):\n  return self.fc(x)\n",
+        ("64, fused=False", "torch.randn(2, 16, 64)"),
+    ),
+    "switch by which a call does without a package": (
+        "class Net(nn.Module):\n def __init__(self, dim, fused=True):\n  super().__init__()\n  self.fused, self.fc = fused, nn.Linear(dim, dim)\n"
+        " def forward(self, x):\n  if self.fused:\n   import surely_absent\n  return self.fc(x)\n",
+        ("64, fused=False", "torch.randn(2, 16, 64)"),
+    ),
     "word that is looked up in capitals": (
         "SCALES = {'GAUSSIAN': 1.0, 'LAPLACE': 2.0}\nclass Net(nn.Module):\n def forward(self, x, kind):\n  kind = kind.upper()\n"
         "  if kind not in SCALES:\n   raise ValueError(f'unknown {kind}. Use one of: {list(SCALES)}')\n  return x.abs() * SCALES[kind]\n",

@@ -330,6 +330,10 @@ class Options:
         """The words that a field of a configuration may be, by what the code compares it with."""
         return words_of_field(self.trial.cls, name, field)
 
+    def words_of_init(self, name: str) -> tuple[str, ...]:
+        """The words that a parameter of the constructor may be, by what its code compares it with."""
+        return tuple(text for text in choices(self.trial.cls, self.init[name]) if text[:1] in "'\"")
+
     def words_in_call(self, name: str) -> tuple[str, ...]:
         """The words that a parameter of the call may be, by what its code compares it with, and as its name suggests."""
         parameter = self.call[name]

@@ -105,6 +105,7 @@ def interleave(*groups: Iterable[Attempt]) -> Iterator[Attempt]:
 
 def _constructor_repairs(attempt: Attempt, outcome: Outcome, options: Options) -> Iterator[Attempt]:
     names = [name for name in outcome.place.init if name in options.init] or list(dict(attempt.init))
+    yield from other_branches(attempt, outcome, options)
     yield from _missing_fields(attempt, outcome, options)
     yield from _missing_arguments(attempt, outcome, options)
     error = f"{outcome.error} {outcome.place.statement}" if outcome.error.startswith("AssertionError") else outcome.error
@@ -120,6 +121,25 @@ def _constructor_repairs(attempt: Attempt, outcome: Outcome, options: Options) -
     for name in dict(attempt.init):
         for value in options.init_values(name, error):
             yield set_init(attempt, name, value)
+
+
+BROKEN = ("NameError", "ModuleNotFoundError", "ImportError", "UnboundLocalError")
+"""Errors that no number mends: a branch lacks a name or a package."""
+
+
+def other_branches(attempt: Attempt, outcome: Outcome, options: Options) -> Iterator[Attempt]:
+    """Where a branch cannot run: words for the constructor that choose another one, in place of those that choose it by default, and its switches turned;
+    those first that the failed statement depends on."""
+    if not outcome.error.startswith(BROKEN):
+        return
+    names = [name for name in outcome.place.init if name in options.init]
+    for name in dict.fromkeys([*names, *options.init]):
+        default = options.init[name].default
+        usual = dict(attempt.init).get(name, repr(default))
+        if isinstance(default, bool):
+            yield set_init(attempt, name, "False" if usual == "True" else "True")
+        elif isinstance(usual, str) and usual[:1] in "'\"":
+            yield from (set_init(attempt, name, word) for word in options.words_of_init(name) if word != usual)
 
 
 def _asserted(attempt: Attempt, outcome: Outcome, options: Options) -> Iterator[Attempt]:
@@ -232,6 +252,7 @@ def _call_repairs(attempt: Attempt, outcome: Outcome, options: Options) -> Itera
     suspects = [name for name in outcome.place.init if name in options.init][:4]
     numbers = [str(number) for number in outcome.place.numbers]
     yield from _result_repairs(attempt, outcome)
+    yield from other_branches(attempt, outcome, options)
     yield from other_kinds(attempt, outcome, options.words_in_call, names_held(options.trial.instance))
     yield from demands(attempt, outcome, options.init)
     yield from _tensors_for_numbers(attempt, outcome)

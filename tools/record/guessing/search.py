@@ -10,7 +10,7 @@ from itertools import count, islice
 from typing import NamedTuple
 
 from migrate_agent.tools.record.guessing.options import Options
-from migrate_agent.tools.record.guessing.repairs import repairs, smaller_models
+from migrate_agent.tools.record.guessing.repairs import other_branches, repairs, smaller_models
 from migrate_agent.tools.record.guessing.trials.own_seconds import OwnSeconds
 from migrate_agent.tools.record.guessing.trials.trial import Attempt, Outcome, Stage, Trial
 from migrate_agent.tools.record.guessing.values import Tensor, Value, change_tensors, tensors
@@ -179,8 +179,10 @@ class Search:
         if outcome.stage is Stage.DONE or outcome.hopeless:
             return True
         if outcome.stage is Stage.CONSTRUCT and outcome.error.startswith("ModuleNotFoundError"):
-            return False  # what a text of the repository imports is not installed: no other value mends that
-        neighbours = self._calls(attempt) if outcome.stage is Stage.CONSTRUCTED else repairs(attempt, outcome, self.options)
+            # What is imported there is not installed: no value mends that but one by which the constructor does without.
+            neighbours = other_branches(attempt, outcome, self.options)
+        else:
+            neighbours = self._calls(attempt) if outcome.stage is Stage.CONSTRUCTED else repairs(attempt, outcome, self.options)
         # One that came no further than what it mends waits behind the other mends of that: else the search runs
         # away with one argument and never comes to the next.
         advanced = parent is None or reach < (parent.stage, parent.progress)
