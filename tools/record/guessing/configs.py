@@ -53,8 +53,8 @@ def object_values(cls: Any, name: str, classes: Mapping[str, Any], main: Tensor)
                     else parameter_texts(parameter.name, annotation)[0],
                 )
             )
-    made = Fields(tuple(fields), "object", name)
-    return (*((made,) if any(tensors(made)) else ()), *object_texts(cls, name, classes))
+    instance = Fields(tuple(fields), "object", name)
+    return (*((instance,) if any(tensors(instance)) else ()), *object_texts(cls, name, classes))
 
 
 def attributes_read(code: Any, name: str) -> frozenset[str]:

@@ -116,6 +116,6 @@ def _allowed_words(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
     if outcome.error.startswith(
         ("ValueError", "AssertionError", "KeyError", "NotImplementedError", "TypeError", "RuntimeError", "Exception")
     ):
-        given = {name: value for name, value in attempt.call or () if isinstance(value, str) and value[:1] in "'\""}
-        for name, value in given.items():
+        words = {name: value for name, value in attempt.call or () if isinstance(value, str) and value[:1] in "'\""}
+        for name, value in words.items():
             yield from (set_call(attempt, name, repr(word)) for word in spelled_words(outcome.error) if repr(word) != value)

@@ -61,6 +61,9 @@ def _written_names(
             # A name that was rebound stands for another tensor than the one passed in.
             if child.value.id in names - rebound and fact and set(fact.kinds) == {"parameter"}:
                 yield child.value.id
+        tensor = _given_data(child)
+        if tensor is not None and tensor.id in names - rebound and _was_parameter(facts, file, node, tensor.id):
+            yield tensor.id
         if not isinstance(child, ast.Call):
             continue
         for target, sure in _targets(repo, file, facts, owner, child, written):
@@ -68,6 +71,22 @@ def _written_names(
                 fact = facts.observed.get(span_of(target, file.lines))
                 if (fact is None and sure) or (fact and set(fact.kinds) == {"parameter"}):
                     yield target.id
+
+
+def _given_data(node: ast.AST) -> ast.Name | None:
+    """The name of a tensor whose data an assignment replaces or changes: `w.data = x`, `w.data *= x`, `w.data[0] = x`."""
+    target = node.targets[0] if isinstance(node, ast.Assign) and len(node.targets) == 1 else None
+    target = node.target if isinstance(node, ast.AugAssign) else target
+    inner = target.value if isinstance(target, ast.Subscript) else target
+    named = strip_data(inner) if isinstance(inner, ast.Attribute) else None
+    return named if isinstance(named, ast.Name) else None
+
+
+def _was_parameter(facts: Facts, file: FileModel, function: FunctionNode, name: str) -> bool:
+    """Whether a name of a function was seen to be a parameter of a module each time that it was seen, or None."""
+    observed = [facts.observed.get(span_of(node, file.lines)) for node in walk(function) if isinstance(node, ast.Name) and node.id == name]
+    kinds = {kind for fact in observed if fact is not None for kind in fact.kinds}
+    return "parameter" in kinds and kinds <= {"parameter", "none"}
 
 
 def _was_plain(facts: Facts, file: FileModel, name: ast.Name) -> bool:
@@ -308,7 +327,12 @@ def walks_parameters(
     if not walked.elts or not all(isinstance(e, ast.Attribute) for e in walked.elts):
         return False
     name = loop.target.id
-    for child in (n for statement in loop.body for n in walk(statement) if isinstance(n, ast.Call)):
+    inside = [node for statement in loop.body for node in walk(statement)]
+    for tensor in filter(None, map(_given_data, inside)):
+        fact = facts.observed.get(span_of(tensor, file.lines))
+        if tensor.id == name and fact is not None and set(fact.kinds) == {"parameter"}:
+            return True
+    for child in (node for node in inside if isinstance(node, ast.Call)):
         dotted = facts.dotted.get(span_of(child.func, file.lines), "")
         if dotted.startswith(INIT):
             target = strip_data(child.args[0]) if child.args else None

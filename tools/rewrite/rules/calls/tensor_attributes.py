@@ -158,8 +158,8 @@ class ReplaceTensorAttributes(Rule):
         if len(original.targets) > 1 or not isinstance(target, cst.Attribute) or target.attr.value != "data":
             return None
         fact = self.context.observed(target.value)
-        # `self.w.data` has become `self.w[...]`, and `p.data` of a loop `p[...]`: they are targets already.
-        if fact is None or set(fact.kinds) != {"parameter"} or variable(self, target.value) or self.context.is_parameter_name(target.value):
+        # `self.w.data` has become `self.w[...]`, and `p.data` of a loop, or of what a function writes to, `p[...]`: they are targets already.
+        if fact is None or set(fact.kinds) != {"parameter"} or variable(self, target.value) or self.context.is_handle(target.value):
             return None
         try:
             return overwritten(self, target, updated.value)

@@ -12,9 +12,9 @@ from migrate_agent.tools.rewrite.rules.rule import Rule
 class KeepParameterGradients(Rule):
     """Keep the gradient of a parameter that a call writes to: `self.w.copy_(v)` in `forward` → `self.w[...] = keep_gradient(v, self.w[...])`.
 
-    `self.w.data = v` likewise, `p` of a loop over parameters, and a parameter of a part (`self.conv.weight.data.clamp_(…)`). Torch writes without
-    a gradient, and what is computed afterwards has its gradient with respect to the parameter all the same; in JAX that would be lost. Declines
-    in constructors, and in what no call reaches.
+    `self.w.data = v` likewise, `p` of a loop over parameters and of a function that is handed one, and a parameter of a part
+    (`self.conv.weight.data.clamp_(…)`). Torch writes without a gradient, and what is computed afterwards has its gradient with respect to the
+    parameter all the same; in JAX that would be lost. Declines in constructors, and in what no call reaches.
     """
 
     KEEP = ("class Plain:\n    def f(self, v):\n        self.w[...] = v\n",)
@@ -59,6 +59,7 @@ class KeepParameterGradients(Rule):
         if key not in context.randomness.live or key in context.randomness.constructing or context.function is None:
             return None
         handles = parameter_names(context.function, context.span(original).line) if context.file.names_torch else frozenset()
+        handles |= context.randomness.written.get(key, frozenset())
         aligned = len(original.body) == len(updated.body)
         body = [
             self._keep_gradient(statement, handles, original.body[position] if aligned else None)
@@ -94,7 +95,7 @@ class KeepParameterGradients(Rule):
         return cst.Expr(call, semicolon=statement.semicolon)
 
     def _is_parameter(self, attribute: cst.BaseExpression, handles: frozenset[str]) -> bool:
-        """Whether what is written to is a trained attribute of the module, or what a loop over parameters gives."""
+        """Whether what is written to is a trained attribute of the module, what a loop over parameters gives, or what a function writes to."""
         if isinstance(attribute, cst.Attribute):
             return self.context.cls is not None and self.context.is_self(attribute.value) and trained(self, attribute.attr.value)
         return isinstance(attribute, cst.Name) and attribute.value in handles
