@@ -59,7 +59,8 @@ class KeepParameterGradients(Rule):
         if key not in context.randomness.live or key in context.randomness.constructing or context.function is None:
             return None
         handles = parameter_names(context.function, context.span(original).line) if context.file.names_torch else frozenset()
-        handles |= context.randomness.written.get(key, frozenset())
+        if key not in context.randomness.factories:
+            handles |= context.randomness.written.get(key, frozenset())
         aligned = len(original.body) == len(updated.body)
         body = [
             self._keep_gradient(statement, handles, original.body[position] if aligned else None)
