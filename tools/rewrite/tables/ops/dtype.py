@@ -106,7 +106,8 @@ DEVICES = [
     Op(
         "torch.autograd.Variable",
         "data=None, requires_grad=False, volatile=False",
-        "{data}",
+        # A new leaf, whatever its data was computed from.
+        "lax.stop_gradient({data})",
         samples=("torch.autograd.Variable(torch.ones(2))",),
     ),
 ]
