@@ -21,6 +21,11 @@ def sum_last(x: jax.Array, count: int) -> jax.Array:
     return x.sum(tuple(range(x.ndim - count, x.ndim))) if count else x
 
 
+def diagonal_matrix(x: jax.Array) -> jax.Array:
+    """Matrices (…, n, n) with the diagonal `x` (…, n)."""
+    return x[..., None] * jnp.eye(x.shape[-1], dtype=x.dtype)
+
+
 class Independent(Distribution):
     """The last axes of a batch taken together as one draw. https://docs.pytorch.org/docs/stable/distributions.html#independent"""
 
@@ -187,6 +192,111 @@ class MultivariateNormal(Distribution):
         trace = (other.whiten(factor) ** 2).sum((-2, -1))
         distance = (other.whiten((other.loc - self.loc)[..., None]) ** 2).sum((-2, -1))
         return other.half_log_det() - self.half_log_det() + 0.5 * (trace + distance - self.loc.shape[-1])
+
+
+class LowRankMultivariateNormal(Distribution):
+    """Gaussian vectors whose covariance is `cov_factor @ cov_factor.T + diag(cov_diag)`, with a factor of few columns.
+
+    https://docs.pytorch.org/docs/stable/distributions.html#lowrankmultivariatenormal
+    """
+
+    has_rsample = True
+
+    def __init__(self, loc: jax.Array, cov_factor: jax.Array, cov_diag: jax.Array, validate_args: bool | None = None) -> None:
+        batch = jnp.broadcast_shapes(loc.shape[:-1], cov_factor.shape[:-2], cov_diag.shape[:-1])
+        self.loc, self.cov_diag = (jnp.broadcast_to(one, (*batch, one.shape[-1])) for one in (loc, cov_diag))
+        self.cov_factor = jnp.broadcast_to(cov_factor, (*batch, *cov_factor.shape[-2:]))
+
+    @property
+    def batch_shape(self) -> tuple[int, ...]:
+        """The shape of the parameters but the axis of the vectors."""
+        return tuple(self.loc.shape[:-1])
+
+    @property
+    def event_shape(self) -> tuple[int, ...]:
+        """The shape of one draw."""
+        return tuple(self.loc.shape[-1:])
+
+    @property
+    def mean(self) -> jax.Array:
+        """The mean."""
+        return self.loc
+
+    @property
+    def mode(self) -> jax.Array:
+        """The most probable value."""
+        return self.loc
+
+    @property
+    def variance(self) -> jax.Array:
+        """The variance of each component."""
+        return (self.cov_factor**2).sum(-1) + self.cov_diag
+
+    @property
+    def covariance_matrix(self) -> jax.Array:
+        """The covariance."""
+        return self.cov_factor @ self.cov_factor.mT + diagonal_matrix(self.cov_diag)
+
+    @property
+    def scale_tril(self) -> jax.Array:
+        """The lower Cholesky factor of the covariance."""
+        root = jnp.sqrt(self.cov_diag)[..., None]
+        scaled = self.cov_factor / root
+        factor: jax.Array = root * jnp.linalg.cholesky(scaled @ scaled.mT + jnp.eye(scaled.shape[-2], dtype=scaled.dtype))
+        return factor
+
+    @property
+    def precision_matrix(self) -> jax.Array:
+        """The inverse of the covariance."""
+        whitened = self.whiten(diagonal_matrix(jnp.ones_like(self.cov_diag)))
+        return diagonal_matrix(1 / self.cov_diag) - whitened.mT @ whitened
+
+    def expand(self, batch_shape: Sequence[int]) -> LowRankMultivariateNormal:
+        """The distribution with its parameters broadcast."""
+        loc, diagonal = (jnp.broadcast_to(one, (*batch_shape, one.shape[-1])) for one in (self.loc, self.cov_diag))
+        return LowRankMultivariateNormal(loc, jnp.broadcast_to(self.cov_factor, (*batch_shape, *self.cov_factor.shape[-2:])), diagonal)
+
+    def rsample(self, sample_shape: Sequence[int] = (), *, rngs: nnx.Rngs) -> jax.Array:
+        """Draws that the parameters get gradients through."""
+        shape = self.extended(sample_shape)
+        of_factor = jax.random.normal(rngs(), (*shape[:-1], self.cov_factor.shape[-1]), self.loc.dtype)
+        of_diagonal = jax.random.normal(rngs(), shape, self.loc.dtype)
+        return self.loc + (self.cov_factor @ of_factor[..., None])[..., 0] + jnp.sqrt(self.cov_diag) * of_diagonal
+
+    def capacitance(self) -> jax.Array:
+        """The lower Cholesky factor of `I + Wᵀ D⁻¹ W`, of the size of the rank."""
+        product = (self.cov_factor.mT / self.cov_diag[..., None, :]) @ self.cov_factor
+        return jnp.linalg.cholesky(product + jnp.eye(product.shape[-1], dtype=product.dtype))
+
+    def whiten(self, vectors: jax.Array) -> jax.Array:
+        """`C⁻¹ Wᵀ D⁻¹ @ vectors` for vectors (…, n, k), with the capacitance's factor `C`."""
+        projected = (self.cov_factor.mT / self.cov_diag[..., None, :]) @ vectors
+        factor = self.capacitance()
+        return jax.scipy.linalg.solve_triangular(
+            jnp.broadcast_to(factor, (*projected.shape[:-2], *factor.shape[-2:])), projected, lower=True
+        )
+
+    def log_det(self) -> jax.Array:
+        """The logarithm of the covariance's determinant."""
+        return 2 * jnp.log(jnp.diagonal(self.capacitance(), axis1=-2, axis2=-1)).sum(-1) + jnp.log(self.cov_diag).sum(-1)
+
+    def distance(self, difference: jax.Array) -> jax.Array:
+        """The squared Mahalanobis length of a vector."""
+        return (difference**2 / self.cov_diag).sum(-1) - (self.whiten(difference[..., None]) ** 2).sum((-2, -1))
+
+    def log_prob(self, value: jax.Array) -> jax.Array:
+        """The logarithm of the density."""
+        return -0.5 * (self.loc.shape[-1] * math.log(2 * math.pi) + self.log_det() + self.distance(value - self.loc))
+
+    def entropy(self) -> jax.Array:
+        """The differential entropy."""
+        return 0.5 * (self.loc.shape[-1] * (1 + math.log(2 * math.pi)) + self.log_det())
+
+    def kl(self, other: LowRankMultivariateNormal) -> jax.Array:
+        """The divergence from another."""
+        trace = (other.precision_matrix * self.covariance_matrix).sum((-2, -1))
+        distance = other.distance(other.loc - self.loc)
+        return 0.5 * (other.log_det() - self.log_det() + distance + trace - self.loc.shape[-1])
 
 
 class Gamma(Distribution):

@@ -30,7 +30,7 @@ class Case(NamedTuple):
     value: Any
 
 
-QUICK = frozenset({"Normal", "Uniform", "Bernoulli", "Categorical", "MultivariateNormal"})
+QUICK = frozenset({"Normal", "Uniform", "Bernoulli", "Categorical", "MultivariateNormal", "LowRankMultivariateNormal"})
 CASES = [
     Case("Normal", {"loc": A, "scale": B}, {"loc": 0.0, "scale": B}, A),
     Case("LogNormal", {"loc": A, "scale": B}, {"loc": B, "scale": 1.5}, B),
@@ -49,6 +49,12 @@ CASES = [
     Case("Beta", {"concentration1": A, "concentration0": B}, {"concentration1": B, "concentration0": A}, PROBS),
     Case("Dirichlet", {"concentration": A}, {"concentration": B}, [[0.2, 0.5, 0.3], [0.1, 0.6, 0.3]]),
     Case("MultivariateNormal", {"loc": A, "scale_tril": FACTOR}, {"loc": [0.1, 0.2, 0.3], "covariance_matrix": np.eye(3) * 2 + 0.5}, B),
+    Case(
+        "LowRankMultivariateNormal",
+        {"loc": A, "cov_factor": [[1.0, 0.2], [0.5, -2.0], [-0.3, 0.4]], "cov_diag": B},
+        {"loc": [0.1, 0.2, 0.3], "cov_factor": [[0.5], [1.5], [-0.7]], "cov_diag": A},
+        B,
+    ),
     Case("MultivariateNormal", {"loc": A, "precision_matrix": np.eye(3) + 0.3}, {"loc": B, "scale_tril": FACTOR}, A),
 ]
 PLAIN = ("mean", "variance", "stddev", "mode")

@@ -30,6 +30,7 @@ DISTRIBUTIONS = {
     "Poisson": ("rate",),
     "Independent": ("base_dist", "reinterpreted_batch_ndims"),
     "MultivariateNormal": ("loc", "scale_tril"),
+    "LowRankMultivariateNormal": ("loc", "cov_factor", "cov_diag"),
     "Gamma": ("concentration", "rate"),
     "Dirichlet": ("concentration",),
     "Beta": ("concentration1", "concentration0"),

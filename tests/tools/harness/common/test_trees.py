@@ -222,6 +222,7 @@ DISTRIBUTIONS = {
     "Dirichlet": "concentration=[0.5, 1.0]",
     "Beta": "concentration1=[0.5, 1.0], concentration0=[1.0, 2.0]",
     "MultivariateNormal": "loc=[0.0, 1.0], scale_tril=[[1.0, 0.0], [0.5, 2.0]]",
+    "LowRankMultivariateNormal": "loc=[0.0, 1.0], cov_factor=[[1.0], [0.5]], cov_diag=[1.0, 2.0]",
 }
 
 

@@ -25,6 +25,7 @@ SIGNATURES = {
     "dirichlet.Dirichlet": "concentration, validate_args=None",
     "independent.Independent": "base_distribution, reinterpreted_batch_ndims, validate_args=None",
     "multivariate_normal.MultivariateNormal": ("loc, covariance_matrix=None, precision_matrix=None, scale_tril=None, validate_args=None"),
+    "lowrank_multivariate_normal.LowRankMultivariateNormal": "loc, cov_factor, cov_diag, validate_args=None",
 }
 """Module and class → torch's parameters, which the vendored class has too. Arguments cannot be
 validated while a function is traced.

@@ -39,6 +39,11 @@ NO = (
 # Constants, so that the rules for branches can drop the arm that never runs under JAX.
 ROWS = (
     *(Op(name, "*args, **kwargs", "False", returns="bool") for name in NO),
+    # What a compiler runs is the same function or module; `jit` stands around the whole program.
+    *(
+        Op(name, f"{argument}=None, *args, **kwargs", f"{{{argument}}}", returns="")
+        for name, argument in (("torch.compile", "model"), ("torch.jit.script", "obj"), ("torch.compiler.disable", "fn"))
+    ),
     Op("torch.cuda.device_count", "", "0", returns="int"),
     Op("torch.backends.cudnn.version", "", "None", returns="none"),
     Op("torch.cuda.current_device", "", "None", returns=""),
