@@ -21,6 +21,7 @@ from migrate_agent.tools.rewrite.rules.calls.name_lookups import ReplaceLookups
 from migrate_agent.tools.rewrite.rules.calls.packed_lengths import KeepLengthsInArrays
 from migrate_agent.tools.rewrite.rules.calls.partials import BindTorchFunctions
 from migrate_agent.tools.rewrite.rules.calls.pointers import WriteAtPointers
+from migrate_agent.tools.rewrite.rules.calls.seeded_generators import SeedGenerators
 from migrate_agent.tools.rewrite.rules.calls.size_tensors import KeepSizesInNumpy
 from migrate_agent.tools.rewrite.rules.calls.static_arrays import KeepArraysStatic
 from migrate_agent.tools.rewrite.rules.calls.static_ranges import KeepRangesStatic
@@ -150,6 +151,7 @@ CALLS_IN_CONTEXT: tuple[type[Rule], ...] = (
     BindTorchFunctions,
     DrawOnDevice,  # else the rules for tensors would take `int(r)` of a random number, and refuse it
     DrawFromDistributions,
+    SeedGenerators,
     MakeParameters,
     ReplaceInitialisers,
     ReplaceRegistrations,

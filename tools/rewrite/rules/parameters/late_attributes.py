@@ -237,6 +237,8 @@ class MarkLateAttributes(Rule):
             return ""
         if not fact.kinds or not all(kind.startswith("module:") for kind in fact.kinds):
             return ""
+        if updated.value.deep_equals(target):  # `self.net = torch.compile(self.net)`
+            return ""
         line, function = context.span(original).line, _is_function(updated.value)
         rows = self._layers.setdefault((context.cls.id, target.attr.value), [])
         others = other_branches(context.function, line)
