@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import libcst as cst
 
-from migrate_agent.tools.rewrite.analysis.backward_calls import asked_gradients, is_asked
+from migrate_agent.tools.rewrite.analysis.autograd_functions.backward_calls import asked_gradients, is_asked
 from migrate_agent.tools.rewrite.rules.rule import Rule
 
 PARAMETERS = ("outputs", "inputs", "grad_outputs", "retain_graph", "create_graph", "only_inputs", "allow_unused")
@@ -83,12 +83,12 @@ class DifferentiateInputs(Rule):
     )
 
     def leave_IndentedBlock(self, original: cst.IndentedBlock, updated: cst.IndentedBlock) -> cst.IndentedBlock | None:
-        asked = [call for call in _calls(original) if self.context.dotted(call.func) == "torch.autograd.grad"]
-        spelled = {_code(call.func) for call in asked} | {"torch.autograd.grad"}
+        calls = [call for call in _calls(original) if self.context.dotted(call.func) == "torch.autograd.grad"]
+        spelled = {_code(call.func) for call in calls} | {"torch.autograd.grad"}
         backward = asked_gradients(updated.body, self._arrays(original), self.context.taken)
         if backward is not None and not _sites(body := self._solved(original, backward.body, spelled), spelled):
             nodes = [node for node in (*_calls(original), *_nodes(original, cst.Attribute)) if is_asked(node, backward.owners)]
-            self.context.drop_holes(*asked, *nodes)
+            self.context.drop_holes(*calls, *nodes)
             if not self._reads_parameters(original):
                 return updated.with_changes(body=_without_marks(body))
             self.context.hole(nodes[0], ADDS.format(owners=", ".join(backward.owners)), "autograd")
@@ -97,19 +97,19 @@ class DifferentiateInputs(Rule):
             return None
         body = self._solved(original, list(updated.body), spelled)
         if not _sites(body, spelled):
-            self.context.drop_holes(*asked)
+            self.context.drop_holes(*calls)
             body = _without_marks(body)
         return updated.with_changes(body=body)
 
     def _solved(self, original: cst.IndentedBlock, body: list[Statement], spelled: set[str]) -> list[Statement]:
         """A block with pull-backs for as many of its gradients as can be followed."""
         block = _Block(self._parameters(), self._around(original), self._is_repeated(), self._arrays(original))
-        known: dict[str, cst.BaseExpression] = {}
+        values: dict[str, cst.BaseExpression] = {}
         free = (name for name in _pull_backs() if name not in self.context.taken)
         changed = True
         while changed:
             pull_back = next(free)
-            steps = (_differentiated(body, site, known, pull_back, block) for site in _sites(body, spelled))
+            steps = (_differentiated(body, site, values, pull_back, block) for site in _sites(body, spelled))
             new = next((step for step in steps if step is not None), None)
             body, changed = new or body, new is not None
         return body
@@ -149,7 +149,7 @@ class DifferentiateInputs(Rule):
             for target in one.targets:
                 if isinstance(target.target, cst.Name):
                     kinds.setdefault(target.target.value, set()).update(fact.kinds if fact is not None else ("",))
-        return frozenset(name for name, seen in kinds.items() if seen == {"tensor"})
+        return frozenset(name for name, observed_kinds in kinds.items() if observed_kinds == {"tensor"})
 
 
 def _without_marks(body: Sequence[Statement]) -> list[Statement]:
@@ -240,11 +240,11 @@ Statement = cst.BaseStatement | cst.BaseSmallStatement
 
 
 def _differentiated(
-    body: Sequence[Statement], site: _Place, known: dict[str, cst.BaseExpression], pull_back: str, block: _Block
+    body: Sequence[Statement], site: _Place, values: dict[str, cst.BaseExpression], pull_back: str, block: _Block
 ) -> list[Statement] | None:
     """The block with the gradient by a pull-back of that name; `None` where the way from the inputs to the output is not followed.
 
-    `known` are the values of names whose gradients were taken with regard to something else, and gets that of the output.
+    `values` are the values of names whose gradients were taken with regard to something else, and gets that of the output.
     """
     before, inputs = body[: site.statement], set(site.inputs)
     if not site.output:
@@ -254,14 +254,14 @@ def _differentiated(
         return None
     start = max((number + 1 for number, statement in enumerate(before[:made]) if _bound(statement) & inputs), default=0)
     chain = _chain(body, start, made, site)
-    again = site.output in known
-    value = known[site.output] if again else _assigned(body[made], site.output)
+    again = site.output in values
+    value = values[site.output] if again else _assigned(body[made], site.output)
     if chain is None or value is None:
         return None
     outer = _outer_names([*(body[number] for number in chain), _returning(value)], inputs)
     if start == 0 and not _is_whole(outer, inputs, chain, body, block):
         return None
-    known[site.output] = value
+    values[site.output] = value
     # What gives other names too stays, and so does what was differentiated before.
     again = again or _bound(body[made]) != {site.output}
     if again and _is_changed(body, [*chain, made], value, site.statement):
@@ -269,9 +269,9 @@ def _differentiated(
     bound = _all(_bound, (body[number] for number in chain))
     carried = outer & bound & (block.parameters | _all(_bound, block.around) | _all(_bound, before[: chain[0]] if chain else ()))
     later = _all(_names, (*body[made + 1 :], *block.around)) | (carried if block.repeated else set())
-    wanted = bound & (later - {site.output})
-    aside = wanted if wanted <= block.arrays and not again else set()
-    dropped = {number for number in chain if not _bound(body[number]) & (wanted - aside)} if not again else set()
+    results = bound & (later - {site.output})
+    aside = results if results <= block.arrays and not again else set()
+    dropped = {number for number in chain if not _bound(body[number]) & (results - aside)} if not again else set()
     new: list[Statement] = []
     for number, statement in enumerate(body):
         if number == (site.statement if again else made):

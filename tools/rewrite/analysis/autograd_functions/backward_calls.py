@@ -18,21 +18,21 @@ class Backward(NamedTuple):
     owners: tuple[str, ...]
 
 
-def asked_gradients(body: Sequence[Statement], outputs: frozenset[str], taken: frozenset[str]) -> Backward | None:
+def asked_gradients(body: Sequence[Statement], outputs: frozenset[str], names: frozenset[str]) -> Backward | None:
     """The block with `z_grad = torch.autograd.grad(loss, [z])[0]` for `loss.backward()`, and `z_grad` for each `z.grad` behind it.
 
-    `outputs` are the names of tensors, `taken` those that cannot be new ones. `None` unless there is one such call, of a tensor, and all
+    `outputs` are the names of tensors, `names` those that cannot be new ones. `None` unless there is one such call, of a tensor, and all
     whose gradients are read are made in the block and given no other value, so that nothing was added to their gradients before.
     """
-    places = [number for number, statement in enumerate(body) if _backward(statement) is not None]
-    if len(places) != 1 or sum(len(m.findall(one, m.Call(m.Attribute(attr=m.Name("backward"))))) for one in body) != 1:
+    numbers = [number for number, statement in enumerate(body) if _backward(statement) is not None]
+    if len(numbers) != 1 or sum(len(m.findall(one, m.Call(m.Attribute(attr=m.Name("backward"))))) for one in body) != 1:
         return None
-    place = places[0]
-    call, before, after = _backward(body[place]), body[:place], [one for one in body[place + 1 :] if not _clears(one)]
+    at = numbers[0]
+    call, before, after = _backward(body[at]), body[:at], [one for one in body[at + 1 :] if not _clears(one)]
     owners = tuple(sorted({_owner(node) for one in after for node in m.findall(one, GRADIENT)}))
     assert call is not None and isinstance(call.func, cst.Attribute) and isinstance(call.func.value, cst.Name)
-    made = {name for one in before for name in _made(one)}
-    if call.func.value.value not in outputs or not owners or not set(owners) <= made or {f"{name}_grad" for name in owners} & taken:
+    bound = {name for one in before for name in _made(one)}
+    if call.func.value.value not in outputs or not owners or not set(owners) <= bound or {f"{name}_grad" for name in owners} & names:
         return None
     if any(_writes(one) for one in after) or any(m.findall(one, GRADIENT) for one in before if not _clears(one)):
         return None
@@ -68,12 +68,12 @@ def _backward(statement: Statement) -> cst.Call | None:
 
 def _asking(call: cst.Call, owners: Sequence[str]) -> cst.SimpleStatementLine:
     """`z_grad = torch.autograd.grad(y, [z], …)[0]` for `y.backward(…)`."""
-    given = {one.keyword.value if one.keyword else "gradient": cst.Module([]).code_for_node(one.value) for one in call.args}
-    options = [f"{'grad_outputs' if name == 'gradient' else name}={value}" for name, value in given.items() if name != "retain_graph"]
+    arguments = {one.keyword.value if one.keyword else "gradient": cst.Module([]).code_for_node(one.value) for one in call.args}
+    options = [f"{'grad_outputs' if name == 'gradient' else name}={value}" for name, value in arguments.items() if name != "retain_graph"]
     output = cst.ensure_type(cst.ensure_type(call.func, cst.Attribute).value, cst.Name).value
     names = ", ".join(f"{name}_grad" for name in owners)
-    asked = f"torch.autograd.grad({', '.join((output, '[' + ', '.join(owners) + ']', *options))})"
-    line = f"{names} = {asked}[0]" if len(owners) == 1 else f"{names} = {asked}"
+    expression = f"torch.autograd.grad({', '.join((output, '[' + ', '.join(owners) + ']', *options))})"
+    line = f"{names} = {expression}[0]" if len(owners) == 1 else f"{names} = {expression}"
     return cst.ensure_type(cst.parse_statement(line), cst.SimpleStatementLine)
 
 
