@@ -44,3 +44,15 @@ def test_what_is_selected_is_written_by_functions_of_jax(tmp_path: Path) -> None
         assert "x = jnp.pad(x, ((0, 0), (0, 0), (0, 1), (0, 1)))" in text and "pad = " not in text
         for name in SELECTING["selecting"]:
             compare(work, "selecting", name)
+
+
+DIVISIBLE = {"divisible": {"Squeezed": ("12", "torch.randn(5, 12)")}}
+
+
+@pytest.mark.ci
+def test_sizes_of_functions_that_only_compute_are_written_twice(tmp_path: Path) -> None:
+    with migrated(Path(__file__).with_name("fixtures"), DIVISIBLE, tmp_path, style="plain") as work:
+        text = " ".join(work.draft.files["divisible_jax.py"].split())
+        assert "self.up = nnx.Linear( divisible(width // 3), width," in text and "bias_init=fan_in_bias(divisible(width // 3))" in text
+        assert "self.last = Linear(counted(width), 2, rngs=rngs)" in text and not work.draft.holes
+        compare(work, "divisible", "Squeezed")

@@ -10,16 +10,18 @@ from functools import cache
 from typing import Any
 
 import libcst as cst
+import libcst.matchers as m
 
 from migrate_agent.tools.rewrite.analysis.argument_writes.parameter_writes import argument_names
 from migrate_agent.tools.rewrite.analysis.randomness import functions_named
 from migrate_agent.tools.rewrite.analysis.ranges.amounts import Amounts
+from migrate_agent.tools.rewrite.analysis.ranges.number_functions import only_computes
 from migrate_agent.tools.rewrite.analysis.ranges.positions import gives_positions
 from migrate_agent.tools.rewrite.rules.context import Context
 from migrate_agent.tools.rewrite.rules.indexing.known_masks import known_selections
 from migrate_agent.tools.rewrite.tables.eager import EAGER
 from migrate_agent.tools.rewrite.tables.helpers import rngs_of, symbols
-from migrate_agent.tools.rewrite.tables.registry import UNKNOWN, Layer, Op, Refuse, idioms, ops
+from migrate_agent.tools.rewrite.tables.registry import REPEATABLE, UNKNOWN, Layer, Op, Refuse, idioms, is_repeatable, ops
 from migrate_agent.tools.rewrite.tables.signatures import DROPPED, SYNONYMS, BindError, Bound, Signature, bind, parse_signature
 from migrate_agent.tools.rewrite.tables.templates import Missing, fill
 from migrate_agent.tools.scan.nodes import walk
@@ -125,6 +127,25 @@ class SourceCall:
         amounts = Amounts(context.function, context.cls)
         trees = [ast.parse(_MODULE.code_for_node(element), mode="eval").body for element in elements]
         return bool(trees) and all(map(amounts.is_amount, trees))
+
+    def repeats(self, name: str) -> bool:
+        if is_repeatable(ast.parse(self.text(name) or "0", mode="eval").body):
+            return True
+        source = self.bound.sources.get(name)
+        calls = [node for node in m.findall(source, m.Call()) if isinstance(node, cst.Call)] if source is not None else []
+        return bool(calls) and all(map(self._only_computes, calls))
+
+    def _only_computes(self, call: cst.Call) -> bool:
+        if isinstance(call.func, cst.Name) and call.func.value in REPEATABLE:
+            return True
+        repo = self.context.repo
+        keys = functions_named(repo, self.context.dotted(call.func), self.context.observed(call.func))
+        functions = [repo.files[path].functions.get(name) for path, name in keys if path in repo.files]
+        return (
+            bool(functions)
+            and len(functions) == len(keys)
+            and all(function is not None and only_computes(function) for function in functions)
+        )
 
     def draws(self, name: str) -> bool:
         source = self.bound.sources.get(name)

@@ -85,6 +85,12 @@ class Call(Protocol):
         """Whether the caller wrote out a list or tuple, and its elements are ints of which none can be below zero."""
         ...
 
+    def repeats(self, name: str) -> bool:
+        """Whether the argument may be written twice: it calls nothing but `REPEATABLE`, and functions of the repository that only
+        compute with numbers.
+        """
+        ...
+
     def draws(self, name: str) -> bool:
         """Whether the argument is a function of the repository that takes an `nnx.Rngs`."""
         ...

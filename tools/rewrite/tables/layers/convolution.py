@@ -92,7 +92,7 @@ def _each(call: Call, name: str, spatial: int) -> list[str]:
         return [str(value)] * spatial
     if written := _written(call, name):
         return [f"({one})" if not one.isidentifier() else one for one in written] if len(written) == spatial else []
-    is_number = _is_repeatable(call, name) and is_kind(call, name, "int")
+    is_number = call.repeats(name) and is_kind(call, name, "int")
     return [f"{{{name}}}"] * spatial if is_number else []
 
 
@@ -115,7 +115,7 @@ def _sizes(call: Call, spatial: int) -> str:
     written = _written(call, "kernel_size")
     if written:
         return "{kernel_size}" if len(written) == spatial else ""
-    if type(value) is int or (_is_repeatable(call, "kernel_size") and is_kind(call, "kernel_size", "int")):
+    if type(value) is int or (call.repeats("kernel_size") and is_kind(call, "kernel_size", "int")):
         return f"({', '.join(['{kernel_size}'] * spatial)}{',' if spatial == 1 else ''})"
     return "{kernel_size}" if is_name(call, "kernel_size") and is_kind(call, "kernel_size", "tuple") else ""
 
@@ -134,10 +134,6 @@ def _is_written_tuple(call: Call, name: str) -> bool:
     return isinstance(value, ast.Tuple) and not any(isinstance(element, ast.Starred) for element in value.elts)
 
 
-def _is_repeatable(call: Call, name: str) -> bool:
-    return is_repeatable(ast.parse(call.text(name) or "0", mode="eval").body)
-
-
 def _padding(call: Call) -> str | None:
     value = call.literal("padding")
     if isinstance(value, str):
@@ -154,7 +150,7 @@ def _fan_in(call: Call, spatial: int) -> str:
     inputs, groups = call.literal("in_channels"), call.literal("groups")
     if type(inputs) is int and type(groups) is int and factor.isdigit():
         return str(inputs * int(factor) // groups)
-    if call.text("in_channels") == call.text("groups") and _is_repeatable(call, "groups"):
+    if call.text("in_channels") == call.text("groups") and call.repeats("groups"):
         return factor  # a kernel for each channel
     product = _product("{in_channels}", call, spatial)
     return product if groups == 1 else f"{product} // {{groups}}"

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import ast
-
-from migrate_agent.tools.rewrite.tables.registry import Call, Layer, is_repeatable
+from migrate_agent.tools.rewrite.tables.registry import Call, Layer
 
 KERNEL = {"weight": "{self}.kernel", "bias": "{self}.bias"}
 OWN = {"weight": "{self}.weight", "bias": "{self}.bias"}
@@ -12,7 +10,7 @@ OWN = {"weight": "{self}.weight", "bias": "{self}.bias"}
 
 def plain_linear(call: Call) -> str:
     """`nnx.Linear` with torch's initial values; "" where it is to have a dtype, or a size that nobody would compute twice."""
-    if call.given("dtype") or not is_repeatable(ast.parse(call.text("in_features") or "0", mode="eval").body):
+    if call.given("dtype") or not call.repeats("in_features"):
         return ""
     bias = call.literal("bias")
     use_bias = "" if bias is True else "use_bias={bias}, "

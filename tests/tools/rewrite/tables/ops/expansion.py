@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from migrate_agent.tools.record.observe import is_whole
-from migrate_agent.tools.rewrite.tables.registry import UNKNOWN, Op, idioms, methods, ops
+from migrate_agent.tools.rewrite.tables.registry import UNKNOWN, Op, idioms, is_repeatable, methods, ops
 from migrate_agent.tools.types import Observed
 
 PLACEHOLDER = re.compile(r"\{(\*?)(\w+)(?:=([^{}]*))?\}")
@@ -109,6 +109,9 @@ class Bound:
 
     def are_amounts(self, name: str) -> bool:
         return False
+
+    def repeats(self, name: str) -> bool:
+        return is_repeatable(ast.parse(self.text(name), mode="eval").body)
 
     def draws(self, name: str) -> bool:
         return False
