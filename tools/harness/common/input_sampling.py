@@ -183,7 +183,13 @@ def _resize(value: Array, shape: tuple[int, ...], generator: np.random.Generator
 def edges(leaves: Sequence[Leaf], large: float) -> dict[str, list[Array]]:
     """Inputs at edges by name: zeros, large, NaN, … for float signals, and extremes for integers, booleans and masks, each kind alone."""
     inputs: dict[str, list[Array]] = {}
-    kinds = ((is_signal, _of_signals(large)), (_is_integer, _OF_INTEGERS), (_is_boolean, _OF_BOOLEANS), (_is_finite_mask, _OF_MASKS))
+    kinds = (
+        (is_signal, _of_signals(large)),
+        (_is_integer, _OF_INTEGERS),
+        (_is_bit, _OF_BITS),
+        (_is_boolean, _OF_BOOLEANS),
+        (_is_finite_mask, _OF_MASKS),
+    )
     for moves, changes in kinds:
         movable = [bool(leaf.value.size) and moves(leaf.value) for leaf in leaves]
         if any(movable):
@@ -220,7 +226,7 @@ def _unbounded(leaves: Sequence[Leaf], movable: Sequence[bool]) -> Sequence[bool
 
 def gradient_edges(leaves: Sequence[Leaf], large: float) -> dict[str, list[Array]]:
     """Inputs by name at which gradients have branches: zeros, large values, few levels (zero among them), equal rows, constant booleans."""
-    inputs = {name: values for name, values in edges(leaves, large).items() if name in ("zeros", "large", MIXED, *_OF_BOOLEANS, *_OF_MASKS)}
+    inputs = {name: values for name, values in edges(leaves, large).items() if name in _WITH_GRADIENTS}
     signals = [bool(leaf.value.size) and is_signal(leaf.value) for leaf in leaves]
     recorded = recorded_inputs(leaves)
     if any(signals):
@@ -270,6 +276,11 @@ def _is_finite_mask(value: Array) -> bool:
 
 def _is_boolean(value: Array) -> bool:
     return value.dtype.kind == "b"
+
+
+def _is_bit(value: Array) -> bool:
+    """Whether an array holds integers that are zero or one, as a mask of integers does."""
+    return _is_integer(value) and value.size > 1 and bool(((value == 0) | (value == 1)).all())
 
 
 MIXED, SHARE_KEPT = "mixed", 0.75
@@ -366,6 +377,7 @@ _OF_INTEGERS: dict[str, Callable[[Array], Array]] = {
 _OF_MASKS: dict[str, Callable[[Array], Array]] = {
     "masks-lowest": lambda value: np.full_like(value, value.min()),
     "masks-highest": lambda value: np.full_like(value, value.max()),
+    "masks-one": lambda value: _one_of(value, value.min(), value.max()),
 }
 GRADES = ((-0.5, 0.0, 0.25, 0.75, 1.0, 2.0), (0.0, 0.25, 0.75, 1.0))
 """What values of a mask become, between its lowest (0) and its highest (1) and beyond them; or between them alone."""
@@ -393,10 +405,22 @@ def _graded(value: Array, grades: Sequence[float], index: int) -> Array:
     return single(np.asarray(low + (high - low) * shares.reshape(value.shape), value.dtype))
 
 
-_OF_BOOLEANS: dict[str, Callable[[Array], Array]] = {"false": np.zeros_like, "true": np.ones_like}
+_OF_BOOLEANS: dict[str, Callable[[Array], Array]] = {
+    "false": np.zeros_like,
+    "true": np.ones_like,
+    "one-true": lambda value: _one_of(value, False, True),
+}
+_OF_BITS: dict[str, Callable[[Array], Array]] = {"one-bit": lambda value: _one_of(value, 0, 1)}
+_WITH_GRADIENTS = ("zeros", "large", MIXED, *_OF_BOOLEANS, *_OF_MASKS, *_OF_BITS)
 
 
-def _put(value: Array, number: float) -> Array:
+def _one_of(value: Array, others: Any, one: Any) -> Array:
+    """The others, and one element alone: what is divided by the number of elements that a mask chooses is guarded against none by a bound, which also a
+    few may be below."""
+    return _put(np.full_like(value, others), one)
+
+
+def _put(value: Array, number: Any) -> Array:
     value.reshape(-1)[value.size // 2] = number
     return value
 

@@ -59,6 +59,25 @@ def test_edges_move_one_kind_and_leave_masks_alone() -> None:
     assert all(np.isin(values[0], (0.0, 1.0)).all() for values in masks.values())
 
 
+@pytest.mark.parametrize(
+    ("value", "name"),
+    [
+        (np.array([[True, True, False], [False, True, True]]), "one-true"),
+        (np.array([[1, 0, 1], [1, 1, 1]]), "one-bit"),
+        (np.array([[0.0, 1, 1], [1, 0, 0]]), "masks-one"),
+        (np.array([[0.0, -np.inf], [0.0, 0.0]]), ""),
+        (np.array([[3, 0], [1, 2]]), ""),
+        (np.linspace(-1, 1, 6), ""),
+    ],
+)
+def test_masks_choose_one_element(value: np.ndarray, name: str) -> None:
+    leaves = [input_sampling.Leaf(value, value.dtype.name)]
+    for found in (input_sampling.edges(leaves, budgets.LARGE), input_sampling.gradient_edges(leaves, budgets.LARGE)):
+        chosen = {label: values[0] for label, values in found.items() if label in ("one-true", "one-bit", "masks-one")}
+        assert set(chosen) == ({name} if name else set())
+        assert all(one.sum() == 1 and one.dtype == value.dtype for one in chosen.values())
+
+
 def test_rows_are_made_equal() -> None:
     batch, other = np.arange(6.0).reshape(3, 2), np.arange(2.0)
     found = input_sampling.equal_rows([input_sampling.Leaf(batch, "float32"), input_sampling.Leaf(other, "float32")], [batch, other])

@@ -141,7 +141,7 @@ def test_inputs_at_which_gradients_are_delicate() -> None:
     values = np.random.default_rng(0).standard_normal((4, 5))
     mask = np.array([[0.0, 1.0, 1.0, 0.0]])
     found = input_sampling.gradient_edges([Leaf(values, "float32"), Leaf(mask, "float32")], budgets.LARGE)
-    assert set(found) == {"zeros", "large", "levels", "equal-rows", "masks-lowest", "masks-highest"}
+    assert set(found) == {"zeros", "large", "levels", "equal-rows", "masks-lowest", "masks-highest", "masks-one"}
     assert set(np.unique(np.abs(found["levels"][0]))) >= {0.0, 1.0}
     assert (found["masks-lowest"][1] == 0).all() and (found["zeros"][1] == mask).all()
 
