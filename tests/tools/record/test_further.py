@@ -568,6 +568,7 @@ def test_an_object_of_the_repository_is_made_for_an_argument_that_asks_for_one(t
         "torch.randn(2, 4)[:1], streaming=True",
         "torch.randn(2, 4), cache=Cache()",
         "torch.randn(2, 4)[:1], streaming=True, cache=Cache()",
+        "torch.randn(2, 4)[:1], streaming=True, cache=Cache(parts=[torch.randn(1, 4)])",
     ]
 
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 import ast
 import dataclasses
 import inspect
-from collections.abc import Collection, Iterator, Mapping, Sequence
+import sys
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from enum import Enum
 from types import MappingProxyType
 from typing import Any
 
+from migrate_agent.tools.harness.common.trees import is_own_class
+from migrate_agent.tools.record.guessing.arguments import Call, by_position, text_of
 from migrate_agent.tools.record.guessing.choices import choices, nodes_of
 from migrate_agent.tools.record.guessing.lists import items_of, list_text
 from migrate_agent.tools.record.guessing.reads import Holder, Reads, aliases, handed_on, reads_of
@@ -62,6 +65,40 @@ def attributes_read(code: Any, name: str) -> frozenset[str]:
     import torch
 
     return frozenset(reads_of(list(handed_on(Holder(code, name)))).attributes) - {*dir(torch.Tensor), *MODULE_NAMES, *TENSOR_NAMES}
+
+
+MOST_RELATIVES = 4
+"""Classes of one family that are tried in the place of one of them."""
+
+
+def of_relatives(text: str, evaluate: Callable[[str], Any]) -> Iterator[str]:
+    """Of `package.Sparse(8, seed=3)`, the same made by other classes of the repository that stand beside it and have a base of their own in common, or are
+    that base: with the arguments that these have by name too, or else with those that they need. `evaluate` gives what a name stands for, or None."""
+    node = ast.parse(text, mode="eval").body
+    if not isinstance(node, ast.Call):
+        return
+    cls, call = evaluate(ast.unparse(node.func)), Call.of(", ".join(map(ast.unparse, [*node.args, *node.keywords])))
+    if call is None or not isinstance(cls, type) or not is_own_class(cls):
+        return
+    before, _, own = ast.unparse(node.func).rpartition(".")
+    prefix = f"{before}." if before else ""
+    arguments = call.by_name([parameter.name for parameter in parameters(cls)])
+    family = [other for other in _family(cls) if other.__name__ != own and evaluate(f"{prefix}{other.__name__}") is other]
+    for other in family[:MOST_RELATIVES]:
+        names = [parameter.name for parameter in parameters(other)]
+        needed = required(parameters(other))
+        texts = {item.name: arguments.get(item.name) or parameter_texts(item.name, annotation_text(item.annotation))[0] for item in needed}
+        texts |= {name: value for name, value in arguments.items() if name in names}
+        yield f"{prefix}{other.__name__}({text_of(texts, by_position(parameters(other)))})"
+
+
+def _family(cls: type) -> list[type]:
+    """The other classes of a class's file that it derives from, or that derive from a base that it has."""
+    bases = [base for base in cls.__mro__ if is_own_class(base)]
+    beside = [
+        other for other in vars(sys.modules[cls.__module__]).values() if isinstance(other, type) and other.__module__ == cls.__module__
+    ]
+    return [other for other in beside if other is not cls and any(issubclass(other, base) for base in bases)]
 
 
 def _dataclass_texts(cls: Any, name: str, classes: Mapping[str, Any], depth: int) -> tuple[str, ...]:

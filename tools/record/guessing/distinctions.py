@@ -184,7 +184,7 @@ def other_constructions(
         for text in _fitting(options.get(parameter.name, ()), usual):
             yield text_of({**values, parameter.name: text}, leading)
     for name, text in values.items():
-        for other in _other_settings(text, options, evaluate):
+        for other in other_settings(text, options, evaluate):
             yield text_of({**values, name: other}, leading)
 
 
@@ -194,7 +194,7 @@ def other_values(parameter: inspect.Parameter, options: Mapping[str, Sequence[st
     return opposite or _fitting(options.get(parameter.name, ()), repr(parameter.default))
 
 
-def _other_settings(text: str, options: Mapping[str, Sequence[str]], evaluate: Callable[[str], Any]) -> Iterator[str]:
+def other_settings(text: str, options: Mapping[str, Sequence[str]], evaluate: Callable[[str], Any]) -> Iterator[str]:
     """Of `Config(width=4)`, the same with one argument changed that the code distinguishes."""
     node = ast.parse(text, mode="eval").body
     if not isinstance(node, ast.Call):

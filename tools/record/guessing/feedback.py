@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import inspect
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from migrate_agent.tools.harness.common.trees import is_object
 from migrate_agent.tools.record.guessing.values import Fields, Tensor, Value, tensors, text
 from migrate_agent.tools.record.guessing.values import Sequence as Items
 
@@ -46,6 +48,20 @@ def fed_back(
             for part in parts:
                 for step in ({}, one_step(arguments)):
                     yield {**values, **change, **step, taker: text(part)}
+
+
+def refilled(values: Mapping[str, str], arguments: Mapping[str, Any]) -> Iterator[dict[str, str]]:
+    """Other argument lists of a call that ran, each with one plain object made with what it holds since: `cache=Cache(states=[…])` for `cache=Cache()`. What
+    one call of streaming code wrote, the next one reads. `arguments` are what the `values` stand for."""
+    for name, value in arguments.items():
+        node = ast.parse(values[name], mode="eval").body if is_object(value) and name in values else None
+        if not isinstance(node, ast.Call):
+            continue
+        parts = [part for item in vars(value).values() if isinstance(item, (list, tuple, dict)) and (part := value_of(item)) is not None]
+        texts = list(dict.fromkeys(text(part) for part in parts if any(tensors(part))))[:MOST_PARTS]
+        for parameter in inspect.signature(type(value)).parameters.values():
+            if parameter.default is None:
+                yield from ({**values, name: f"{ast.unparse(node.func)}({parameter.name}={part})"} for part in texts)
 
 
 def parts_of(result: Any) -> list[Value]:

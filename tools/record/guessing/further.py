@@ -24,7 +24,7 @@ from migrate_agent.tools.harness.common.example_text import build, call_argument
 from migrate_agent.tools.harness.common.partial_import import use_parts
 from migrate_agent.tools.harness.common.trees import encode, is_collection_class, is_own_class
 from migrate_agent.tools.record.guessing.arguments import Call, by_position, first_samples, text_of
-from migrate_agent.tools.record.guessing.configs import object_texts
+from migrate_agent.tools.record.guessing.configs import object_texts, of_relatives
 from migrate_agent.tools.record.guessing.distinctions import (
     SWITCH,
     asked_containers,
@@ -33,10 +33,11 @@ from migrate_agent.tools.record.guessing.distinctions import (
     distinctions,
     indexed,
     other_constructions,
+    other_settings,
 )
-from migrate_agent.tools.record.guessing.feedback import fed_back
+from migrate_agent.tools.record.guessing.feedback import fed_back, refilled
 from migrate_agent.tools.record.guessing.forms import features, of_other_axes, without_modules
-from migrate_agent.tools.record.guessing.kinds_asked import asked_kinds, of_other_kinds
+from migrate_agent.tools.record.guessing.kinds_asked import asked_kinds, in_other_brackets, of_other_kinds
 from migrate_agent.tools.record.guessing.refused import SIZES, names_asked
 from migrate_agent.tools.record.guessing.rows import annotation_text, parameter_texts
 from migrate_agent.tools.record.guessing.trials.own_seconds import WAITING, OwnSeconds
@@ -178,8 +179,9 @@ def guesses(name: str, shape: Sequence[int] | None, widths: Sequence[int] = ()) 
         ]
         return [f"torch.ones({_size(size)}, dtype=torch.bool)" for size in _different(sizes)]
     if WHOLE.search(name):
-        whole = [f"torch.randint(0, 2, {_size(size)})" for size in _different([batch, shape[:2], shape[1:2] or batch, shape])]
-        return [*whole, *SCALARS]
+        texts = [_size(size) for size in _different([batch, shape[:2], shape[1:2] or batch, shape])]
+        # Times need not be whole, and code may divide by them.
+        return [*(f"torch.randint(0, 2, {text})" for text in texts), *SCALARS, *(f"torch.rand({text}) + 0.5" for text in texts)]
     sizes = [shape, shape[:-1], last, batch, [*batch, *last], [*shape[:-1], 1]]
     sizes += [size for width in widths for size in ([width], [*batch, width], [*shape[:-1], width])]
     return [*(f"torch.randn({_size(size)})" for size in _different(sizes)), *SCALARS]
@@ -452,14 +454,15 @@ class Search:
         texts = call.by_name([parameter.name for parameter in parameters])
 
         def result(values: Mapping[str, str]) -> Any:
-            return _result(self.module, self.name, replace(example, call=text_of(values, self._leading)))[1]
+            return _result(self.module, self.name, replace(example, call=text_of(values, self._leading)), parameters)[1]
 
-        arguments = dict(zip(texts, _result(self.module, self.name, example)[0], strict=False))
+        arguments = _result(self.module, self.name, example, parameters)[0]
         forms = chain(of_other_ranks(texts, arguments, self.tree), in_other_containers(texts, self.tree))
         given = others(call, parameters, trial.shape, trial.widths, conditions=conditions_asked(self.tree), objects=self.objects)
         options = chain(given, of_one_sample(texts, arguments, parameters))
         of_kinds = of_other_kinds(texts, parameters, self.kinds)
-        for values in chain(fed_back(texts, parameters, arguments, result), forms, options, of_kinds):
+        states = chain(fed_back(texts, parameters, arguments, result), refilled(texts, arguments))
+        for values in chain(states, forms, options, of_kinds):
             yield replace(example, call=text_of(values, self._leading))
         for text in other_constructions(call, parameters, self.options, lambda text: None):
             yield replace(example, call=text)
@@ -475,9 +478,21 @@ class Search:
             yield replace(example, init=init)
         leading = by_position(parameters)
         texts = call.by_name([parameter.name for parameter in parameters])
-        for values in chain(of_other_kinds(texts, parameters, self.kinds), self._given(texts, start.trial)):
+        kinds = chain(of_other_kinds(texts, parameters, self.kinds), in_other_brackets(texts, self.kinds))
+        for values in chain(kinds, self._given(texts, start.trial), self._of_relatives(texts, namespace)):
             yield replace(example, init=text_of(values, leading))
         yield from self._of_first_elements(example, texts, leading)
+
+    def _of_relatives(self, texts: Mapping[str, str], namespace: dict[str, Any]) -> Iterator[dict[str, str]]:
+        """Constructor arguments with one object of the repository made by another class of its family, and that with other settings."""
+
+        def evaluate(text: str) -> Any:
+            return _value(text, namespace)
+
+        for name, text in texts.items():
+            for other in of_relatives(text, evaluate):
+                yield {**texts, name: other}
+                yield from ({**texts, name: changed} for changed in other_settings(other, self.options, evaluate))
 
     def _given(self, texts: Mapping[str, str], trial: Trial) -> Iterator[dict[str, str]]:
         """Constructor arguments with one that is None given, as its annotation and its name say, or a size of the input."""
@@ -491,8 +506,8 @@ class Search:
                     yield {**texts, parameter.name: text}
 
     def _of_first_elements(self, example: Example, texts: Mapping[str, str], leading: Sequence[str]) -> Iterator[Example]:
-        """Of lists that the constructor and the call take for what the code asks about, the first element alone in both: they belong together. Then that of
-        the constructor alone beside a list of one of the call's."""
+        """Of lists that the constructor and the call take for what the code asks about, the first element alone in both: they belong together. Then one of
+        them alone beside a list of one of the other."""
         call, containers = Call.of(example.call), asked_containers(self.tree)
         inits = {name: first for name, text in texts.items() if name in containers and (first := first_element(text))}
         if call is None or not inits:
@@ -500,10 +515,14 @@ class Search:
         texts_of_call = call.by_name([parameter.name for parameter in self.parameters])
         firsts = {name: first for name, text in texts_of_call.items() if (first := first_element(text))}
         alone = {name: first for name, first in firsts.items() if name in containers}
-        for calls in (alone, {name: f"[{first}]" for name, first in firsts.items()}):
-            if calls:
-                init = text_of({**texts, **inits}, leading)
-                yield replace(example, init=init, call=text_of({**texts_of_call, **calls}, self._leading))
+        for constructed, called in ((inits, alone), (inits, _listed(firsts)), (_listed(inits), alone)):
+            if called:
+                init = text_of({**texts, **constructed}, leading)
+                yield replace(example, init=init, call=text_of({**texts_of_call, **called}, self._leading))
+
+
+def _listed(texts: Mapping[str, str]) -> dict[str, str]:
+    return {name: f"[{text}]" for name, text in texts.items()}
 
 
 def _key(example: Example) -> tuple[str, str]:
@@ -535,14 +554,15 @@ def _value(text: str, namespace: dict[str, Any]) -> Any:
         return None
 
 
-def _result(module: Any, name: str, example: Example) -> tuple[tuple[Any, ...], Any]:
-    """The positional arguments of an example, and what the call gives in evaluation mode. Raises the errors of the original."""
+def _result(module: Any, name: str, example: Example, parameters: Sequence[inspect.Parameter]) -> tuple[dict[str, Any], Any]:
+    """The arguments of an example by name, as the call leaves them, and what it gives in evaluation mode. Raises the errors of the original."""
     import torch
 
     torch.manual_seed(0)
     with time_limit(MOST_SECONDS), torch.no_grad():
         instance, args, kwargs = build(module, name, example)
-        return args, in_mode(instance, training=False)(*args, **kwargs)
+        result = in_mode(instance, training=False)(*args, **kwargs)
+    return dict(zip([parameter.name for parameter in parameters], args, strict=False)) | kwargs, result
 
 
 def _unit(module: Any, name: str) -> Any:

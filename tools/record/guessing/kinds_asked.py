@@ -46,6 +46,21 @@ def of_other_kinds(
                 yield {**values, parameter.name: text}
 
 
+def in_other_brackets(values: Mapping[str, str], kinds: Mapping[str, Sequence[str]]) -> Iterator[dict[str, str]]:
+    """Other argument lists where code asks for a list or a tuple, each with one list of lists or tuples that holds the other ones: `[(3,)]`, `[[3]]`."""
+    if not {"list", "tuple"} & {kind for row in kinds.values() for kind in row}:
+        return
+    for name, text in values.items():
+        node = ast.parse(text, mode="eval").body
+        if isinstance(node, (ast.List, ast.Tuple)) and any(isinstance(item, (ast.List, ast.Tuple)) for item in node.elts):
+            items = [_other_bracket(item) if isinstance(item, (ast.List, ast.Tuple)) else item for item in node.elts]
+            yield {**values, name: ast.unparse(type(node)(items, ast.Load()))}
+
+
+def _other_bracket(node: ast.List | ast.Tuple) -> ast.expr:
+    return (ast.Tuple if isinstance(node, ast.List) else ast.List)(node.elts, ast.Load())
+
+
 def _texts(usual: str, asked: Sequence[str]) -> Iterator[str]:
     """Texts of the kinds that are asked for, and of none of them."""
     own = _kind(usual)

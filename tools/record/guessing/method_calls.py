@@ -21,10 +21,11 @@ from migrate_agent.tools.harness.common.trees import Unencodable, encode
 from migrate_agent.tools.record.guessing.arguments import first_samples, text_of
 from migrate_agent.tools.record.guessing.choices import choices
 from migrate_agent.tools.record.guessing.distinctions import distinctions, other_values
+from migrate_agent.tools.record.guessing.feedback import value_of
 from migrate_agent.tools.record.guessing.rows import annotation_text, call_values
 from migrate_agent.tools.record.guessing.trials.own_seconds import WAITING, OwnSeconds
 from migrate_agent.tools.record.guessing.trials.trial import MOST_SECONDS, leaves, required, time_limit
-from migrate_agent.tools.record.guessing.values import Tensor, text
+from migrate_agent.tools.record.guessing.values import Tensor, tensors, text
 from migrate_agent.tools.record.session import import_roots
 from migrate_agent.tools.types import Example
 
@@ -34,7 +35,13 @@ MOST_VALUES = 6
 """Values that are tried of one argument."""
 LONGEST, MOST_LITERALS = 2000, 3
 """Letters of the text of a literal that one method gives and another takes, and how many of these are tried."""
+LARGEST_NUMBER, MOST_NUMBERS = 256, 4
+"""The largest number that an object keeps which is tried as an argument of its methods, and how many of them are."""
+MOST_PARTS = 2
+"""Lists and the like that methods gave, which others may take."""
 COUNTS = re.compile(r"n|k|count|steps?|length|size|(n|num|max|min|top)_.*|.*_(len(gth)?|steps|size|tokens|samples|count)|samples|seq_?len")
+CONTAINER = re.compile(r"list|tuple|dict|Sequence|Iterable|Mapping", re.I)
+"""Annotations of what may be a list, a tuple or a dictionary."""
 SHARES = re.compile(r"(.*_)?(temperature|scale|weight|share|alpha|beta|t|p|rate|eps|lam(bda)?|ratio|std|sigma)")
 OUTSIDE = re.compile(r"(.*_)?(path|file(name)?|dir(ectory)?|folder|url|checkpoint|ckpt|writer|logger|optimizer|dataloader|loader)")
 """Arguments that reach out of the program: nothing is tried for them."""
@@ -83,7 +90,8 @@ def _of_all(searches: Iterator[Methods], known: frozenset[str]) -> dict[str, Any
 
 @dataclass
 class Methods:
-    """The search for calls of one class. `given` are texts of the example's own arguments, and `shapes` tensors that calls gave."""
+    """The search for calls of one class. `given` are texts of the example's own arguments, `shapes` tensors that calls gave, and `parts` texts of the lists,
+    tuples and dictionaries of tensors that methods gave, the last in front: a state that another method takes."""
 
     cls: Any
     example: Example
@@ -92,6 +100,7 @@ class Methods:
     root: Path
     given: dict[str, str] = field(default_factory=dict)
     shapes: list[Tensor] = field(default_factory=list)
+    parts: list[str] = field(default_factory=list)
     errors: dict[str, str] = field(default_factory=dict)
 
     def run(self, known: frozenset[str]) -> dict[str, Any]:
@@ -219,7 +228,8 @@ class Methods:
         needed = [] if methods.is_property(cls, member) else _needed(cls, member)
         if len(needed) > 2 or any(OUTSIDE.fullmatch(parameter.name) for parameter in needed):
             return
-        numbers = itertools.product(("1", "0", "2", "0.5", "8"), repeat=len(needed))
+        larger = _own_numbers(getattr(self._instance(), attribute)) if len(needed) == 1 else []
+        numbers = itertools.product(("1", "0", "2", "0.5", "8", *larger), repeat=len(needed))
         covered: frozenset[int] | None = None
         for values in itertools.chain(numbers, [(literal,) for literal in literals] if len(needed) == 1 else []):
             call = ", ".join(values)
@@ -372,11 +382,12 @@ class Methods:
         if not annotation and not same:
             numbers = ["2", "3", "1"] if COUNTS.fullmatch(name) else ["0.5"] if SHARES.fullmatch(name) else []
         with_heads = [Tensor((2, *shape[:-1], 3, shape[-1])) for shape in (tensor.shape for tensor in self.shapes[-1:]) if len(shape) == 2]
-        tensors = [text(value) for value in (*self.shapes, *with_heads, *call_values(name, annotation, main))]
+        shaped = [text(value) for value in (*self.shapes, *with_heads, *call_values(name, annotation, main))]
         first = next(iter(self.given.values()), "")
+        parts = self.parts[:MOST_PARTS] if not annotation or CONTAINER.search(annotation) else []
         # What the call itself takes first is likelier than random numbers of its shape: it lies in the right range.
-        likely = [*same, *words, *numbers, *([first] if first and not numbers else [])]
-        return list(dict.fromkeys([*likely, *tensors, "3", "0.5"]))
+        likely = [*same, *words, *numbers, *([first] if first and not numbers else []), *parts]
+        return list(dict.fromkeys([*likely, *shaped, "3", "0.5"]))
 
     def _runs(self, name: str, call: str) -> bool:
         """Whether the method runs with these arguments and gives what has a counterpart on the other side."""
@@ -397,7 +408,14 @@ class Methods:
             self.errors[name] = f"{type(error).__name__}: {error}"[:300]
             return False
         self._note(result)
+        self._note_parts(result)
         return True
+
+    def _note_parts(self, result: Any) -> None:
+        """Note what a method gave as one value, where it is a list, a tuple or a dictionary with tensors in it."""
+        value = value_of(result) if isinstance(result, (list, tuple, dict)) else None
+        if value is not None and any(tensors(value)) and len(part := text(value)) <= LONGEST:
+            self.parts = [part, *(other for other in self.parts if other != part)]
 
 
 def _like(leaf: Any) -> Tensor:
@@ -408,6 +426,12 @@ def _like(leaf: Any) -> Tensor:
     high = max(int(leaf.max()) + 1, 2) if whole and leaf.numel() and leaf.dtype != torch.bool else 8
     kind = "bool" if leaf.dtype == torch.bool else "integer" if whole else "complex" if leaf.is_complex() else "normal"
     return Tensor(tuple(leaf.shape), kind, high)  # type: ignore[arg-type]
+
+
+def _own_numbers(helper: Any) -> list[str]:
+    """Texts of whole numbers that a plain object keeps, beyond the least: what is compared with them may be as large."""
+    values = [value for value in vars(helper).values() if type(value) is int and 2 < value <= LARGEST_NUMBER]
+    return [str(value) for value in dict.fromkeys(values)][:MOST_NUMBERS]
 
 
 def _needed(cls: type, member: str) -> list[inspect.Parameter]:
