@@ -117,6 +117,11 @@ class Context:
         return self.function_key in self.randomness.constructing
 
     @property
+    def before_calls(self) -> bool:
+        """Whether only constructors run the function at hand, those of functions outside of classes too: nothing is differentiated there."""
+        return self.constructing or self.function_key in self.randomness.factories
+
+    @property
     def taken(self) -> frozenset[str]:
         """Names bound anywhere in the file."""
         return self.scopes.taken

@@ -109,7 +109,7 @@ class ReplaceTensorAttributes(Rule):
                 return updated.value
             value = self._array_of(original.value, updated.value)
             # A constructor is not differentiated.
-            return value if self.context.constructing else context.build("lax.stop_gradient({x})", x=value)
+            return value if self.context.before_calls else context.build("lax.stop_gradient({x})", x=value)
         if name in REFUSED:
             if not isinstance(parent, cst.AssignTarget):
                 context.hole(original, REFUSED[name], "autograd")

@@ -56,11 +56,10 @@ class KeepParameterGradients(Rule):
         context = self.context
         key = context.function_key
         # A constructor is not differentiated, and what no call reaches cannot have a gradient.
-        if key not in context.randomness.live or key in context.randomness.constructing or context.function is None:
+        if key not in context.randomness.live or context.before_calls or context.function is None:
             return None
         handles = parameter_names(context.function, context.span(original).line) if context.file.names_torch else frozenset()
-        if key not in context.randomness.factories:
-            handles |= context.randomness.written.get(key, frozenset())
+        handles |= context.randomness.written.get(key, frozenset())
         aligned = len(original.body) == len(updated.body)
         body = [
             self._keep_gradient(statement, handles, original.body[position] if aligned else None)
