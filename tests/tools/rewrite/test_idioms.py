@@ -90,5 +90,10 @@ def test_what_lambdas_initialise_is_assigned(work: Migrated) -> None:
     assert "scale_init=lambda key, w: init_normal(key, w, std=0.02)" in text and "lambda key, b: jnp.full_like(b, 0.5)" in text
 
 
+def test_gradients_are_kept_where_calls_write_alone(work: Migrated) -> None:
+    functions = [node for node in ast.parse(work.draft.files["initialising_jax.py"]).body if isinstance(node, ast.FunctionDef)]
+    assert [node.name for node in functions if "keep_gradient" in ast.unparse(node)] == ["clip"]
+
+
 def test_what_is_none_at_first_is_rewritten_as_what_it_becomes(work: Migrated) -> None:
     assert "self.table = self.table.astype(x.dtype)" in work.draft.files["kept_jax.py"]
