@@ -4,14 +4,15 @@ imports and vendored helpers.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
 from migrate_agent.tools.rewrite.analysis.repo import FileModel, unfollowed
-from migrate_agent.tools.rewrite.assemble.class_stubs import UNVERIFIED, stub, stub_reasons
+from migrate_agent.tools.rewrite.assemble.class_stubs import UNVERIFIED, stub, stub_reasons, top_class_id
 from migrate_agent.tools.rewrite.assemble.formatting import format_python
 from migrate_agent.tools.rewrite.assemble.heading import heading
+from migrate_agent.tools.rewrite.assemble.idle_methods import Text, holes_by_method, text_with_stubs, unnamed
 from migrate_agent.tools.rewrite.assemble.torchax_wrapper import HELPERS
 from migrate_agent.tools.rewrite.assemble.translate import Translation, translation
 from migrate_agent.tools.rewrite.assemble.workspace import Statement, Workspace, workspace
@@ -133,6 +134,7 @@ class _Composer:
     def __init__(self, space: Workspace, overrides: Mapping[str, str], units: list[str], refused: Collection[str]) -> None:
         self.space, self.repo, self.units = space, space.repo, units
         self.overrides = overrides
+        self.requested = {top_class_id(identifier) for identifier in units}
         self.postponed = stub_reasons(space.repo, space.observations, space.exercised, units, refused)
         self.refused_functions = {
             unit.id for unit in space.inventory.units if unit.kind == "function" and unit.id in refused and unit.id not in units
@@ -145,9 +147,12 @@ class _Composer:
         self._stubs: dict[str, str] = {}
         self._wholes: set[str] = set()
         self._entered: set[tuple[str, str, int]] = set()
+        self._examples: list[Example] = []
+        self._idle: frozenset[str] = frozenset()
 
     def select(self, examples: Sequence[Example]) -> None:
         """Select all that the units and the texts of their examples need."""
+        self._examples += examples
         for identifier in self.units:
             unit = self.space.inventory.unit(identifier)
             self.want(unit.source, unit.name.partition(".")[0])
@@ -170,11 +175,26 @@ class _Composer:
 
     def compose(self) -> Draft:
         """The selected statements as files, without helpers and not formatted."""
+        self._idle = unnamed(self._texts(), self._examples)
         files = {self._target(path): self._render(path) for path in sorted(self.selections)}
         for path in list(files):
             files |= {package: "" for package in self._packages(path) if package not in files}
         stubs = tuple(unit.id for unit in self.space.inventory.units if self.holds(unit, stubs=True))
         return Draft(files, tuple(self.holes), tuple(self.notes), stubs)
+
+    def _texts(self) -> Iterator[Text]:
+        """The selected statements, and of classes beside the requested units the methods with holes."""
+        for path, selection in self.selections.items():
+            for index, statement in enumerate(self.space.statements(path)):
+                if index in selection.statements:
+                    yield Text(self._text(path, statement), self._open_methods(path, statement).keys() - {""})
+
+    def _open_methods(self, path: str, statement: Statement) -> dict[str, list[Hole]]:
+        """The holes of a class by method; none of a requested unit, and none where another text stands in the place of the rules'."""
+        model = self.repo.files[path].classes.get(statement.defines[0]) if len(statement.defines) == 1 else None
+        if model is None or not statement.holes or model.id in self.requested or self._text(path, statement) is not statement.text:
+            return {}
+        return holes_by_method(model, statement.holes)
 
     # -- selection --------------------------------------------------------------------------------------------------
     def selection(self, path: str) -> _Selection:
@@ -530,7 +550,8 @@ class _Composer:
                     else:
                         imports += lines
             elif index in selection.statements:
-                body.append(self._text(path, statement))
+                idle = {name: found[0] for name, found in self._idle_of(path, statement).items()}
+                body.append(text_with_stubs(self._text(path, statement), idle) if idle else self._text(path, statement))
                 self._note_holes(path, statement)
         if body and is_script(file.tree):
             self.notes[f"{path} is a script: what the units need of it is carried, and nothing that it does"] = None
@@ -548,6 +569,10 @@ class _Composer:
             parts.insert(0, heading(self.space.rewritten(path).header, 0 in selection.statements))
         return "\n\n".join(part for part in parts if part) + "\n"
 
+    def _idle_of(self, path: str, statement: Statement) -> dict[str, list[Hole]]:
+        """The methods of a class that become stubs, since nothing in the draft names them, with their holes."""
+        return {name: found for name, found in self._open_methods(path, statement).items() if name in self._idle}
+
     def _note_holes(self, path: str, statement: Statement) -> None:
         if self._is_stub(path, statement):
             name = statement.defines[0]
@@ -557,7 +582,11 @@ class _Composer:
         # Holes belong to the text of the rules; an override or a stub has taken its place.
         if self._text(path, statement) is not statement.text:
             return
-        self.holes += statement.holes
+        idle = self._idle_of(path, statement)
+        self.holes += [hole for hole in statement.holes if not any(hole in found for found in idle.values())]
+        for name, found in idle.items():
+            reason = f"{statement.defines[0]}.{name} is not migrated, an error once it is called: {found[0].reason}"
+            self.notes[f"{path}:{found[0].span.line}: {reason}"] = None
         self.notes |= dict.fromkeys([*statement.notes, *self.space.rewritten(path).notes])
 
     def _vendored_imports(self, file: FileModel, selection: _Selection) -> list[str]:

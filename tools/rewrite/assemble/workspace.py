@@ -24,8 +24,8 @@ from migrate_agent.tools.rewrite.analysis.randomness import FunctionKey, Randomn
 from migrate_agent.tools.rewrite.analysis.repo import FileModel, Repo
 from migrate_agent.tools.rewrite.analysis.runtime_imports import find_imports
 from migrate_agent.tools.rewrite.analysis.scopes import Scopes
+from migrate_agent.tools.rewrite.assemble.idle_methods import holes_by_method, with_stubs
 from migrate_agent.tools.rewrite.assemble.import_errors import aliased_name, names_bound, names_used
-from migrate_agent.tools.rewrite.rules.cleanup.unexercised import with_docstring
 from migrate_agent.tools.rewrite.rules.context import Host
 from migrate_agent.tools.rewrite.rules.engine import Rewritten, rewrite_file
 from migrate_agent.tools.scan.symbols import defined_names, global_names, registered_with, registrars
@@ -272,19 +272,17 @@ class Workspace:
         model = file.classes.get(original.name) if isinstance(original, ast.ClassDef) else None
         if model is None or not holes or not nodes or not isinstance(nodes[0], cst.ClassDef):
             return nodes, holes, []
-        idle: dict[str, Hole] = {}
-        remaining = []
-        for hole in holes:
-            name = next((n for n, m in model.methods.items() if _first_line(m) <= hole.span.line <= (m.end_lineno or m.lineno)), "")
-            # Nothing that the checks run reaches it, so that the error cannot be met by accident.
-            if name and (file.file.path, f"{model.qualname}.{name}") not in self.randomness.live:
-                idle.setdefault(name, hole)
-            else:
-                remaining.append(hole)
+        # Nothing that the checks run reaches these, so that the error cannot be met by accident.
+        idle = {
+            name: found[0]
+            for name, found in holes_by_method(model, holes).items()
+            if name and (file.file.path, f"{model.qualname}.{name}") not in self.randomness.live
+        }
         if not idle:
             return nodes, holes, []
+        remaining = [hole for name, found in holes_by_method(model, holes).items() if name not in idle for hole in found]
         notes = [f"{model.id}.{name} was not migrated: {hole.reason}" for name, hole in idle.items()]
-        return (_stub(nodes[0], idle), *nodes[1:]), remaining, notes
+        return (with_stubs(nodes[0], idle), *nodes[1:]), remaining, notes
 
 
 def _tables_elsewhere(repo: Repo, file: FileModel) -> dict[str, Set[FunctionKey]]:
@@ -302,42 +300,6 @@ def _tables_elsewhere(repo: Repo, file: FileModel) -> dict[str, Set[FunctionKey]
         if changed:
             found[name] = {(other.file.path, table) for table in changed}
     return found
-
-
-def _first_line(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
-    return min([node.lineno, *(d.lineno for d in node.decorator_list)])
-
-
-def _stub(node: cst.ClassDef, idle: Mapping[str, Hole]) -> cst.ClassDef:
-    """The class with the bodies of idle methods replaced by an error that says why."""
-    statements: list[cst.BaseStatement] = []
-    for statement in node.body.body:
-        if isinstance(statement, cst.FunctionDef) and statement.name.value in idle:
-            name = statement.name.value
-            reason = f"{name} was not migrated: {idle[name].reason}"
-            line = cst.parse_statement(f"raise NotImplementedError({reason!r})")
-            # `@property` and the like stay; a decorator with arguments may need what was not
-            # migrated.
-            decorators = [d for d in statement.decorators if isinstance(d.decorator, cst.Name)]
-            body = with_docstring(statement, cst.IndentedBlock([line]))
-            statement = statement.with_changes(
-                body=body, decorators=decorators, returns=None, params=_without_annotations(statement.params)
-            )
-        statements.append(statement)  # type: ignore[arg-type]
-    return node.with_changes(body=node.body.with_changes(body=statements))
-
-
-def _without_annotations(params: cst.Parameters) -> cst.Parameters:
-    """Parameters without annotations."""
-    # Annotations may name torch types, which the mirror does not import.
-    result = params.visit(_NoAnnotations())
-    assert isinstance(result, cst.Parameters)
-    return result
-
-
-class _NoAnnotations(cst.CSTTransformer):
-    def leave_Param(self, original_node: cst.Param, updated_node: cst.Param) -> cst.Param:
-        return updated_node.with_changes(annotation=None)
 
 
 def _statement_groups(tree: ast.Module) -> list[list[ast.stmt]]:
