@@ -40,8 +40,10 @@ def reset_normalisation(layer: Any) -> None:
 
 
 def reset_layer(layer: Any, *, rngs: nnx.Rngs) -> None:
-    """What the `reset_parameters` of torch does for a linear layer, a convolution, an embedding or a normalisation."""
-    if hasattr(layer, "embedding"):
+    """What the `reset_parameters` of torch does for a linear layer, a convolution, an embedding or a normalisation; of another layer its own."""
+    if hasattr(layer, "reset_parameters"):
+        layer.reset_parameters(rngs=rngs)
+    elif hasattr(layer, "embedding"):
         reset_embedding(layer, rngs=rngs)
     elif hasattr(layer, "kernel"):
         reset_affine(layer, rngs=rngs)

@@ -413,6 +413,36 @@ GUESSABLE = {
         "  return torch.cat([self.first.expand(len(x), -1, -1), tokens], dim=1) + self.positions\n",
         ("", "torch.randn(2, 3, 96, 96)"),
     ),
+    "image of which a layer takes as much as is left of a smaller one": (
+        "class Net(nn.Module):\n def __init__(self, c_in=1):\n  super().__init__()\n"
+        "  self.a, self.b = nn.Conv2d(c_in, 8, 9), nn.Conv2d(8, 8, 9, stride=2)\n  self.fc = nn.Linear(8 * 6 * 6, 5)\n"
+        " def forward(self, x):\n  return self.fc(self.b(self.a(x)).flatten(1))\n",
+        ("", "torch.randn(2, 1, 28, 28)"),
+    ),
+    "image of as many places as there are weights": (
+        "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n"
+        "  self.a, self.b = nn.Conv2d(4, 8, 9), nn.Conv2d(8, 8, 9, stride=2)\n  self.w = nn.Parameter(torch.ones(2, 1, 8 * 6 * 6))\n"
+        " def forward(self, x):\n  return self.b(self.a(x)).flatten(1) * self.w\n",
+        ("", "torch.randn(2, 4, 28, 28)"),
+    ),
+    "numbers in the range that an error names": (
+        "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.conv = nn.Conv2d(3, 8, 3)\n"
+        " def forward(self, x):\n  if x.min() < 0 or x.max() > 1:\n   raise ValueError('Expected x in [0, 1], got {}'.format(x.max()))\n"
+        "  return self.conv(x)\n",
+        ("", "torch.rand(2, 3, 32, 32)"),
+    ),
+    "object of a class that is known by name": (
+        "class Policy(nn.Module):\n def __init__(self, width, space):\n  super().__init__()\n"
+        "  if space.__class__.__name__ == 'Discrete':\n   size = space.n\n  elif type(space).__name__ in ('Box', 'Cube'):\n   size = space.shape[0]\n"
+        "  else:\n   raise NotImplementedError\n  self.fc = nn.Linear(width, size)\n def forward(self, x):\n  return self.fc(x)\n",
+        ("32, type('Discrete', (), {'n': 4, 'shape': (8,)})()", "torch.randn(2, 16, 32)"),
+    ),
+    "distribution of a class of one's own": (
+        "class Fixed(torch.distributions.Categorical):\n def mode(self):\n  return self.probs.argmax(-1)\n"
+        "class Head(nn.Module):\n def __init__(self, width):\n  super().__init__()\n  self.fc = nn.Linear(width, 4)\n"
+        " def forward(self, x):\n  return Fixed(logits=self.fc(x))\n",
+        ("32", "torch.randn(2, 16, 32)"),
+    ),
     "matrix that is turned": (
         "class Net(nn.Module):\n def __init__(self, dim):\n  super().__init__()\n  self.fc = nn.Linear(dim, dim)\n"
         " def forward(self, nodes):\n  return torch.mm(self.fc(nodes), nodes.t())\n",
@@ -658,12 +688,21 @@ WITHOUT_FORWARD = (
     " def mean(self):\n  return self.loc\n"
     " def log_prob(self, x):\n  return -((x - self.loc) ** 2).sum(-1)\n"
     "class Store(nn.Module):\n def keep(self, path):\n  self.path = path\n"
+    "class Policy(nn.Module):\n def __init__(self, dim):\n  super().__init__()\n  self.fc = nn.Linear(dim, 3)\n"
+    " def forward(self, x):\n  '''Not this one.'''\n  raise NotImplementedError\n def act(self, x):\n  return self.fc(x)\n"
     "class Called(nn.Module):\n def mean(self, x):\n  return x.mean()\n def forward(self, x, *, other):\n  raise KeyError('no')\n"
 )
 
 
 @pytest.mark.parametrize(
-    ("name", "expected"), [("Normal", ("64", "torch.randn(2, 16, 64)", "log_prob")), ("Base", None), ("Store", None), ("Called", None)]
+    ("name", "expected"),
+    [
+        ("Normal", ("64", "torch.randn(2, 16, 64)", "log_prob")),
+        ("Policy", ("64", "torch.randn(2, 16, 64)", "act")),
+        ("Base", None),
+        ("Store", None),
+        ("Called", None),
+    ],
 )
 def test_a_method_is_called_in_place_of_a_module_without_forward(
     name: str, expected: tuple[str, str, str] | None, repository: Any, sandbox: Sandbox, tmp_path: Path

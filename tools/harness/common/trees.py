@@ -104,9 +104,16 @@ def encode(value: Any, leaves: list[Any], is_leaf: Callable[[Any], bool], *, arg
 
 
 def distribution_names(cls: type) -> tuple[str, ...]:
-    """The names of what makes a distribution of torch, or of the helpers of a rewrite; none of any other class."""
-    helper = cls.__module__.rpartition(".")[2] in HELPERS and any(base.__name__ == "Distribution" for base in cls.__mro__)
-    return DISTRIBUTIONS.get(cls.__name__, ()) if helper or cls.__module__.startswith("torch.distributions.") else ()
+    """The names of what makes a distribution of torch, or of the helpers of a rewrite, or of a class of the user's that derives from one and keeps
+    nothing else; none of any other class."""
+    above = itertools.dropwhile(lambda base: not _is_helper(base) and _is_own(base) and "__init__" not in vars(base), cls.__mro__)
+    base = next(above, object)
+    return DISTRIBUTIONS.get(base.__name__, ()) if _is_helper(base) or base.__module__.startswith("torch.distributions.") else ()
+
+
+def _is_helper(cls: type) -> bool:
+    """Whether this is a distribution of the helpers of a rewrite."""
+    return cls.__module__.rpartition(".")[2] in HELPERS and any(base.__name__ == "Distribution" for base in cls.__mro__)
 
 
 def is_object(item: Any) -> bool:

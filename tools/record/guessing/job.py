@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import os
 import resource
 import sys
+import textwrap
 import traceback
 from collections.abc import Mapping
 from pathlib import Path
@@ -63,15 +65,27 @@ def guess_example(arguments: Mapping[str, Any], inputs: Mapping[str, Path], outp
 
 
 def methods_in_place(cls: Any) -> list[str]:
-    """The methods of a module that cannot be called itself, one of which is called in its place: those that take something first. None of one that
+    """The methods of a module that cannot be called itself, or only says so, one of which is called in its place: those that take something first. None of one that
     can be called."""
     import torch
 
-    if getattr(cls, "forward", None) is not torch.nn.Module.forward or cls.__call__ is not torch.nn.Module.__call__:
+    forward = getattr(cls, "forward", None)
+    if (forward is not torch.nn.Module.forward and not _only_raises(forward)) or cls.__call__ is not torch.nn.Module.__call__:
         return []
     names = [name for name in methods.public_methods(cls, torch.nn.Module) if not methods.is_property(cls, name)]
     called = [name for name in names if not isinstance(inspect.getattr_static(cls, name), (staticmethod, classmethod))]
     return sorted(called, key=lambda name: not required(parameters(methods.unbound(cls, name))[1:]))[:MOST_METHODS]
+
+
+def _only_raises(function: Any) -> bool:
+    """Whether all that a method does is to say that it is not implemented."""
+    try:
+        (definition,) = ast.parse(textwrap.dedent(inspect.getsource(function))).body
+    except (OSError, TypeError, SyntaxError, ValueError):
+        return False
+    body = definition.body if isinstance(definition, ast.FunctionDef) else []
+    statements = [one for one in body if not (isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant))]
+    return len(statements) == 1 and isinstance(statements[0], ast.Raise) and "NotImplementedError" in ast.unparse(statements[0])
 
 
 def _row(trial: Trial, best: Found | None) -> dict[str, Any]:

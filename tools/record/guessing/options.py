@@ -43,7 +43,8 @@ from migrate_agent.tools.record.guessing.functions import (
     words,
 )
 from migrate_agent.tools.record.guessing.lists import MOST_ITEMS, list_text
-from migrate_agent.tools.record.guessing.own_items import (
+from migrate_agent.tools.record.guessing.objects.named_classes import objects_of_named_classes, spaces_of
+from migrate_agent.tools.record.guessing.objects.own_items import (
     TENSORS,
     attributes_of_items,
     listed_class,
@@ -365,7 +366,8 @@ class Options:
         parameter = self.init[name]
         annotation = annotation_text(parameter.annotation).strip("'\"")
         words = () if annotation in ("bool", *NUMBERS) else choices(self.trial.cls, parameter)
-        objects = self._objects(parameter, annotation)
+        by_class = (*objects_of_named_classes(self.trial.cls, name), *spaces_of(self.trial.cls, name, annotation))
+        objects = by_class or self._objects(parameter, annotation)
         texts = self._texts(name, annotation)
         constructed = (*tensor_texts(self.trial.cls, name), *self._own_factories(name)) if not annotation else ()
         return (

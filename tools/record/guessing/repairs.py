@@ -324,7 +324,11 @@ def _result_repairs(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
             yield set_call(attempt, name, change_tensors(value, lambda t: replace(t, kind="positive") if t.kind == "normal" else t))
 
 
-PROBABILITIES = re.compile(r"between 0 and 1|within the support|satisfy the constraint \w*(Interval|GreaterThan|Positive|Simplex)")
+PROBABILITIES = re.compile(
+    r"between 0(\.0*)? and 1|within the support|satisfy the constraint \w*(Interval|GreaterThan|Positive|Simplex)"
+    r"|[\[(]0(\.0*)?, *1(\.0*)?[\])]|must be (strictly )?positive|non-?negative|positive values"
+)
+"""Messages about numbers that leave no doubt which numbers are meant."""
 
 
 def _of_probabilities(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:

@@ -376,6 +376,12 @@ def layers_reset(repo: Repo, owner: ClassModel | None, receiver: Observed | None
     return kinds if kinds and kinds <= layers().keys() else set()
 
 
+def layer_named(dotted: str) -> str:
+    """The layer of torch whose `reset_parameters` a dotted name stands for, as in `nn.Linear.reset_parameters(self)`; "" for any other name."""
+    layer = dotted.removesuffix(".reset_parameters")
+    return layer if layer != dotted and layer in layers() else ""
+
+
 def defines_reset(repo: Repo, owner: ClassModel | None) -> bool:
     """Whether the class or one below it defines `reset_parameters`."""
     return owner is not None and any("reset_parameters" in model.methods for model in (owner, *repo.descendants.get(owner.id, ())))
@@ -475,6 +481,8 @@ def _note_call(repo: Repo, file: FileModel, facts: Facts, function: _Function, c
         if dotted in CALLING and call.args:
             first = span_of(call.args[0], file.lines)
             function.calls |= functions_named(repo, facts.dotted.get(first, ""), facts.observed.get(first))
+    elif layer := layer_named(dotted):
+        function.needs |= _reset_draws(layer)
     elif dotted and not (repo.reads_object(dotted) and observed_functions(repo, facts.observed.get(span))):
         definition = repo.resolve(dotted)
         if definition and definition[1]:
@@ -488,9 +496,7 @@ def _note_call(repo: Repo, file: FileModel, facts: Facts, function: _Function, c
         receiver, value = facts.observed.get(span_of(call.func.value, file.lines)), call.func.value
         upwards = isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == "super"
         own = receiver is not None and receiver.kinds == ("self",)
-        function.needs |= any(
-            RESETS.get(k, "")[6:] in ("affine", "embedding") for k in layers_reset(repo, function.model, receiver, upwards, own)
-        )
+        function.needs |= any(map(_reset_draws, layers_reset(repo, function.model, receiver, upwards, own)))
     elif _is_apply(call) and len(call.args) == 1:
         first = span_of(call.args[0], file.lines)
         function.calls |= functions_named(repo, facts.dotted.get(first, ""), facts.observed.get(first))
@@ -501,6 +507,10 @@ def _note_call(repo: Repo, file: FileModel, facts: Facts, function: _Function, c
         receiver = facts.observed.get(span_of(call.func.value, file.lines))
         if row and draws(row) and (receiver is None or set(receiver.kinds) & {"tensor", "parameter"}):
             function.needs = True
+
+
+def _reset_draws(layer: str) -> bool:
+    return RESETS.get(layer, "") in ("reset_affine", "reset_embedding")
 
 
 def functions_named(repo: Repo, dotted: str, fact: Observed | None) -> set[FunctionKey]:

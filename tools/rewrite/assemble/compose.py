@@ -550,7 +550,7 @@ class _Composer:
                     else:
                         imports += lines
             elif index in selection.statements:
-                idle = {name: found[0] for name, found in self._idle_of(path, statement).items()}
+                idle = {name: holes[0] for name, holes in self._idle_of(path, statement).items()}
                 body.append(text_with_stubs(self._text(path, statement), idle) if idle else self._text(path, statement))
                 self._note_holes(path, statement)
         if body and is_script(file.tree):
@@ -571,7 +571,7 @@ class _Composer:
 
     def _idle_of(self, path: str, statement: Statement) -> dict[str, list[Hole]]:
         """The methods of a class that become stubs, since nothing in the draft names them, with their holes."""
-        return {name: found for name, found in self._open_methods(path, statement).items() if name in self._idle}
+        return {name: holes for name, holes in self._open_methods(path, statement).items() if name in self._idle}
 
     def _note_holes(self, path: str, statement: Statement) -> None:
         if self._is_stub(path, statement):
@@ -583,10 +583,10 @@ class _Composer:
         if self._text(path, statement) is not statement.text:
             return
         idle = self._idle_of(path, statement)
-        self.holes += [hole for hole in statement.holes if not any(hole in found for found in idle.values())]
-        for name, found in idle.items():
-            reason = f"{statement.defines[0]}.{name} is not migrated, an error once it is called: {found[0].reason}"
-            self.notes[f"{path}:{found[0].span.line}: {reason}"] = None
+        self.holes += [hole for hole in statement.holes if not any(hole in holes for holes in idle.values())]
+        for name, holes in idle.items():
+            reason = f"{statement.defines[0]}.{name} is not migrated, an error once it is called: {holes[0].reason}"
+            self.notes[f"{path}:{holes[0].span.line}: {reason}"] = None
         self.notes |= dict.fromkeys([*statement.notes, *self.space.rewritten(path).notes])
 
     def _vendored_imports(self, file: FileModel, selection: _Selection) -> list[str]:

@@ -30,30 +30,30 @@ class Text:
 
 def holes_by_method(model: ClassModel, holes: Iterable[Hole]) -> dict[str, list[Hole]]:
     """Each method of a class with holes → these; under "" those elsewhere in the class."""
-    found: dict[str, list[Hole]] = {}
+    by_method: dict[str, list[Hole]] = {}
     for hole in holes:
         name = next((n for n, m in model.methods.items() if _first_line(m) <= hole.span.line <= (m.end_lineno or m.lineno)), "")
-        found.setdefault(name, []).append(hole)
-    return found
+        by_method.setdefault(name, []).append(hole)
+    return by_method
 
 
 def unnamed(texts: Iterable[Text], examples: Iterable[Example]) -> frozenset[str]:
     """The names of those methods with holes that neither the examples nor the texts name, nor a method with holes that they name."""
-    named = {word for example in examples for part in _parts(example) for word in re.findall(r"\w+", part)}
+    mentioned = {word for example in examples for part in _parts(example) for word in re.findall(r"\w+", part)}
     within: dict[str, set[str]] = {}
     for text in texts:
         tree = ast.parse(text.text)
         methods = {node: node.name for node in _methods(tree) if node.name in text.open}
         for node, name in methods.items():
             within.setdefault(name, set()).update(_words(node))
-        named |= set(_words(tree, methods.keys()))
+        mentioned |= set(_words(tree, methods.keys()))
     candidates = {name for name in within if not name.startswith(CALLED_BY_PYTHON)}
-    todo = [name for name in within if name in named or name not in candidates]
+    todo = [name for name in within if name in mentioned or name not in candidates]
     while todo:
-        new = within[todo.pop()] - named
-        named |= new
+        new = within[todo.pop()] - mentioned
+        mentioned |= new
         todo += [name for name in within if name in new]
-    return frozenset(candidates - named)
+    return frozenset(candidates - mentioned)
 
 
 def with_stubs(node: cst.ClassDef, idle: Mapping[str, Hole]) -> cst.ClassDef:

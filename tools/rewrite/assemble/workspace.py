@@ -274,13 +274,13 @@ class Workspace:
             return nodes, holes, []
         # Nothing that the checks run reaches these, so that the error cannot be met by accident.
         idle = {
-            name: found[0]
-            for name, found in holes_by_method(model, holes).items()
+            name: own_holes[0]
+            for name, own_holes in holes_by_method(model, holes).items()
             if name and (file.file.path, f"{model.qualname}.{name}") not in self.randomness.live
         }
         if not idle:
             return nodes, holes, []
-        remaining = [hole for name, found in holes_by_method(model, holes).items() if name not in idle for hole in found]
+        remaining = [hole for name, own_holes in holes_by_method(model, holes).items() if name not in idle for hole in own_holes]
         notes = [f"{model.id}.{name} was not migrated: {hole.reason}" for name, hole in idle.items()]
         return (with_stubs(nodes[0], idle), *nodes[1:]), remaining, notes
 

@@ -29,6 +29,7 @@ def demands(attempt: Attempt, outcome: Outcome, init: Mapping[str, inspect.Param
     yield from _whole_numbers(attempt, outcome)
     yield from _longer_axis(attempt, outcome)
     yield from _folded_channels(attempt, outcome)
+    yield from _other_lengths(attempt, outcome)
     yield from _fitting_images(attempt, outcome, init)
     yield from _joined_channels(attempt, outcome)
     yield from _plain_numbers(attempt, outcome)
@@ -301,6 +302,45 @@ def _sides_of_patches(images: Mapping[str, Tensor], counts: Sequence[int]) -> It
         if now > 0 and then > 0 and (now**2 + extra, then**2 + extra) == tuple(counts):
             side = sides.copy().pop()
             yield from (side * a // b for a, b in ((then, now), (now, then)) if side * a % b == 0 and 0 < side * a // b <= LARGEST_SIDE)
+
+
+LENGTHS = re.compile(
+    r"mat1 and mat2 shapes cannot be multiplied \(\d+x(?P<now>\d+) and (?P<then>\d+)x\d+\)"
+    r"|size of tensor a \((?P<a>\d+)\) must match the size of tensor b \((?P<b>\d+)\)"
+)
+STRIDES = (32, 16, 8, 4, 2, 1)
+"""By how much what layers leave of an image may be smaller than the image."""
+
+
+def _other_lengths(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
+    """Images and sequences of which as much is left as a layer takes of them at once: 28 where 32 leave 32 · 8 · 8 numbers of which 32 · 6 · 6 are wanted."""
+    match = LENGTHS.search(outcome.error)
+    images = {name: value for name, value in attempt.call or () if isinstance(value, Tensor) and len(value.shape) > 2}
+    spatial = {size for image in images.values() for size in image.shape[2:]}
+    ranks = {len(image.shape) - 2 for image in images.values()}
+    if match is None or len(spatial) != 1 or len(ranks) != 1:
+        return
+    (side,), (rank,) = spatial, ranks
+    counts = [int(match[name]) for name in (("now", "then") if match["now"] else ("a", "b"))]
+    if side in counts or any(count in image.shape[1:] for image in images.values() for count in counts):
+        return  # a size of the input itself is at fault
+    for now, then in (counts,) if match["now"] else (counts, counts[::-1]):
+        left, wanted = _lengths_of(now, then, rank)
+        # Layers without padding leave less than an image divided by their strides.
+        for stride in [stride for stride in STRIDES if left and stride * left <= side] if left != wanted else ():
+            other = side + stride * (wanted - left)
+            if 0 < other <= LARGEST_SIDE:
+                yield _with_sides(attempt, images, other)
+
+
+def _lengths_of(now: int, then: int, rank: int) -> tuple[int, int]:
+    """The smallest lengths of an axis of which `rank` axes and one number of channels make both counts; zeros where there are none."""
+    for channels in range(math.gcd(now, then), 0, -1):
+        if math.gcd(now, then) % channels == 0:
+            lengths = [round((count // channels) ** (1 / rank)) for count in (now, then)]
+            if all(length**rank * channels == count for length, count in zip(lengths, (now, then), strict=True)):
+                return lengths[0], lengths[1]
+    return 0, 0
 
 
 def _with_sides(attempt: Attempt, images: Mapping[str, Tensor], size: int) -> Attempt:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -81,7 +82,9 @@ class ConvertModuleClass(Rule):
             body = cst.IndentedBlock([cst.SimpleStatementLine(list(body.body))] if isinstance(body, cst.SimpleStatementSuite) else [])
         if "__init__" in model.methods:
             statements = [
-                _insert_in_constructor(s, inserted) if isinstance(s, cst.FunctionDef) and s.name.value == "__init__" else s
+                _insert_in_constructor(s, inserted, self._layer_names(model))
+                if isinstance(s, cst.FunctionDef) and s.name.value == "__init__"
+                else s
                 for s in body.body
             ]
         elif (written := written_constructor(model)) and not self._inherits_constructor(model):
@@ -92,6 +95,10 @@ class ConvertModuleClass(Rule):
         else:
             statements = list(body.body)
         return updated.with_changes(body=body.with_changes(body=statements))
+
+    def _layer_names(self, model: ClassModel) -> list[str]:
+        """The names of the helpers that the class derives from."""
+        return [layers()[base].vendored or base.rpartition(".")[2] for base in self.context.repo.bases(model) if base in layers()]
 
     def _state_statements(self, model: ClassModel) -> list[cst.BaseStatement]:
         context = self.context
@@ -224,7 +231,7 @@ class ConvertMethods(Rule):
         if len(original.body) == 1 and isinstance(original.body[0], cst.Expr) and self._is_super_init(original.body[0].value):
             call = original.body[0].value
             assert isinstance(call, cst.Call)
-            if not call.args and self._is_plain_module(self._class_above(call)):
+            if not call.args and (self._is_plain_module(self._class_above(call)) or self._hides_others(self._class_above(call))):
                 return cst.RemoveFromParent()
         return None
 
@@ -276,6 +283,14 @@ class ConvertMethods(Rule):
         """Whether the class derives from `nn.Module` alone."""
         bases = self.context.repo.bases(model) if model else []
         return bool(bases) and all(name in MODULE_BASES for name in bases) and len(bases) == len(model.node.bases)  # type: ignore[union-attr]
+
+    def _hides_others(self, model: ClassModel | None) -> bool:
+        """Whether the next class above is `nn.Module`, whose constructor calls none of those behind it: `class M(nn.Module, Mixin)`."""
+        repo = self.context.repo
+        bases = repo.bases(model) if model else []
+        # Below a class of several bases, others may come between.
+        single = model is not None and all(len(below.node.bases) == 1 for below in repo.descendants.get(model.id, ()))
+        return bool(bases) and bases[0] in MODULE_BASES and single
 
     def _base_takes_rngs(self, owner: ClassModel | None) -> bool:
         context = self.context
@@ -337,8 +352,10 @@ def add_rngs(params: cst.Parameters) -> cst.Parameters:
     return params.with_changes(star_arg=star, kwonly_params=[*params.kwonly_params, RNGS])
 
 
-def _insert_in_constructor(function: cst.FunctionDef, statements: Sequence[cst.BaseStatement]) -> cst.FunctionDef:
-    """Put statements at the start of a constructor, after its docstring and `super().__init__`."""
+def _insert_in_constructor(
+    function: cst.FunctionDef, statements: Sequence[cst.BaseStatement], above: Sequence[str] = ()
+) -> cst.FunctionDef:
+    """Put statements at the start of a constructor, after its docstring and `super().__init__`, or that of a base with one of these names."""
     if not isinstance(function.body, cst.IndentedBlock):
         return function
     body = list(function.body.body)
@@ -348,7 +365,8 @@ def _insert_in_constructor(function: cst.FunctionDef, statements: Sequence[cst.B
         if (i == 0 and code[:1] in "\"'rRbB" and isinstance(statement, cst.SimpleStatementLine)) and _is_string(statement):
             index = i + 1
         # The statements use what the base's constructor makes (`self.reset_parameters()`).
-        if "super(" in code and "__init__" in code:
+        by_name = any(re.search(rf"\b{name}\.__init__\(\s*self\b", code) for name in above)
+        if ("super(" in code and "__init__" in code) or by_name:
             index = i + 1
             break
     body[index:index] = statements

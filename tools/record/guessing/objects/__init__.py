@@ -1,0 +1,1 @@
+"""Texts of objects that a constructor takes: of the repository's classes, and of classes that are known by name."""
