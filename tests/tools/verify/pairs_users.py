@@ -155,4 +155,52 @@ class M(nnx.Module):
     call="torch.randn(5, 4)",
     extra={"nnx_layers_jax.py": helpers.render({"Linear"})},
 )
-PAIRS = (PADDED, REPARAMETRISED, USED)
+MERGED = Pair(
+    "merged",
+    """
+class M(nn.Linear):
+    def __init__(self):
+        nn.Linear.__init__(self, 6, 5)
+        self.a = nn.Parameter(torch.randn(2, 6))
+        self.b = nn.Parameter(torch.randn(5, 2))
+        self.merged = False
+
+    def train(self, mode=True):
+        nn.Linear.train(self, mode)
+        if mode == self.merged:
+            self.weight.data += (-1 if mode else 1) * self.b @ self.a
+            self.merged = not mode
+
+    def forward(self, x):
+        y = F.linear(x, self.weight, self.bias)
+        return y if self.merged else y + x @ self.a.T @ self.b.T
+""",
+    """
+from nnx_layers_jax import Linear, OwnTrain
+
+
+class M(OwnTrain, Linear):
+    def __init__(self, *, rngs):
+        super().__init__(6, 5, rngs=rngs)
+        self.a = nnx.Param(jax.random.normal(rngs.params(), (2, 6)))
+        self.b = nnx.Param(jax.random.normal(rngs.params(), (5, 2)))
+        self.merged = False
+
+    def train(self, mode=True):
+        super().train(mode)
+        if mode == self.merged:
+            self.weight = self.weight + (-1 if mode else 1) * self.b[...] @ self.a[...]
+            self.merged = not mode
+
+    def __call__(self, x):
+        y = x @ self.weight.T + self.bias[...]
+        return y if self.merged else y + x @ self.a[...].T @ self.b[...].T
+""",
+    call="torch.randn(3, 6)",
+    extra={"nnx_layers_jax.py": helpers.render({"Linear", "OwnTrain"})},
+    wrongs=(
+        Wrong("merges nothing", "forward_fp64", "self.weight = self.weight + (-1 if mode else 1) * self.b[...] @ self.a[...]", "pass"),
+        Wrong("merges twice as much", "forward_fp64", "(-1 if mode else 1) *", "(-1 if mode else 2) *"),
+    ),
+)
+PAIRS = (MERGED, PADDED, REPARAMETRISED, USED)

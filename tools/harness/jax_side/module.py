@@ -72,6 +72,11 @@ def sets_modes_alone(model: Any) -> bool:
     return own and not any(hasattr(getattr(type(module), flag, None), "__set__") for _, module in nnx.iter_modules(model) for flag in flags)
 
 
+def _settings(module: Any) -> dict[str, Any]:
+    """The plain values that a module holds: numbers, words and flags."""
+    return {name: value for name, value in vars(module).items() if isinstance(value, (bool, int, float, str, type(None)))}
+
+
 def keeps_tracers(graphdef: Any) -> bool:
     """Whether a module constructed under `jit` holds tracers where arrays would be if it were constructed eagerly."""
     values = [getattr(attribute, "value", None) for _, attribute in graphdef.attributes]
@@ -140,6 +145,8 @@ class Candidate:
         self.model = self._build()
         follow_tables(self.model)
         self.constructed = modes(self.model)
+        self._as_constructed = [] if self._sets_modes_alone else [(module, _settings(module)) for _, module in nnx.iter_modules(self.model)]
+        self._loaded: Mapping[str, Any] = {}
 
     def fresh(self, rngs: nnx.Rngs) -> Any:
         """A newly constructed module."""
@@ -194,6 +201,8 @@ class Candidate:
     def load(self, state: Mapping[str, Array], model: Any = None) -> None:
         """Put a torch state into the module, or into another of the same class. Raises what `load_state_dict` raises."""
         weights.load_leaves(self._leaves if model is None else weights.leaves(model), dict(state))
+        if model is None:
+            self._loaded = {name: leaf.variable.get_value() for name, leaf in self._leaves.items()}
 
     def has(self, method: str) -> bool:
         """Whether the module has a method ("": its call)."""
@@ -227,10 +236,18 @@ class Candidate:
         """Graph definition, trainable parameters and the rest, in `train` or `eval` mode. The states hold the model's own variables."""
         key = mode, conditions.of_module
         if key not in self._parts or not self._sets_modes_alone:
+            self._start_anew()
             self.model.train() if mode == "train" else self.model.eval()
             with self._under(conditions, mode == "train"):
                 self._parts[key] = split(self.model)
         return self._parts[key]
+
+    def _start_anew(self) -> None:
+        """Make the module what it was after its state was loaded, where `train` and `eval` may change more than modes: torch's has a copy for each run."""
+        for module, settings in self._as_constructed:
+            vars(module).update(settings)
+        for name, value in self._loaded.items() if self._as_constructed else ():
+            self._leaves[name].variable.set_value(value)
 
     @cached_property
     def _parts(self) -> dict[tuple[str, Conditions], tuple[Any, Any, Any]]:

@@ -94,6 +94,8 @@ class _Function:
     """Functions that one call may reach: an overridden method (`self.m()`), or several functions
     (`(f if x else g)()`).
     """
+    of_parts: set[FunctionKey] = field(default_factory=set)
+    """Methods that are called on other modules: `self.layer.reset()`."""
     later: set[FunctionKey] = field(default_factory=set)
     """Methods that are stored as a value (`self.fn = self.m`, `partial(self.m, 2)`), so that they
     may be called at any time.
@@ -122,7 +124,8 @@ def analyse(repo: Repo, facts: Mapping[str, Facts]) -> Randomness:
     while changed:
         changed = False
         for function in functions.values():
-            if not function.needs and any(functions[k].needs for k in function.calls if k in functions):
+            handed = function.of_parts & constructing
+            if not function.needs and any(functions[k].needs for k in function.calls | handed if k in functions):
                 function.needs = changed = True
         # The caller cannot know which of them it calls, so that it passes `rngs` to all or to none.
         for group in together:
@@ -464,7 +467,19 @@ def _forwards_keywords(call: ast.Call, parameters: set[str], keywords: str) -> b
     )
 
 
+def methods_of_parts(repo: Repo, receiver: Observed | None, name: str) -> set[FunctionKey]:
+    """The methods of this name that a call on another module may run; none where it may be no module of the repository's."""
+    kinds = receiver.kinds if receiver else ()
+    models = [repo.class_of(kind.removeprefix("module:")) if kind.startswith("module:") else None for kind in kinds]
+    keys = [next((one for one in repo.ancestors(model) if name in one.methods), None) if model else None for model in models]
+    return {(one.file.file.path, f"{one.qualname}.{name}") for one in keys if one} if keys and all(keys) else set()
+
+
 def _note_call(repo: Repo, file: FileModel, facts: Facts, function: _Function, call: ast.Call, passing: Set[Span]) -> None:
+    if isinstance(call.func, ast.Attribute):
+        of_parts = methods_of_parts(repo, facts.observed.get(span_of(call.func.value, file.lines)), call.func.attr)
+        function.of_parts |= of_parts
+        function.groups |= {frozenset(of_parts)} if len(of_parts) > 1 else set()
     span = span_of(call.func, file.lines)
     # The keywords of the wrapper already carry `rngs` along.
     if span in passing:

@@ -8,7 +8,14 @@ import re
 import libcst as cst
 
 from migrate_agent.tools.rewrite.analysis.facts import PLAIN_METHODS, is_tensor, proves_tensor, span_of, tensor_only
-from migrate_agent.tools.rewrite.analysis.randomness import class_parameter, constructs_module, inherited, observed_functions, overrides
+from migrate_agent.tools.rewrite.analysis.randomness import (
+    class_parameter,
+    constructs_module,
+    inherited,
+    methods_of_parts,
+    observed_functions,
+    overrides,
+)
 from migrate_agent.tools.rewrite.analysis.repo import MODULE_BASES
 from migrate_agent.tools.rewrite.rules.apply_tables import (
     apply_layer,
@@ -336,6 +343,9 @@ class ReplaceTorchCalls(Rule):
         name = func.attr.value
         if context.is_self(func.value) or self._is_own_class(func.value):
             return self._own_method_call(updated, name)
+        keys = methods_of_parts(context.repo, context.observed(func.value), name)
+        if keys and keys <= context.randomness.parameter & context.randomness.constructing:
+            return with_rngs(context, updated, name)
         # `ConvertMethods` hands `rngs` to constructors of bases.
         if self._is_super(func.value) and context.cls is not None and name != "__init__":
             if inherited(context.repo, context.cls, name) in context.randomness.parameter:
