@@ -10,8 +10,8 @@ from itertools import combinations, islice, product
 
 from migrate_agent.tools.record.guessing.adapt import adapted_shape
 from migrate_agent.tools.record.guessing.choices import nodes_of
+from migrate_agent.tools.record.guessing.objects.own_items import names_held
 from migrate_agent.tools.record.guessing.options import Options
-from migrate_agent.tools.record.guessing.own_items import names_held
 from migrate_agent.tools.record.guessing.refused import conditions, fitting
 from migrate_agent.tools.record.guessing.rows import GENERIC
 from migrate_agent.tools.record.guessing.trials.demands import demands
