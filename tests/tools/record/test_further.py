@@ -180,6 +180,15 @@ def test_a_constructor_is_called_otherwise_one_value_at_a_time() -> None:
     assert {"Config(width=4, act='tanh'), depth=2", "Config(width=4, norm='layer'), depth=2"} <= set(rows)
 
 
+def test_objects_of_classes_known_by_name_become_those_of_other_classes() -> None:
+    call = Call.of("4, type('Box', (), {'n': 2})()")
+    parameters = [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in ("width", "space")]
+    tree = ast.parse("size = 2 if space.__class__.__name__ == 'Box' else 3 if type(space).__name__ == 'Cube' else 4")
+    assert call is not None
+    rows = set(other_constructions(call, parameters, distinctions(tree), {}.get))
+    assert rows >= {"4, type('Cube', (), {'n': 2})()"} and not any("'Box'" in row for row in rows)
+
+
 def test_a_construction_that_reaches_more_is_found(tmp_path: Path) -> None:
     (tmp_path / "model.py").write_text(SETTINGS)
     inventory = scan(tmp_path)

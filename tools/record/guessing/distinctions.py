@@ -199,6 +199,11 @@ def other_settings(text: str, options: Mapping[str, Sequence[str]], evaluate: Ca
     node = ast.parse(text, mode="eval").body
     if not isinstance(node, ast.Call):
         return
+    match node.func:  # an object of a class that is known by its name: `type("Box", (), {"shape": (8,)})()`
+        case ast.Call(func=ast.Name(id="type"), args=[ast.Constant(value=str(word)), *members]):
+            for other in _fitting(options.get("__name__", ()), repr(word)):
+                yield f"type({', '.join([other, *map(ast.unparse, members)])})()"
+            return
     inner = Call.of(", ".join(ast.unparse(argument) for argument in (*node.args, *node.keywords)))
     constructor = evaluate(ast.unparse(node.func))
     if inner is None or not isinstance(constructor, type):

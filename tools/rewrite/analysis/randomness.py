@@ -12,6 +12,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, field
 
+import libcst as cst
+
 from migrate_agent.tools.rewrite.analysis.facts import Facts, span_of
 from migrate_agent.tools.rewrite.analysis.initialising_lambdas import initialising_lambdas
 from migrate_agent.tools.rewrite.analysis.repo import ClassModel, FileModel, FunctionNode, Repo
@@ -515,7 +517,9 @@ def _note_call(repo: Repo, file: FileModel, facts: Facts, function: _Function, c
     elif _is_apply(call) and len(call.args) == 1:
         first = span_of(call.args[0], file.lines)
         function.calls |= functions_named(repo, facts.dotted.get(first, ""), facts.observed.get(first))
-    elif isinstance(call.func, ast.Attribute) and is_sample_call(call.func.attr, facts.observed.get(span_of(call.func.value, file.lines))):
+    elif isinstance(call.func, ast.Attribute) and is_sample_call(
+        repo, function.model, call.func, facts.observed.get(span_of(call.func.value, file.lines))
+    ):
         function.needs = True
     elif isinstance(call.func, ast.Attribute):
         row = methods().get(call.func.attr.removesuffix("_")) or methods().get(call.func.attr)
@@ -536,10 +540,43 @@ def functions_named(repo: Repo, dotted: str, fact: Observed | None) -> set[Funct
     return observed_functions(repo, fact) or ({(definition[0].file.path, definition[1])} if definition and definition[1] else set())
 
 
-def is_sample_call(method: str, receiver: Observed | None) -> bool:
-    """Whether the method draws from a value that was observed to be a torch distribution."""
+DRAWS = ("sample", "rsample")
+"""Methods of a distribution that draw."""
+
+
+def is_sample_call(repo: Repo, owner: ClassModel | None, func: ast.Attribute | cst.Attribute, receiver: Observed | None) -> bool:
+    """Whether a call of this method draws as torch's distributions do: on a value that was observed to be one, or of a class of the repository that
+    derives from one, or on `super()` in such a class."""
+    name = func.attr if isinstance(func, ast.Attribute) else func.attr.value
+    if name not in DRAWS:
+        return False
+    if is_super(func.value):
+        above = [model for model in repo.ancestors(owner) if model is not owner] if owner else []
+        return derives_from_distribution(repo, owner) and not any(name in model.methods for model in above)
     kinds = set(receiver.kinds) - {"none"} if receiver else set()
-    return method in ("sample", "rsample") and bool(kinds) and all(kind.startswith("object:torch.distributions.") for kind in kinds)
+    return bool(kinds) and all(
+        kind.startswith("object:torch.distributions.") or derives_from_distribution(repo, repo.class_of(kind.removeprefix("object:")))
+        for kind in kinds
+    )
+
+
+def is_super(node: ast.expr | cst.BaseExpression) -> bool:
+    """Whether this is `super()`."""
+    if isinstance(node, ast.Call):
+        return isinstance(node.func, ast.Name) and node.func.id == "super"
+    return isinstance(node, cst.Call) and isinstance(node.func, cst.Name) and node.func.value == "super"
+
+
+def derives_from_distribution(repo: Repo, model: ClassModel | None) -> bool:
+    """Whether a class of the repository derives from a distribution of torch."""
+    return model is not None and any(base.startswith("torch.distributions.") for one in repo.ancestors(model) for base in repo.bases(one))
+
+
+def own_draws(repo: Repo, receiver: Observed | None, name: str) -> set[FunctionKey]:
+    """The methods of the repository's own distributions that a call of this name may run."""
+    models = [repo.class_of(kind.removeprefix("object:")) for kind in (receiver.kinds if receiver else ())]
+    own = [next((one for one in repo.ancestors(model) if name in one.methods), None) for model in models if model]
+    return {(one.file.file.path, f"{one.qualname}.{name}") for one in own if one}
 
 
 def _initialises(fact: Observed | None) -> bool:
