@@ -29,9 +29,14 @@ def held_values(module: torch.nn.Module, hidden: bool = False) -> Held:
             continue
         unsaved = {name: part._buffers[name] for name in part._non_persistent_buffers_set}
         for name, value in {**vars(part), **unsaved}.items():
-            if (hidden or not name.startswith("_")) and name not in NO_VALUES:
+            if (hidden or not name.startswith("_")) and name not in NO_VALUES and not _is_generator_state(value):
                 by_path |= _items(value, f"{path}.{name}" if path else name, DEPTH)
     return by_path
+
+
+def _is_generator_state(value: Any) -> bool:
+    """Whether this is what `torch.get_rng_state()` gives: JAX's keys have no such state, and what is drawn after it is compared."""
+    return isinstance(value, torch.Tensor) and value.dtype is torch.uint8 and value.shape == torch.get_rng_state().shape
 
 
 def noted(values: Held) -> dict[str, tuple[Any, int]]:

@@ -31,3 +31,9 @@ def test_what_a_call_leaves_and_finds_is_told_apart() -> None:
     module.part.maps["last"].append(torch.zeros(3))
     left, found = parted(held_values(module), before)
     assert left.keys() == {"part.table", "part.calls", "part.maps.last.0"} and found.keys() == {"part.mask"}
+
+
+def test_states_of_torchs_generator_are_left_out() -> None:
+    module = Whole()
+    module.state, module.bytes = torch.get_rng_state(), torch.ones(8, dtype=torch.uint8)
+    assert held_values(module).keys() >= {"bytes"} and "state" not in held_values(module)
