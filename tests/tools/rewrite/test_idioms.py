@@ -50,6 +50,7 @@ def test_nothing_is_left_open(work: Migrated) -> None:
     assert not [(hole.source, hole.span.line, hole.reason) for hole in work.draft.holes]
 
 
+@pytest.mark.filterwarnings("ignore:Converting a tensor with requires_grad=True to a scalar")
 @pytest.mark.parametrize(("module", "name"), CASES)
 def test_as_torch(work: Migrated, module: str, name: str) -> None:
     compare(work, module, name, training=module in TRAINED)

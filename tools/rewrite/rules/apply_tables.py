@@ -97,6 +97,21 @@ class SourceCall:
             return [self.context.observed(source.elt)]
         return []
 
+    def innermost(self, name: str) -> list[Observed | None]:
+        todo: list[cst.CSTNode | None] = list(self.bound.others) if name in self.bound.variadic else [self.bound.sources.get(name)]
+        facts: list[Observed | None] = []
+        while todo:
+            inside: list[cst.BaseExpression] = []
+            match todo.pop():
+                case cst.List(elements=elements) | cst.Tuple(elements=elements):
+                    inside = [element.value for element in elements]
+                case cst.ListComp(elt=element) | cst.GeneratorExp(elt=element):
+                    inside = [element]
+            lists = [one for one in inside if isinstance(one, (cst.List, cst.Tuple, cst.ListComp, cst.GeneratorExp))]
+            todo += lists
+            facts += [self.context.observed(one) for one in inside if one not in lists]
+        return facts
+
     def is_handed(self, name: str) -> bool:
         source, function = self.bound.sources.get(name), self.context.function
         if not isinstance(source, cst.Name) or function is None or source.value not in argument_names(function):

@@ -69,6 +69,10 @@ class Call(Protocol):
         """
         ...
 
+    def innermost(self, name: str) -> list[Observed | None]:
+        """What is known of each element of the lists, tuples and comprehensions, in each other, that the caller wrote out."""
+        ...
+
     def is_handed(self, name: str) -> bool:
         """Whether the caller passed an argument of the function around the call, as it got it."""
         ...

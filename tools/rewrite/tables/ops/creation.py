@@ -73,11 +73,21 @@ def _complex(call: Call) -> str:
     return "lax.complex(*jnp.broadcast_arrays({real}, {imag}))"
 
 
+def _without_gradient(call: Call, name: str, array: str) -> str:
+    """The array of numbers that torch takes out of the tensors it is made of, one of each, whatever their ranks are: no gradient flows back to them."""
+    elements = [fact for fact in call.innermost(name) if fact is not None and set(fact.kinds) & {"tensor", "parameter"}]
+    if not any(any(fact.shapes) for fact in elements):
+        return f"lax.stop_gradient({array})" if elements else array
+    if len([fact for fact in call.each(name) if fact is not None and set(fact.kinds) & {"tensor", "parameter"}]) < len(elements):
+        raise Refuse("torch takes numbers out of tensors with axes here, in lists of lists: take them out before", "ambiguous")
+    return f"lax.stop_gradient({array}).reshape(-1)"
+
+
 def _constructor(dtype: str) -> Template:
     def to(call: Call) -> str:
         # One number or `torch.Size` is a shape, one list or tensor is data.
         if call.count("args") == 1 and not may_be_kind(call, "args", "int", "size"):
-            return f"jnp.array({{*args}}, dtype={dtype})"
+            return _without_gradient(call, "args", f"jnp.array({{*args}}, dtype={dtype})")
         return f"jnp.empty({sequence(call, 'args')}, dtype={dtype})"
 
     return to
@@ -107,7 +117,7 @@ def _new_legacy(call: Call) -> str:
     if sizes or is_kind(call, "args", "int", "size"):
         return f"jnp.empty({sequence(call, 'args')}, dtype={_own_dtype(call)})"
     if call.count("args") == 1 and is_kind(call, "args", "list", "tuple", "tensor"):
-        return f"jnp.array({{*args}}, dtype={_own_dtype(call)})"
+        return _without_gradient(call, "args", f"jnp.array({{*args}}, dtype={_own_dtype(call)})")
     raise Refuse("`Tensor.new` means several things: say `new_zeros` or `new_tensor`", "ambiguous")
 
 
@@ -115,12 +125,12 @@ def _tensor(call: Call) -> str:
     # `torch.tensor(x)` copies and leaves the graph: no gradient may flow back to `x`.
     if is_kind(call, "data", "tensor", "parameter"):
         return "lax.stop_gradient({data}).astype({dtype})" if call.given("dtype") else "lax.stop_gradient({data})"
-    elements = [fact for fact in call.each("data") if fact is not None and set(fact.kinds) & {"tensor", "parameter"}]
-    if elements:
-        # Torch takes the numbers out of tensors of one element each, whatever their ranks are.
-        flat = ".reshape(-1)" if any(any(fact.shapes) for fact in elements) else ""
-        return f"lax.stop_gradient(jnp.array({{data}}, dtype={{dtype}})){flat}"
-    return "jnp.array({data}, dtype={dtype})"
+    return _without_gradient(call, "data", "jnp.array({data}, dtype={dtype})")
+
+
+def _new_tensor(call: Call) -> str:
+    array = "jnp.array({data}, dtype={dtype})"
+    return f"lax.stop_gradient({array})" if is_kind(call, "data", "tensor", "parameter") else _without_gradient(call, "data", array)
 
 
 FILLED = [
@@ -143,7 +153,7 @@ NEW = [
     Op("torch.Tensor.new_empty", "self, *size, dtype=None", _new("jnp.empty")),
     Op("torch.Tensor.new_empty_strided", "self, size, stride, dtype=None", _new("jnp.empty", " ")),
     Op("torch.Tensor.new_full", "self, size, fill_value, *, dtype=None", _new("jnp.full", "{fill_value}, ")),
-    Op("torch.Tensor.new_tensor", "self, data, *, dtype=None", "jnp.array({data}, dtype={dtype})"),
+    Op("torch.Tensor.new_tensor", "self, data, *, dtype=None", _new_tensor),
 ]
 
 RANGES = [

@@ -89,6 +89,9 @@ class Bound:
             return Observed(("none",))
         return None if value is None else observe(self.evaluate(value))
 
+    def innermost(self, name: str) -> list[Observed | None]:
+        return self.each(name)
+
     def each(self, name: str) -> list[Observed | None]:
         value = self.values.get(name)
         if isinstance(value, (ast.List, ast.Tuple)):
