@@ -97,13 +97,15 @@ class TorchGenerator:
         raw = self._wide(count) if span >= 2**28 else self._words(count)
         return low + (raw % np.uint64(span)).astype(np.int64).reshape(size)
 
-    def rand(self, *size: Any) -> jax.Array:
-        """`torch.rand`."""
-        return jnp.asarray(self._uniform(math.prod(_shape(size))).reshape(_shape(size)), jnp.float32)
+    def rand(self, *size: Any, dtype: Any = jnp.float32) -> jax.Array:
+        """`torch.rand`, float32 or float64: in double precision the numbers are others."""
+        wide, count = jax.dtypes.canonicalize_dtype(dtype) == jnp.float64, math.prod(_shape(size))
+        return jnp.asarray((self._wide_uniform(count) if wide else self._uniform(count)).reshape(_shape(size)), dtype)
 
-    def randn(self, *size: Any) -> jax.Array:
-        """`torch.randn`."""
-        return jnp.asarray(self._normal(math.prod(_shape(size))).reshape(_shape(size)), jnp.float32)
+    def randn(self, *size: Any, dtype: Any = jnp.float32) -> jax.Array:
+        """`torch.randn`, float32 or float64: in double precision the numbers are others."""
+        wide, count = jax.dtypes.canonicalize_dtype(dtype) == jnp.float64, math.prod(_shape(size))
+        return jnp.asarray(self._normal(count, wide).reshape(_shape(size)), dtype)
 
     def normal(self, mean: Any, std: Any = 1.0, size: Any = None) -> jax.Array:
         """`torch.normal`; mean and deviation may be arrays, and numbers come with a size."""
@@ -137,13 +139,17 @@ class TorchGenerator:
     def _exponential(self, count: int) -> np.ndarray[Any, Any]:
         return -np.log1p(-(self._wide(count) & np.uint64(2**53 - 1)).astype(np.float64) * 2**-53)
 
-    def _normal(self, count: int) -> np.ndarray[Any, Any]:
+    def _wide_uniform(self, count: int) -> np.ndarray[Any, Any]:
+        return (self._wide(count) & np.uint64(2**53 - 1)).astype(np.float64) * 2**-53
+
+    def _normal(self, count: int, wide: bool = False) -> np.ndarray[Any, Any]:
         if count < 16:
-            return np.array([self._normal_number() for _ in range(count)], np.float32)
-        uniform = self._uniform(count)
+            return np.array([self._normal_number() for _ in range(count)], np.float64 if wide else np.float32)
+        draw = self._wide_uniform if wide else self._uniform
+        uniform = draw(count)
         if count % 16:
             # The last block of sixteen is drawn anew and overlaps the one before it.
-            return np.concatenate([_box_muller(uniform[: count // 16 * 16])[: count - 16], _box_muller(self._uniform(16))])
+            return np.concatenate([_box_muller(uniform[: count // 16 * 16])[: count - 16], _box_muller(draw(16))])
         return _box_muller(uniform)
 
     def _normal_number(self) -> float:
@@ -158,9 +164,9 @@ class TorchGenerator:
 
 def _box_muller(uniform: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Normal numbers of uniform ones: of each block of sixteen, eight radii and eight angles."""
-    # In float32 as there: in double precision the numbers would lie farther from torch's.
+    # In the dtype of the draw as there: in double precision float32's numbers would lie farther from torch's.
     radius, angle = np.moveaxis(uniform.reshape(-1, 2, 8), 1, 0)
-    radius, angle = np.sqrt(np.float32(-2) * np.log(1 - radius)), np.float32(2 * np.pi) * angle
+    radius, angle = np.sqrt(uniform.dtype.type(-2) * np.log(1 - radius)), uniform.dtype.type(2 * np.pi) * angle
     return np.stack([radius * np.cos(angle), radius * np.sin(angle)], 1).reshape(-1)
 
 

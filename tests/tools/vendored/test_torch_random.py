@@ -53,3 +53,14 @@ def test_streams_of_jax_follow_from_the_seed() -> None:
     assert not np.array_equal(first, second)
     assert np.array_equal(generator.randn(3), TorchGenerator().manual_seed(5).randn(3))
     assert np.array_equal(jax.random.key_data(generator.manual_seed(5).rngs().params()), first)
+
+
+@pytest.mark.parametrize("size", [3, 16, 37])
+def test_double_precision_draws_other_numbers(size: int) -> None:
+    ours, theirs = TorchGenerator().manual_seed(11), torch.Generator().manual_seed(11)
+    with jax.enable_x64(True):
+        for _ in range(2):
+            found = np.asarray(ours.randn(size, dtype=float))
+            assert np.abs(found - torch.randn(size, dtype=torch.float64, generator=theirs).numpy()).max() < 1e-12
+            assert np.array_equal(ours.rand(size, dtype=float), torch.rand(size, dtype=torch.float64, generator=theirs))
+            assert np.array_equal(ours.randperm(size), torch.randperm(size, generator=theirs))

@@ -82,8 +82,6 @@ class Context:
     """Dotted paths of functions that change in place what they have saved for a backward pass."""
     traced: set[tuple[FunctionKey, str]] = field(default_factory=set)
     """(function, name) of names that a branch on tensors binds, so that their values are not there while tracing."""
-    generator: cst.BaseExpression | None = None
-    """The `nnx.Rngs` that the call at hand draws from, where it names a generator of its own."""
     dead: dict[str, str] = field(default_factory=dict)
     """Top-level names that stand for nothing but an error, with its reason."""
 
@@ -289,8 +287,6 @@ class Context:
 
     def rngs(self) -> cst.BaseExpression | None:
         """The expression for the `nnx.Rngs` reachable here."""
-        if self.generator is not None:
-            return self.generator
         if self.at_host and self.host is not None:
             if self.host.streams:
                 return cst.Call(cst.Attribute(self.helper("default_generator"), cst.Name("rngs")))
@@ -330,8 +326,6 @@ class Context:
         if any(isinstance(node, cst.Lambda) and self.initialises(node) for node in self.stack):
             return cst.Name("key")
         rngs = self.rngs()
-        if rngs is not None and rngs is self.generator:
-            return cst.Call(rngs)
         if rngs is None or (self.at_host and self.host is not None and not self.host.draws):
             return None
         constructing = (self.file.file.path, ".".join(self.path[: self._depth()])) in self.randomness.constructing

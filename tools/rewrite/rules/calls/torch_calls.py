@@ -29,7 +29,6 @@ from migrate_agent.tools.rewrite.rules.apply_tables import (
     with_rngs,
 )
 from migrate_agent.tools.rewrite.rules.calls.host_draws import is_traced
-from migrate_agent.tools.rewrite.rules.calls.seeded_generators import is_generator
 from migrate_agent.tools.rewrite.rules.calls.torch_references import VERSION
 from migrate_agent.tools.rewrite.rules.environment.gradient_contexts import AUTOCAST, DROPPED, NO_GRADIENT
 from migrate_agent.tools.rewrite.rules.rule import Rule
@@ -138,22 +137,12 @@ class ReplaceTorchCalls(Rule):
     )
 
     def leave_Call(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression | None:
-        self.context.generator = self._generator(original, updated)
         try:
             result = self._replace(original, updated)
         except Refuse as refusal:
             self.context.hole(original, refusal.reason, refusal.code)
             return None
-        finally:
-            self.context.generator = None
         return None if result is None else self.context.parenthesise(result)
-
-    def _generator(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression | None:
-        """What a call draws from by its argument `generator`, where that is one."""
-        for old, new in zip(original.args, updated.args, strict=True) if len(original.args) == len(updated.args) else ():
-            if old.keyword is not None and old.keyword.value == "generator" and is_generator(self, old.value):
-                return new.value
-        return None
 
     def leave_BinaryOperation(self, original: cst.BinaryOperation, updated: cst.BinaryOperation) -> cst.BaseExpression | None:
         """Of operators what their operands' dtypes become (a scalar tensor does not widen one with axes), and powers of integers."""
