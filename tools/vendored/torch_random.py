@@ -140,7 +140,8 @@ class TorchGenerator:
         return -np.log1p(-(self._wide(count) & np.uint64(2**53 - 1)).astype(np.float64) * 2**-53)
 
     def _wide_uniform(self, count: int) -> np.ndarray[Any, Any]:
-        return (self._wide(count) & np.uint64(2**53 - 1)).astype(np.float64) * 2**-53
+        uniform: np.ndarray[Any, Any] = (self._wide(count) & np.uint64(2**53 - 1)).astype(np.float64) * 2**-53
+        return uniform
 
     def _normal(self, count: int, wide: bool = False) -> np.ndarray[Any, Any]:
         if count < 16:
