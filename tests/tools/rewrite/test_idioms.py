@@ -56,6 +56,11 @@ def test_as_torch(work: Migrated, module: str, name: str) -> None:
     compare(work, module, name, training=module in TRAINED)
 
 
+def test_ones_are_made_by_their_own_function(work: Migrated) -> None:
+    text = work.draft.files["initialising_jax.py"].partition("class Ones(")[2].partition("\nclass ")[0]
+    assert "ones" in text and "full" in text and ", 1)" not in text and ", 1.0)" not in text and ", 0)" not in text, text
+
+
 def test_sequences_grow_in_buffers_where_that_is_exact(work: Migrated) -> None:
     classes = {
         node.name: ast.unparse(node) for node in ast.parse(work.draft.files["growing_jax.py"]).body if isinstance(node, ast.ClassDef)

@@ -35,18 +35,18 @@ class ReturnChangedArguments(_Writes):
         (
             "import torch\n\ndef top(x: torch.Tensor):\n    x.fill_(1.0)\n    return x.sum()\n\n"
             "def f(a: torch.Tensor, early):\n    r = a * 2\n    if early:\n        return top(r)\n    return torch.relu(r)\n",
-            "def top(x: jax.Array):\n    x = jnp.full_like(x, 1.0)\n    return jnp.sum(x)\n\n\n"
+            "def top(x: jax.Array):\n    x = jnp.ones_like(x)\n    return jnp.sum(x)\n\n\n"
             "def f(a: jax.Array, early):\n    r = a * 2\n    if early:\n        return top(r)\n    return jax.nn.relu(r)\n",
         ),
         (
             "import torch\n\ndef fill(x: torch.Tensor):\n    x.fill_(1.0)\n    return x, None\n\n"
             "def f(a: torch.Tensor):\n    a, rest = fill(a)\n    return a * 2\n",
-            "def fill(x: jax.Array):\n    x = jnp.full_like(x, 1.0)\n    return x, None\n\n\n"
+            "def fill(x: jax.Array):\n    x = jnp.ones_like(x)\n    return x, None\n\n\n"
             "def f(a: jax.Array):\n    a, rest = fill(a)\n    return a * 2\n",
         ),
         (
             "import torch\n\ndef fill(x: torch.Tensor):\n    x.fill_(1.0)\n\ndef f(a: torch.Tensor):\n    b = a[0]\n    fill(b)\n    return a\n",
-            "def fill(x: jax.Array):\n    x = jnp.full_like(x, 1.0)\n    return x\n\n\n"
+            "def fill(x: jax.Array):\n    x = jnp.ones_like(x)\n    return x\n\n\n"
             "def f(a: jax.Array):\n    b = a[0]\n    b = fill(b)\n    a = a.at[0].set(b)\n    return a\n",
         ),
         (

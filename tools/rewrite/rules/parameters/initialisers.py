@@ -69,7 +69,7 @@ class ReplaceInitialisers(Rule):
             "import torch\nfrom torch import nn\n\nclass M(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
             "        self.w = nn.Parameter(torch.empty(3, 4))\n        nn.init.constant_(torch.as_tensor(self.w), 1)\n",
             "class M(nnx.Module):\n    def __init__(self, *, rngs: nnx.Rngs):\n        self.w = nnx.Param(jnp.empty((3, 4)))\n"
-            "        self.w[...] = jnp.full_like(self.w[...], 1)\n",
+            "        self.w[...] = jnp.ones_like(self.w[...])\n",
         ),
         (
             "from torch import nn\n\nclass M(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
@@ -166,6 +166,8 @@ class ReplaceInitialisers(Rule):
                 bound = type(bound)({**bound.values, "tensor": target}, bound.variadic, bound.dropped, bound.sources)
         if name in CONSTANTS and self._is_part(bound.sources["tensor"]):
             return expand(self.context, CONSTANTS[name], bound, f"nn.init.{name}_")
+        if name == "constant" and isinstance(number := bound.values["val"], (cst.Integer, cst.Float)):
+            template = ROWS[{0: "zeros", 1: "ones"}.get(number.evaluated_value, name)][1]
         # `nn.init.zeros_(nn.Parameter(x))` gives the parameter, not its values: they go inside the new variable.
         fresh = isinstance(target, cst.Call) and isinstance(target.func, cst.Attribute) and target.func.attr.value in ("Param", "Variable")
         if fresh and isinstance(target, cst.Call) and not isinstance(self.context.parent(), cst.Expr):

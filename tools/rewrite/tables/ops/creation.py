@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from migrate_agent.tools.rewrite.tables.ops.calls import is_kind, may_be_kind, sequence
 from migrate_agent.tools.rewrite.tables.ops.dtype import LEGACY_TYPES
-from migrate_agent.tools.rewrite.tables.registry import Call, Op, Refuse, Template
+from migrate_agent.tools.rewrite.tables.registry import UNKNOWN, Call, Op, Refuse, Template
 
 
 def _filled(function: str) -> Template:
@@ -235,9 +235,12 @@ def _filled_with(function: str, value: str) -> Template:
     """The template of a fill: of `torch.empty(n).fill_(2)` only the shape and the dtype matter."""
 
     def to(call: Call) -> str:
+        number = call.literal("value") if value else UNKNOWN
+        constant = {0: "jnp.zeros", 1: "jnp.ones"}.get(number) if type(number) in (int, float) else None
+        make, rest = (constant, "") if constant else (function, value)
         if (empty := _made_empty(call, "input")) is None:
-            return f"{function}_like({{input}}{value})"
-        return f"{function}({empty[0]}{value}{', dtype=' * bool(empty[1])}{empty[1]})"
+            return f"{make}_like({{input}}{rest})"
+        return f"{make}({empty[0]}{rest}{', dtype=' * bool(empty[1])}{empty[1]})"
 
     return to
 
