@@ -167,7 +167,7 @@ class ReplaceInitialisers(Rule):
         if name in CONSTANTS and self._is_part(bound.sources["tensor"]):
             return expand(self.context, CONSTANTS[name], bound, f"nn.init.{name}_")
         if name == "constant" and isinstance(number := bound.values["val"], (cst.Integer, cst.Float)):
-            template = ROWS[{0: "zeros", 1: "ones"}.get(number.evaluated_value, name)][1]
+            template = ROWS[FILLS.get(float(number.evaluated_value), name)][1]
         # `nn.init.zeros_(nn.Parameter(x))` gives the parameter, not its values: they go inside the new variable.
         fresh = isinstance(target, cst.Call) and isinstance(target.func, cst.Attribute) and target.func.attr.value in ("Param", "Variable")
         if fresh and isinstance(target, cst.Call) and not isinstance(self.context.parent(), cst.Expr):
