@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TypeGuard
 
 import libcst as cst
@@ -17,6 +18,9 @@ from migrate_agent.tools.rewrite.rules.rule import Rule
 from migrate_agent.tools.rewrite.tables.initialisers import AS_VALUES, CONSTANTS, ROWS
 from migrate_agent.tools.rewrite.tables.registry import Refuse
 from migrate_agent.tools.rewrite.tables.signatures import BindError, bind, parse_signature
+
+FILLS: Mapping[float, str] = {0.0: "zeros", 1.0: "ones"}
+"""Constants that have initialisers of their own."""
 
 
 def initialiser(context: Context, call: cst.BaseExpression, is_statement: bool) -> bool:
