@@ -97,15 +97,15 @@ class TorchGenerator:
         raw = self._wide(count) if span >= 2**28 else self._words(count)
         return low + (raw % np.uint64(span)).astype(np.int64).reshape(size)
 
-    def rand(self, *size: Any, dtype: Any = jnp.float32) -> jax.Array:
-        """`torch.rand`, float32 or float64: in double precision the numbers are others."""
-        wide, count = jax.dtypes.canonicalize_dtype(dtype) == jnp.float64, math.prod(_shape(size))
-        return jnp.asarray((self._wide_uniform(count) if wide else self._uniform(count)).reshape(_shape(size)), dtype)
+    def rand(self, *size: Any, dtype: Any = None) -> jax.Array:
+        """`torch.rand`, float32 or what `dtype` says: in double precision the numbers are others."""
+        numbers = self._wide_uniform(math.prod(_shape(size))) if _is_wide(dtype) else self._uniform(math.prod(_shape(size)))
+        return jnp.asarray(numbers.reshape(_shape(size)), jnp.float32 if dtype is None else dtype)
 
-    def randn(self, *size: Any, dtype: Any = jnp.float32) -> jax.Array:
-        """`torch.randn`, float32 or float64: in double precision the numbers are others."""
-        wide, count = jax.dtypes.canonicalize_dtype(dtype) == jnp.float64, math.prod(_shape(size))
-        return jnp.asarray(self._normal(count, wide).reshape(_shape(size)), dtype)
+    def randn(self, *size: Any, dtype: Any = None) -> jax.Array:
+        """`torch.randn`, float32 or what `dtype` says: in double precision the numbers are others."""
+        numbers = self._normal(math.prod(_shape(size)), _is_wide(dtype))
+        return jnp.asarray(numbers.reshape(_shape(size)), jnp.float32 if dtype is None else dtype)
 
     def normal(self, mean: Any, std: Any = 1.0, size: Any = None) -> jax.Array:
         """`torch.normal`; mean and deviation may be arrays, and numbers come with a size."""
@@ -161,6 +161,11 @@ class TorchGenerator:
         radius = math.sqrt(-2 * math.log1p(-distance))
         self._spare = radius * math.sin(2 * math.pi * angle)
         return radius * math.cos(2 * math.pi * angle)
+
+
+def _is_wide(dtype: Any) -> bool:
+    """Whether a dtype that a draw names is float64: by default torch draws in single precision, whatever the names of dtypes stand for."""
+    return dtype is not None and jax.dtypes.canonicalize_dtype(dtype) == jnp.float64
 
 
 def _box_muller(uniform: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
