@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from migrate_agent.agent.runs.state import NearestGuess
+from migrate_agent.tools.harness.common.methods import PROTOCOLS, SETTER
 from migrate_agent.tools.types import Unit
 
 
@@ -44,6 +45,16 @@ def public_methods(file: Path, name: str) -> set[str]:
     body = definition.body if isinstance(definition, ast.ClassDef) else []
     names = {node.name for node in body if isinstance(node, ast.FunctionDef)}
     return {name for name in names if not name.startswith("_")} - {"forward", "extra_repr"}
+
+
+def syntax_methods(file: Path, name: str) -> set[str]:
+    """The setters of properties that a class defines (`buffer=`), and what Python's own syntax calls (`__len__`); none of a function."""
+    definition = class_node(ast.parse(file.read_text(encoding="utf-8")), name)
+    functions = [node for node in (definition.body if isinstance(definition, ast.ClassDef) else ()) if isinstance(node, ast.FunctionDef)]
+    setters = {
+        f"{node.name}{SETTER}" for node in functions if any(ast.unparse(one) == f"{node.name}.setter" for one in node.decorator_list)
+    }
+    return setters | {node.name for node in functions if node.name in PROTOCOLS}
 
 
 def required_arguments(file: Path, name: str, method: str) -> list[str]:

@@ -56,9 +56,16 @@ def _outputs(original: Original, theirs: Path, ours: Path) -> list[tuple[Any, An
     model.eval()
     port.eval()
     with torch.no_grad():
-        expected = jax.tree.leaves(map_tensors(to_numpy, model(*args, **kwargs)))
-    actual = jax.tree.leaves(port(*jax_arguments["args"], **jax_arguments["kwargs"]))
+        expected = _leaves(map_tensors(to_numpy, model(*args, **kwargs)))
+    actual = _leaves(port(*jax_arguments["args"], **jax_arguments["kwargs"]))
     return [(np.asarray(mine), np.asarray(yours)) for mine, yours in zip(actual, expected, strict=True)]
+
+
+def _leaves(result: Any) -> list[Any]:
+    """The arrays and numbers of a result; of an object of the model's file those that it keeps."""
+    files = ("model", "model_jax")
+    every = jax.tree.leaves(result)
+    return [part for leaf in every for part in (jax.tree.leaves(vars(leaf)) if type(leaf).__module__ in files else [leaf])]
 
 
 def _arguments(*args: Any, **kwargs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:

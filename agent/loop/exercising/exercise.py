@@ -11,7 +11,7 @@ from pathlib import Path
 from migrate_agent.agent.config.config import Config
 from migrate_agent.agent.loop.exercising.growth import Growth, places
 from migrate_agent.agent.loop.services import Services
-from migrate_agent.agent.runs.class_text import public_methods
+from migrate_agent.agent.runs.class_text import public_methods, syntax_methods
 from migrate_agent.agent.runs.recordings import examples_of
 from migrate_agent.sandbox.base import Sandbox
 from migrate_agent.tools.harness.common.budgets import MAX_EXAMPLES
@@ -46,7 +46,14 @@ def _worth_comparing(examples: Iterable[Example], reaching: Collection[tuple[str
             yield example
 
 
+def _shows_objects(recording: Recording, path: str) -> bool:
+    """Whether something in a file was a plain object while the examples ran, which a call may be handed or give."""
+    return any(kind.startswith("object:") for observed in recording.observations.get(path, {}).values() for kind in observed.kinds)
+
+
 _IMPORTED = "the file was imported"
+_CONSTRUCTED = re.compile(r"(?<!torch\.)(?<!nn\.)\b([A-Z]\w*)\(")
+"""Classes that a text constructs."""
 MOST_CONSTRUCTIONS = 6
 """Constructor calls of a unit on whose instances methods are called."""
 FEW = 3
@@ -163,23 +170,28 @@ class Exercise:
 
     def _method_calls(self, unit: Unit, recording: Recording) -> tuple[Example, ...]:
         examples = examples_of(recording, unit.id)
-        constructions = dict[tuple[str, str], Example]()
+        constructions = dict[tuple[str, ...], Example]()
         called = [example for example in examples if not example.method]
         for example in called or examples[:1]:  # of a module without `forward`, a method is called in its place
-            constructions.setdefault((example.init, example.setup), example)
+            objects = dict.fromkeys(_CONSTRUCTED.findall(example.call))  # that the call is handed, whose methods may be called after it
+            constructions.setdefault((example.init, example.setup, *objects), example)
         methods = {example.method for example in examples if example.method}
         infer, limits = self.services.infer_methods, self.config.limits.limits()
         different = [*constructions.values()][:MOST_CONSTRUCTIONS]
+        file = self.inventory.root / unit.source
         if not different or infer is None:
             return ()
-        if not public_methods(self.inventory.root / unit.source, unit.name) - methods and not any(map(self._takes_objects, different)):
+        open_methods = (public_methods(file, unit.name) | syntax_methods(file, unit.name)) - methods
+        holds = any(map(self._takes_objects, different)) or _shows_objects(recording, unit.source)
+        if not open_methods and not holds:
             return ()
         return infer(self.inventory, different, methods, self.sandbox, limits)[0]
 
     def _takes_objects(self, example: Example) -> bool:
-        """Whether an example hands its constructor an object of a class that is no unit, such as a configuration, whose methods may be called too."""
+        """Whether an example hands its constructor or its call an object of a class that is no unit, such as a configuration, whose methods may be called
+        too."""
         units = {unit.name for unit in self.inventory.units}
-        classes = re.findall(r"(?<!torch\.)(?<!nn\.)\b([A-Z]\w*)\(", f"{example.setup} {example.init}")
+        classes = _CONSTRUCTED.findall(f"{example.setup} {example.init} {example.call}")
         return any(name not in units for name in classes)
 
     def _draft(self, examples: Sequence[Example], recording: Recording) -> Draft | None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from migrate_agent.agent.runs.class_text import example_table, is_called
+from migrate_agent.agent.runs.class_text import example_table, is_called, syntax_methods
 from migrate_agent.agent.runs.state import NearestGuess
 from migrate_agent.tools.types import Unit
 
@@ -25,6 +25,22 @@ CALLED = [
 def test_whether_a_class_may_be_called(tmp_path: Path, source: str, expected: bool) -> None:
     (tmp_path / "a.py").write_text(source)
     assert is_called(tmp_path / "a.py", "A") == expected
+
+
+SYNTAX = [
+    (
+        "class A:\n    @property\n    def b(self): ...\n    @b.setter\n    def b(self, value): ...\n    def __len__(self): ...\n",
+        {"b=", "__len__"},
+    ),
+    ("class A:\n    @property\n    def b(self): ...\n    def __repr__(self): ...\n    def c(self): ...\n", set()),
+    ("def A(x):\n    return x\n", set()),
+]
+
+
+@pytest.mark.parametrize(("source", "expected"), SYNTAX)
+def test_setters_and_what_syntax_calls(tmp_path: Path, source: str, expected: set[str]) -> None:
+    (tmp_path / "a.py").write_text(source)
+    assert syntax_methods(tmp_path / "a.py", "A") == expected
 
 
 def test_an_example_table_holds_the_guess_that_came_furthest(tmp_path: Path) -> None:

@@ -321,3 +321,124 @@ def test_methods_are_called_on_instances_of_other_constructions(repository: Any,
     assert [call.call for call in calls if call.method == "grid"] == ["2, 3"]
     assert not errors
     assert infer_methods(inventory, examples[:1], [], sandbox)[1].keys() == {"scale"}
+
+
+HANDED = """
+from typing import Optional
+
+import torch
+from torch import nn
+
+class Cache:
+    def __init__(self, steps=None):
+        self.steps = iter(steps) if steps is not None else None
+        self.out = []
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        return None if self.steps is None else next(self.steps)
+
+    def following(self):
+        return self.__next__()
+
+    def append(self, x):
+        self.out.append(x)
+
+    def step(self):
+        self.steps = iter(self.out)
+        self.out = []
+
+class Posterior:
+    def __init__(self, mean, scale):
+        self.mean, self.scale = mean, scale
+
+    def mode(self):
+        return self.mean * 1.0
+
+    def __len__(self):
+        return self.mean.shape[0]
+
+    @property
+    def entropy(self):
+        return self.scale.log().sum(-1)
+
+    def log_prob(self, x):
+        return -((x - self.mean) / self.scale) ** 2
+
+class Pad(nn.Module):
+    def __init__(self, d):
+        super().__init__()
+        self.fc = nn.Linear(d, d)
+        self.register_buffer("kept", torch.zeros(1, d))
+
+    @property
+    def buffer(self):
+        return self.kept
+
+    @buffer.setter
+    def buffer(self, value):
+        self.kept = value * 1.0
+
+    def forward(self, x, cache: Optional[Cache] = None):
+        y = self.fc(x) + self.kept
+        if cache is not None:
+            before = cache.following()
+            if before is not None:
+                y = y + before
+            cache.append(y)
+        return y
+
+class Coder(nn.Module):
+    def __init__(self, d):
+        super().__init__()
+        self.fc = nn.Linear(d, d)
+        self.sizes = [d, d]
+
+    def __len__(self):
+        return len(self.sizes)
+
+    def __getitem__(self, index):
+        if isinstance(index, slice):
+            return self.sizes[index]
+        return self.sizes[index] * 2
+
+    def forward(self, x):
+        y = self.fc(x)
+        return Posterior(y, torch.nn.functional.softplus(y) + 1.0), y
+"""
+
+
+@pytest.mark.parametrize(
+    ("unit", "calls", "expected"),
+    [
+        (
+            "Pad",
+            ["torch.randn(2, 4)", "torch.randn(2, 4), cache=Cache()"],
+            {
+                "buffer": [""],
+                "buffer=": ["torch.rand(1, 4)"],
+                **{key: ["torch.randn(2, 4), cache=Cache()"] for key in ("cache:step", "cache:__iter__")},
+            },
+        ),
+        (
+            "Coder",
+            ["torch.randn(2, 4)"],
+            {
+                "__len__": [""],
+                "__getitem__": ["0", "slice(0, 2)"],
+                **{key: ["torch.randn(2, 4)"] for key in (":0.mode", ":0.entropy", ":0.__len__")},
+            },
+        ),
+    ],
+)
+def test_setters_syntax_and_methods_of_what_calls_are_handed_and_give(
+    repository: Any, sandbox: Sandbox, unit: str, calls: list[str], expected: dict[str, list[str]]
+) -> None:
+    inventory = repository({"net.py": HANDED})
+    found, _ = infer_methods(inventory, [Example(f"net.py:{unit}", "4", call) for call in calls], [], sandbox)
+    by_method: dict[str, list[str]] = {}
+    for call in found:
+        by_method.setdefault(call.method, []).append(call.call)
+    assert by_method == expected

@@ -1,6 +1,8 @@
 """The public surface of a module class beside its call: methods, properties, class and static methods. Standard library only.
 
-The name of a method is "" where the module itself is called, and `config.width` where it is one of an object that the module keeps.
+The name of a method is "" where the module itself is called, and `config.width` where it is one of an object that the module keeps. `buffer=` gives the
+property `buffer` a value. `cache:step` is a method of what the call is handed as its argument `cache`, after the call; `:mode` is one of what the call gives, and
+`:1.mode` of the second of the values that it gives.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ import functools
 import inspect
 import os
 import sys
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any
 
 LIBRARIES = frozenset({"torch", "flax", "jax", "lightning", "pytorch_lightning", "builtins", "abc", "typing", "torch_geometric"})
@@ -18,6 +20,9 @@ LIBRARIES = frozenset({"torch", "flax", "jax", "lightning", "pytorch_lightning",
 CALLS = ("forward", "__call__")
 UNCOMPARED = ("extra_repr",)
 """Methods that compute nothing."""
+PROTOCOLS = ("__len__", "__iter__", "__next__", "__reversed__", "__contains__", "__getitem__", "__setitem__")
+"""Methods that Python's own syntax calls: `len(x)`, `for part in x`, `x[0]`, `x[0] = y`."""
+SETTER, AFTER = "=", ":"
 
 
 def own_classes(cls: type) -> list[type]:
@@ -40,12 +45,30 @@ def public_methods(cls: type, base: type) -> dict[str, Any]:
     return members
 
 
+def further_methods(cls: type, base: type) -> dict[str, Any]:
+    """Name → function, of what else users run of a class without naming a method: setters of properties (`buffer=`), and what syntax calls
+    (`PROTOCOLS`)."""
+    members: dict[str, Any] = {}
+    if hasattr(cls, "described"):
+        return members
+    for owner in reversed(own_classes(cls)):
+        for name, member in vars(owner).items():
+            members.pop(f"{name}{SETTER}", None)
+            if isinstance(member, property) and member.fset is not None and not name.startswith("_") and not hasattr(base, name):
+                members[f"{name}{SETTER}"] = member.fset
+            elif name in PROTOCOLS and inspect.isfunction(member) and not hasattr(base, name):
+                members[name] = member
+    return members
+
+
 def helpers(instance: Any, base: type, folder: str) -> dict[str, Any]:
     """Attribute → object, of the plain objects that an instance keeps (none of `base`, `nn.Module`) and whose class a file below the folder defines."""
-    attributes = vars(instance).items()
-    return {
-        name: value for name, value in attributes if not isinstance(value, (base, type, enum.Enum)) and _defined_below(type(value), folder)
-    }
+    return {name: value for name, value in vars(instance).items() if is_plain(value, base, folder)}
+
+
+def is_plain(value: Any, base: type, folder: str) -> bool:
+    """Whether a value is a plain object (none of `base`, `nn.Module`) whose class a file below the folder defines."""
+    return not isinstance(value, (base, type, enum.Enum)) and _defined_below(type(value), folder)
 
 
 def _defined_below(cls: type, folder: str) -> bool:
@@ -70,9 +93,13 @@ def bound(instance: Any, name: str) -> Callable[..., Any]:
     """What a call of the method calls; reads the property where it is one. Raises `AttributeError`."""
     if not name:
         return instance  # type: ignore[no-any-return]
+    if AFTER in name:
+        return functools.partial(_after_call, instance, name)
     path, _, last = name.rpartition(".")
     if path:
         return bound(functools.reduce(getattr, path.split("."), instance), last)
+    if last.endswith(SETTER):
+        return functools.partial(_set, instance, last.removesuffix(SETTER))
     if is_property(type(instance), name):
         return lambda: getattr(instance, name)
     return getattr(instance, name)  # type: ignore[no-any-return]
@@ -80,9 +107,11 @@ def bound(instance: Any, name: str) -> Callable[..., Any]:
 
 def unbound(cls: Any, name: str) -> Callable[..., Any]:
     """A function with the method's signature, whose first parameter is the instance (or the class). Raises `AttributeError`."""
-    name = name or "forward"
+    name = "forward" if AFTER in name else name or "forward"
     if "." in name:
         return _any  # the class does not say what its instances keep
+    if name.endswith(SETTER):
+        return inspect.getattr_static(cls, name.removesuffix(SETTER)).fset  # type: ignore[no-any-return]
     if is_property(cls, name):
         return _read
     member = inspect.getattr_static(cls, name)
@@ -91,6 +120,39 @@ def unbound(cls: Any, name: str) -> Callable[..., Any]:
     if isinstance(member, staticmethod):
         return _with_instance(member.__func__)
     return getattr(cls, name)  # type: ignore[no-any-return]
+
+
+def has(cls: type, name: str) -> bool:
+    """Whether a class has a method of this name; what objects have that it keeps, is handed or gives, is seen when it is called."""
+    if not name or "." in name or AFTER in name:
+        return True
+    if name.endswith(SETTER):
+        return getattr(inspect.getattr_static(cls, name.removesuffix(SETTER), None), "fset", None) is not None
+    return hasattr(cls, name)
+
+
+def _set(instance: Any, name: str, value: Any) -> None:
+    setattr(instance, name, value)
+
+
+def _after_call(instance: Any, name: str, /, *args: Any, **kwargs: Any) -> Any:
+    """What a method without arguments gives, after the call, of what that was handed or gave."""
+    handed, _, path = name.partition(AFTER)
+    *parts, method = path.split(".")
+    result = instance(*args, **kwargs)
+    value = argument(instance, handed, args, kwargs) if handed else result
+    for part in parts:
+        value = value[int(part)] if part.isdigit() else getattr(value, part)
+    return bound(value, method)()
+
+
+def argument(instance: Any, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """What a call of an instance is handed under this name. Raises `LookupError` where it is handed nothing."""
+    if name in kwargs:
+        return kwargs[name]
+    function = getattr(type(instance), "forward", None) or type(instance).__call__
+    given = dict(zip(list(inspect.signature(function).parameters)[1:], args, strict=False))
+    return given[name]
 
 
 def declared(cls: Any, name: str) -> Callable[..., Any]:

@@ -206,7 +206,7 @@ class Candidate:
 
     def has(self, method: str) -> bool:
         """Whether the module has a method ("": its call)."""
-        return not method or "." in method or hasattr(self.cls, method)
+        return methods.has(self.cls, method)
 
     def state(self, model: Any = None) -> dict[str, Array]:
         """The module's state (or another's of the same class) under torch's names and in torch's layout."""

@@ -9,19 +9,23 @@ import pickle
 import re
 import sys
 import textwrap
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 from migrate_agent.tools.harness.common import methods, reach
 from migrate_agent.tools.harness.common.example_text import call_arguments, construct, import_module, in_mode, load_unit, make_namespace
 from migrate_agent.tools.harness.common.partial_import import use_parts
-from migrate_agent.tools.harness.common.trees import Unencodable, encode
+from migrate_agent.tools.harness.common.trees import CONSUMED, Unencodable, encode
 from migrate_agent.tools.record.guessing.arguments import first_samples, text_of
 from migrate_agent.tools.record.guessing.choices import choices
 from migrate_agent.tools.record.guessing.distinctions import distinctions, other_values
 from migrate_agent.tools.record.guessing.feedback import value_of
+from migrate_agent.tools.record.guessing.objects.held_objects import methods_after
+from migrate_agent.tools.record.guessing.objects.syntax_calls import keys_of, other_values_of
 from migrate_agent.tools.record.guessing.rows import annotation_text, call_values
 from migrate_agent.tools.record.guessing.trials.own_seconds import WAITING, OwnSeconds
 from migrate_agent.tools.record.guessing.trials.trial import MOST_SECONDS, leaves, required, time_limit
@@ -120,6 +124,8 @@ class Methods:
                     waiting.remove(name)
         calls += ([name, ""] for name in members if name in inside - known and self._resets(name))
         calls += self._of_helpers(known)
+        calls += self._of_syntax(known)
+        calls += ([name, self.example.call] for name, _ in self._of_objects(known, self.own_places()))
         return {"calls": calls, "errors": {name: self.errors.get(name, "nothing could be tried") for name in waiting}}
 
     def own_places(self) -> frozenset[int]:
@@ -152,7 +158,10 @@ class Methods:
                         places |= self._reached(name, longer) or frozenset()
                         yield name, longer, places
                     break
-        for name, call in self._of_helpers(frozenset()):
+        for name, reached in self._of_objects(frozenset(), places):
+            places |= reached
+            yield name, self.example.call, reached
+        for name, call in chain(self._of_helpers(frozenset()), self._of_syntax(frozenset())):
             reached = self._reached(name, call) or frozenset()
             if not reached <= places:
                 places |= reached
@@ -183,12 +192,64 @@ class Methods:
         different = {id(helper): attribute for attribute, helper in reversed(helpers.items())}
         for attribute in [attribute for attribute in helpers if attribute in different.values()]:
             helper = helpers[attribute]
+            syntax = methods.further_methods(type(helper), object)
             members = methods.public_methods(type(helper), object)
+            members |= {member: function for member, function in syntax.items() if not member.endswith(methods.SETTER)}
             inside = methods.called_in(members, self._called_once)
             open_members = [name for name in members if name not in inside and f"{attribute}.{name}" not in known]
             literals = self._literals_of(attribute, type(helper), members)
             for member in open_members:
                 yield from ([f"{attribute}.{member}", call] for call in self._calls_of_helper(attribute, helper, member, literals))
+
+    def _of_syntax(self, known: Collection[str]) -> Iterator[list[str]]:
+        """Calls of setters of properties, and of what Python's own syntax calls, which neither the constructor nor the call runs: the first that runs, and
+        those that reach more."""
+        import torch
+
+        members = methods.further_methods(self.cls, torch.nn.Module)
+        inside = methods.called_in(members, self._called_once)
+        for name in [name for name in members if name not in {*known, *inside}]:
+            yield from ([name, call] for call in self._reaching(name, self._values_of_syntax(name)))
+
+    def _values_of_syntax(self, name: str) -> Iterator[str]:
+        """Likely argument lists of a setter, or of a method that syntax calls."""
+        function = methods.unbound(self.cls, name)
+        needed = required(list(inspect.signature(function).parameters.values())[1:])
+        if not name.endswith(methods.SETTER):
+            yield from keys_of(self._instance(), len(needed))
+            return
+        with suppress(Exception), time_limit(MOST_SECONDS, WAITING):  # a property that cannot be read yet may still be set
+            yield from other_values_of(getattr(self._called_once(), name.removesuffix(methods.SETTER)))
+        for parameter in needed[:1]:
+            yield from self._values(function, parameter)[:MOST_VALUES]
+
+    def _reaching(self, name: str, calls: Iterable[str]) -> Iterator[str]:
+        """The first of some argument lists with which a method runs, and those that reach more."""
+        covered: frozenset[int] | None = None
+        for call in islice(dict.fromkeys(calls), MOST_TRIALS):
+            if self.time.spent:
+                return
+            reached = self._reached(name, call)
+            if reached is not None and (covered is None or not reached <= covered):
+                covered = reached | (covered or frozenset())
+                yield call
+
+    def _of_objects(self, known: Collection[str], places: frozenset[int]) -> Iterator[tuple[str, frozenset[int]]]:
+        """Methods of the objects that the call is handed or gives which run something beyond these places, after the call; and what they run."""
+        import torch
+
+        if self.example.method or hasattr(self.cls, "described"):
+            return
+        args, kwargs = call_arguments(self.example, self.namespace)
+        with torch.no_grad(), time_limit(MOST_SECONDS, WAITING):
+            result = self._instance()(*args, **kwargs)
+        names = [parameter.name for parameter in list(inspect.signature(methods.unbound(self.cls, "")).parameters.values())[1:]]
+        arguments = {**dict(zip(names, args, strict=False)), **kwargs}
+        for name in methods_after(arguments, result, torch.nn.Module, str(self.root)):
+            reached = self._reached(name, self.example.call) if name not in known and not self.time.spent else None
+            if reached is not None and not reached <= places:
+                places |= reached
+                yield name, reached
 
     def _called_once(self) -> Any:
         """An instance whose own call was made."""
@@ -228,10 +289,14 @@ class Methods:
         needed = [] if methods.is_property(cls, member) else _needed(cls, member)
         if len(needed) > 2 or any(OUTSIDE.fullmatch(parameter.name) for parameter in needed):
             return
+        if member in methods.PROTOCOLS:
+            keys = keys_of(helper, len(needed))
+            yield from self._reaching(name, (call for call in keys if self._keeps_state(attribute, member, call)))
+            return
         larger = _own_numbers(getattr(self._instance(), attribute)) if len(needed) == 1 else []
         numbers = itertools.product(("1", "0", "2", "0.5", "8", *larger), repeat=len(needed))
         covered: frozenset[int] | None = None
-        for values in itertools.chain(numbers, [(literal,) for literal in literals] if len(needed) == 1 else []):
+        for values in chain(numbers, [(literal,) for literal in literals] if len(needed) == 1 else []):
             call = ", ".join(values)
             if self.time.spent:
                 return
@@ -247,7 +312,7 @@ class Methods:
                 helper = getattr(self._instance(), attribute)
                 before = pickle.dumps(vars(helper))
                 args, kwargs = call_arguments(Example("", "", call), self.namespace)
-                results = [pickle.dumps(methods.bound(helper, member)(*args, **kwargs)) for _ in range(2)]
+                results = [pickle.dumps(written_out(methods.bound(helper, member)(*args, **kwargs))) for _ in range(2)]
                 return before == pickle.dumps(vars(helper)) and results[0] == results[1]
         except Exception:  # what does not run, or holds what cannot be written down, is tried no further
             return False
@@ -291,7 +356,7 @@ class Methods:
         for call in (*self._handed_through(function), *([] if needed else self._of_any_number(function))):
             if self._runs(name, call):
                 return call
-        for values in itertools.islice(self._rows(function, needed), MOST_TRIALS):
+        for values in islice(self._rows(function, needed), MOST_TRIALS):
             call = ", ".join(
                 value if p.kind is not p.KEYWORD_ONLY else f"{p.name}={value}" for p, value in zip(needed, values, strict=True)
             )
@@ -370,7 +435,7 @@ class Methods:
         """Values of all arguments together, those in front that hold the likeliest ones."""
         domains = [self._values(function, parameter)[:MOST_VALUES] for parameter in needed]
         ranks = itertools.product(*(range(len(domain)) for domain in domains))
-        for row in sorted(itertools.islice(ranks, 4096), key=sum):
+        for row in sorted(islice(ranks, 4096), key=sum):
             yield tuple(domain[rank] for domain, rank in zip(domains, row, strict=True))
 
     def _values(self, function: Any, parameter: inspect.Parameter) -> list[str]:
@@ -416,6 +481,11 @@ class Methods:
         value = value_of(result) if isinstance(result, (list, tuple, dict)) else None
         if value is not None and any(tensors(value)) and len(part := text(value)) <= LONGEST:
             self.parts = [part, *(other for other in self.parts if other != part)]
+
+
+def written_out(result: Any) -> Any:
+    """What a call gives; of what is gone through once, a list of what it holds."""
+    return list(result) if isinstance(result, CONSUMED) else result
 
 
 def _like(leaf: Any) -> Tensor:

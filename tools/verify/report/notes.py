@@ -9,6 +9,7 @@ from migrate_agent.tools.verify.compare.pairs import UNPAIRED, paired
 from migrate_agent.tools.verify.contract.scenario import Role
 from migrate_agent.tools.verify.contract.schedule import LATE
 from migrate_agent.tools.verify.evidence.candidate import Results
+from migrate_agent.tools.verify.evidence.refused_guesses import methods_of
 
 EVALUATES = (
     "newly constructed, the rewrite is in evaluation mode, and torch's module in training mode: call `train()` where torch's was not called"
@@ -33,7 +34,7 @@ def notes(results: Results, *, unrun: bool = False) -> tuple[str, ...]:
     return (
         *texts,
         *(
-            [*constructed(results), *trained(results), *elsewhere(results), *absent(results), *unordered(results)]
+            [*constructed(results), *trained(results), *elsewhere(results), *guessed(results), *absent(results), *unordered(results)]
             if "exact" in results.runs
             else ()
         ),
@@ -81,7 +82,9 @@ def elsewhere(results: Results) -> list[str]:
     """Of other configurations and ranks that could not be compared: why. What the candidate's process tells of them may have any form."""
     lines = []
     for scenario, answer in results.answers(Role.CONFIGURATION, Role.RANK, Role.LONG, Role.SHAPE):
-        if scenario.role == Role.SHAPE and not results.forgives(scenario, answer):
+        if (scenario.role == Role.SHAPE and not results.forgives(scenario, answer)) or methods_of(
+            results, scenario
+        ) & results.refused_guesses:
             continue
         try:
             state = answer.facts.get("state")
@@ -96,6 +99,19 @@ def elsewhere(results: Results) -> list[str]:
             lines.append(f"not compared {circumstances}, which the original takes: {reason}")
     # Several scenarios of one configuration fail for the same reason, which is told once.
     return list(dict.fromkeys(lines))
+
+
+def guessed(results: Results) -> list[str]:
+    """Methods that the rewrite refuses in a call that was guessed, and that are stubs in it therefore."""
+    errors: dict[str, str] = {}
+    for scenario in results.expected.scenarios if results.refused_guesses else ():
+        error = str(results.exact["scenarios"].get(scenario.name, {}).get("error", ""))
+        for method in methods_of(results, scenario) & results.refused_guesses if error else ():
+            errors.setdefault(method, error)
+    return [
+        f"{method} raises in the rewrite, since a call of it that was guessed fails there: {error[:300]}"
+        for method, error in errors.items()
+    ]
 
 
 def absent(results: Results) -> list[str]:

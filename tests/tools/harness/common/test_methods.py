@@ -6,6 +6,8 @@ import functools
 import inspect
 from typing import Any
 
+import pytest
+
 from migrate_agent.tools.harness.common import methods
 from migrate_agent.tools.harness.common.argument_changes import bind
 
@@ -67,6 +69,82 @@ def test_each_kind_is_called_and_bound() -> None:
     assert results == {"encode": 3, "size": 3, "table": 4, "clip": 0, "made": "Own1"}
     bound = {name: dict(list(bind(methods.unbound(Own, name), args, {}).arguments.items())[1:]) for name, args in calls.items()}
     assert bound == {"encode": {"x": 2, "shift": 1}, "size": {}, "table": {}, "clip": {"x": -3, "low": 0}, "made": {"x": 1}}
+
+
+class Cache:
+    def __init__(self) -> None:
+        self.steps: list[int] = []
+
+    def turn(self) -> int:
+        return len(self.steps)
+
+
+class Kept(Own):
+    def __init__(self) -> None:
+        self.held = 1
+
+    def forward(self, x: int, cache: Cache) -> Any:  # type: ignore[override]
+        cache.steps.append(x)
+        return x, cache
+
+    __call__ = forward
+
+    @property
+    def width(self) -> int:
+        return self.held
+
+    @width.setter
+    def width(self, value: int) -> None:
+        self.held = 2 * value
+
+    def __len__(self) -> int:
+        return self.held
+
+    def __getitem__(self, index: int) -> int:
+        return index + self.held
+
+
+class Fixed(Kept):
+    width = property(lambda self: 4)
+
+
+def test_setters_and_what_syntax_calls_are_further_methods() -> None:
+    assert list(methods.further_methods(Kept, Base)) == ["width=", "__len__", "__getitem__"]
+    assert list(methods.further_methods(Fixed, Base)) == ["__len__", "__getitem__"]
+    assert "width=" not in methods.public_methods(Kept, Base)
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "result", "held"),
+    [
+        ("width=", (3,), None, 6),
+        ("__len__", (), 1, 1),
+        ("__getitem__", (2,), 3, 1),
+        ("cache:turn", (5, Cache()), 1, 1),
+        (":1.turn", (5, Cache()), 1, 1),
+    ],
+)
+def test_further_methods_are_called(name: str, args: tuple[Any, ...], result: Any, held: int) -> None:
+    instance = Kept()
+    assert methods.bound(instance, name)(*args) == result
+    assert instance.held == held
+    assert not methods.is_property(Kept, name)
+    assert len(inspect.signature(methods.unbound(Kept, name)).parameters) == 1 + len(args)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("", True), ("width", True), ("width=", True), ("size=", False), ("other", False), ("cache:turn", True), ("a.b", True)],
+)
+def test_what_a_class_has(name: str, expected: bool) -> None:
+    assert methods.has(Kept, name) == expected
+
+
+def test_what_a_call_is_handed_under_a_name() -> None:
+    cache = Cache()
+    assert methods.argument(Kept(), "cache", (1, cache), {}) is methods.argument(Kept(), "cache", (1,), {"cache": cache}) is cache
+    with pytest.raises(LookupError):
+        methods.argument(Kept(), "cache", (), {})
 
 
 def test_methods_that_run_inside_of_a_call_are_seen() -> None:
