@@ -9,6 +9,7 @@ import pytest
 
 from migrate_agent.sandbox.base import Sandbox
 from migrate_agent.tools.record import record
+from migrate_agent.tools.record.guessing.method_calls import most_reaching
 from migrate_agent.tools.record.infer import infer_methods
 from migrate_agent.tools.types import Example
 
@@ -321,6 +322,20 @@ def test_methods_are_called_on_instances_of_other_constructions(repository: Any,
     assert [call.call for call in calls if call.method == "grid"] == ["2, 3"]
     assert not errors
     assert infer_methods(inventory, examples[:1], [], sandbox)[1].keys() == {"scale"}
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        ({"a": {1}, "b": {2, 3}}, []),
+        ({**{f"p{n}": {n} for n in range(12)}, "long": {1, 20, 21}, "inside": {20}}, ["long", "p0"]),
+        ({**{f"p{n}": {99} for n in range(12)}, "long": {20}}, ["long", "p0"]),
+    ],
+)
+def test_of_many_methods_those_come_first_that_run_most(rows: dict[str, set[int]], expected: list[str]) -> None:
+    order = most_reaching({name: frozenset(places) for name, places in rows.items()}, frozenset({99}))
+    assert order[: len(expected)] == expected
+    assert not order or sorted(order) == sorted(rows)
 
 
 HANDED = """

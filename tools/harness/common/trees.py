@@ -38,6 +38,10 @@ DISTRIBUTIONS = {
 """Distributions of torch (https://docs.pytorch.org/docs/stable/distributions.html) that rewrites have too → what makes one."""
 HELPERS = ("nnx_layers", "nnx_layers_jax")
 """Last parts of the modules in which rewrites have them."""
+FRAMEWORKS = frozenset("torch torchvision jax jaxlib flax optax numpy scipy equinox tensorflow keras transformers migrate_agent".split())
+"""Top-level packages whose objects have another counterpart, or are more than what they keep."""
+_OF_PYTHON = 1 << 9
+"""The flag of classes that a `class` statement makes (`Py_TPFLAGS_HEAPTYPE`), and no C code."""
 CONSUMED: tuple[Any, ...] = (map, filter, zip, enumerate, reversed, itertools.chain, types.GeneratorType)
 """Classes of what a call gives to be gone through once: what it holds is made as it is written down."""
 SETS = (set, frozenset)
@@ -59,9 +63,10 @@ class Unencodable(Exception):
 def encode(value: Any, leaves: list[Any], is_leaf: Callable[[Any], bool], *, arguments: bool = False) -> Tree:
     """Encode `value` as a tree; arrays, as `is_leaf` decides, are appended to `leaves`. Raises `Unencodable`.
 
-    Of a plain object all attributes are written down, and of a dictionary or a list of a class of the user's its items too; of a generator of random
-    numbers among them only that it is one; of a distribution what makes it. With `arguments`, it is noted where the class of an object gives an equal one
-    without arguments: the reader's constructor runs there; distributions, and what is gone through once, are refused.
+    Of a plain object, of the user's or of an installed package, all attributes are written down, and of a dictionary or a list of a class of the user's its
+    items too; of a generator of random numbers among them only that it is one; of a distribution what makes it. With `arguments`, it is noted where the class
+    of an object gives an equal one without arguments: the reader's constructor runs there; distributions, objects of packages, and what is gone through once,
+    are refused.
     """
     around: list[int] = []
 
@@ -85,7 +90,7 @@ def encode(value: Any, leaves: list[Any], is_leaf: Callable[[Any], bool], *, arg
             return {"device": True}  # which one is no matter of the maths: each side has its own
         if not arguments and (names := distribution_names(type(item))):
             return {"distribution": type(item).__name__, "fields": {name: walk(getattr(item, name)) for name in names}}
-        if not is_object(item) and not is_own_collection(item):
+        if not (is_object(item) or is_own_collection(item) or (not arguments and is_of_package(type(item)))):
             return _container(item, walk)
         if id(item) in around:
             raise Unencodable(f"an object of type {_name(type(item))} that holds itself")
@@ -158,6 +163,22 @@ def _is_own(cls: type) -> bool:
         return False
     file = getattr(sys.modules.get(cls.__module__), "__file__", None) or ""
     return bool(file) and f"{os.sep}site-packages{os.sep}" not in file and "__slots__" not in vars(cls)
+
+
+def is_of_package(cls: type) -> bool:
+    """Whether an installed package defines a class in plain Python, and its objects keep all that they have in attributes: a graph of networkx, but nothing
+    of the frameworks that a rewrite goes from or to."""
+    above = [base for base in cls.__mro__ if base is not object and base.__module__ not in _PROTOCOLS]
+    if not above or dataclasses.is_dataclass(cls) or not all(_is_installed(base) for base in above):
+        return False
+    return not any({"__slots__", "__getstate__", "__reduce__"} & vars(base).keys() for base in above)
+
+
+def _is_installed(cls: type) -> bool:
+    """Whether a Python file of an installed package, and of no framework, defines a class."""
+    file = getattr(sys.modules.get(cls.__module__), "__file__", None) or ""
+    plain = file.endswith(".py") and f"{os.sep}site-packages{os.sep}" in file and bool(cls.__flags__ & _OF_PYTHON)
+    return plain and cls.__module__.partition(".")[0] not in FRAMEWORKS
 
 
 def _random(item: Any) -> Tree | None:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from migrate_agent.tools.harness.common import methods, reach
+from migrate_agent.tools.harness.common.budgets import MAX_METHODS
 from migrate_agent.tools.harness.common.example_text import call_arguments, construct, import_module, in_mode, load_unit, make_namespace
 from migrate_agent.tools.harness.common.partial_import import use_parts
 from migrate_agent.tools.harness.common.trees import CONSUMED, Unencodable, encode
@@ -81,15 +82,31 @@ def _of_all(searches: Iterator[Methods], known: frozenset[str]) -> dict[str, Any
     found = first.run(known)
     calls, errors = [[0, *row] for row in found["calls"]], found["errors"]
     texts = {name: [call for other, call in found["calls"] if other == name] for name, _ in found["calls"]}
-    places = first.own_places().union(*(first._reached(*row) or () for row in found["calls"]))
+    own_places = first.own_places()
+    by_method: dict[str, frozenset[int]] = {}
+    for name, call in found["calls"]:
+        by_method[name] = by_method.get(name, frozenset()) | (first._reached(name, call) or frozenset())
+    places = own_places.union(*by_method.values())
     for number, search in enumerate(searches, 1):
         try:
             for name, call, reached in search.elsewhere(texts, errors.keys(), places):
                 calls.append([number, name, call])
+                by_method[name] = by_method.get(name, frozenset()) | reached
                 places, errors = places | reached, {other: error for other, error in errors.items() if other != name}
         except Exception:
             continue  # what cannot be constructed here is told where it is recorded
-    return {"calls": calls, "errors": errors}
+    order = most_reaching(by_method, own_places)
+    return {"calls": sorted(calls, key=lambda row: order.index(row[1])) if order else calls, "errors": errors}
+
+
+def most_reaching(by_method: Mapping[str, frozenset[int]], known: frozenset[int]) -> list[str]:
+    """Of more methods than are compared: in which order they run most together beyond these places. None where all are compared."""
+    left, chosen = dict(by_method), list[str]()
+    while left and len(by_method) > MAX_METHODS:
+        best = max(left, key=lambda name: len(left[name] - known))
+        known |= left.pop(best)
+        chosen.append(best)
+    return chosen
 
 
 @dataclass
@@ -106,6 +123,8 @@ class Methods:
     shapes: list[Tensor] = field(default_factory=list)
     parts: list[str] = field(default_factory=list)
     errors: dict[str, str] = field(default_factory=dict)
+    ran: dict[tuple[str, str], frozenset[int]] = field(default_factory=dict)
+    """Method and argument list → the places that the call ran, the constructor's too."""
 
     def run(self, known: frozenset[str]) -> dict[str, Any]:
         """Calls of all methods but the `known`, and those that the constructor runs; a method may take what another one gave."""
@@ -426,10 +445,7 @@ class Methods:
 
     def _reached(self, name: str, call: str) -> frozenset[int] | None:
         """The places of the repository that a call of a method runs; None where it does not run."""
-        reach.take()
-        ran = self._runs(name, call)
-        places = reach.take()
-        return places if ran else None
+        return self.ran[name, call] if self._runs(name, call) else None
 
     def _rows(self, function: Any, needed: Sequence[inspect.Parameter]) -> Iterator[tuple[str, ...]]:
         """Values of all arguments together, those in front that hold the likeliest ones."""
@@ -463,8 +479,10 @@ class Methods:
         try:
             with time_limit(MOST_SECONDS, WAITING):
                 torch.manual_seed(0)
+                reach.take()
                 args, kwargs = call_arguments(Example("", "", call), self.namespace)
                 result = methods.bound(self._instance(), name)(*args, **kwargs)
+                self.ran[name, call] = reach.take()
             encode(result, [], is_leaf)
         except Unencodable as error:
             self.errors[name] = f"it gives {error}"

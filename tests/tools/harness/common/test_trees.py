@@ -250,3 +250,22 @@ def test_what_is_gone_through_once_is_written_down_by_its_items(make: Any) -> No
     assert list(codec.decode(tree, [], {})[0]) == list(make())
     with pytest.raises(codec.Unencodable):
         codec.encode(make(), [], is_array, arguments=True)
+
+
+def test_objects_of_installed_packages_are_results_alone() -> None:
+    """What they keep is written down; those of frameworks, of C code and of what cannot be compared are refused."""
+    networkx = pytest.importorskip("networkx", reason="an installed package in plain Python")
+    graph, same, other = (networkx.DiGraph() for _ in range(3))
+    for one, weight in ((graph, 0.5), (same, 0.5), (other, 0.25)):
+        one.add_node("a", kind="in")
+        one.add_edge("a", "b", weight=weight)
+    trees_of = [codec.encode(one, [], is_array) for one in (graph, same, other)]
+    assert trees_of[0] == trees_of[1] != trees_of[2]
+    assert codec.items(trees_of[0]) != codec.items(trees_of[2])
+    with pytest.raises(codec.Unencodable):
+        codec.encode(graph, [], is_array, arguments=True)
+
+
+@pytest.mark.parametrize("cls", [torch.nn.Linear, torch.optim.SGD, np.random.Generator, jax.Array, dict, Config, type(iter([]))])
+def test_classes_that_are_of_no_package_in_plain_python(cls: type) -> None:
+    assert not codec.is_of_package(cls)
