@@ -151,8 +151,8 @@ def argument(instance: Any, name: str, args: Sequence[Any], kwargs: Mapping[str,
     if name in kwargs:
         return kwargs[name]
     function = getattr(type(instance), "forward", None) or type(instance).__call__
-    given = dict(zip(list(inspect.signature(function).parameters)[1:], args, strict=False))
-    return given[name]
+    arguments = dict(zip(list(inspect.signature(function).parameters)[1:], args, strict=False))
+    return arguments[name]
 
 
 def declared(cls: Any, name: str) -> Callable[..., Any]:

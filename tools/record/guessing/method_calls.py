@@ -99,14 +99,14 @@ def _of_all(searches: Iterator[Methods], known: frozenset[str]) -> dict[str, Any
     return {"calls": sorted(calls, key=lambda row: order.index(row[1])) if order else calls, "errors": errors}
 
 
-def most_reaching(by_method: Mapping[str, frozenset[int]], known: frozenset[int]) -> list[str]:
+def most_reaching(by_method: Mapping[str, frozenset[int]], covered: frozenset[int]) -> list[str]:
     """Of more methods than are compared: in which order they run most together beyond these places. None where all are compared."""
-    left, chosen = dict(by_method), list[str]()
-    while left and len(by_method) > MAX_METHODS:
-        best = max(left, key=lambda name: len(left[name] - known))
-        known |= left.pop(best)
-        chosen.append(best)
-    return chosen
+    rest, order = dict(by_method), list[str]()
+    while rest and len(by_method) > MAX_METHODS:
+        best = max(rest, key=lambda name: len(rest[name] - covered))
+        covered |= rest.pop(best)
+        order.append(best)
+    return order
 
 
 @dataclass
@@ -253,7 +253,7 @@ class Methods:
                 covered = reached | (covered or frozenset())
                 yield call
 
-    def _of_objects(self, known: Collection[str], places: frozenset[int]) -> Iterator[tuple[str, frozenset[int]]]:
+    def _of_objects(self, known: Collection[str], covered: frozenset[int]) -> Iterator[tuple[str, frozenset[int]]]:
         """Methods of the objects that the call is handed or gives which run something beyond these places, after the call; and what they run."""
         import torch
 
@@ -266,8 +266,8 @@ class Methods:
         arguments = {**dict(zip(names, args, strict=False)), **kwargs}
         for name in methods_after(arguments, result, torch.nn.Module, str(self.root)):
             reached = self._reached(name, self.example.call) if name not in known and not self.time.spent else None
-            if reached is not None and not reached <= places:
-                places |= reached
+            if reached is not None and not reached <= covered:
+                covered |= reached
                 yield name, reached
 
     def _called_once(self) -> Any:

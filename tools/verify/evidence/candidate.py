@@ -35,6 +35,7 @@ from migrate_agent.tools.verify.contract.scenario import (
 )
 from migrate_agent.tools.verify.contract.schedule import EXACT_SHARE, MAX_ERRORS, NATIVE_SHARE, SEARCH, longer, required
 from migrate_agent.tools.verify.contract.settings import NOT_COMPILED, NOT_TIMED, Performance, Portable, Unreached
+from migrate_agent.tools.verify.evidence.counted_file import counted_file
 from migrate_agent.tools.verify.evidence.own_code import looks_at_dtypes, shapes_gradients
 from migrate_agent.tools.verify.evidence.parsed_source import Source, closure, uses
 from migrate_agent.tools.verify.evidence.refused_guesses import methods_of, refused_guesses
@@ -216,7 +217,19 @@ class Results:
     def refused_guesses(self) -> frozenset[str]:
         """The methods that only guesses call and that the candidate refuses in one of these calls: stubs take the place of their lines, which are compared
         in no call. Raises `CandidateFailed`, `OriginalFailed`."""
-        return refused_guesses(self)
+        if self.unreached != "stub" or not any(example.method for example in self.examples):
+            return frozenset()
+        calls = {scenario.name: self.methods_of(scenario) for scenario in self.expected.scenarios}
+        files = {source.path: counted_file(source.text) for source in self.sources if not source.error}
+        return refused_guesses(self.examples, calls, self.exact, files, self.reached_before)
+
+    def refuses_guess(self, scenario: Scenario) -> bool:
+        """Whether a scenario calls one of these methods."""
+        return not self.methods_of(scenario).isdisjoint(self.refused_guesses)
+
+    def methods_of(self, scenario: Scenario) -> frozenset[str]:
+        """The names of the methods that a scenario calls."""
+        return methods_of(scenario, self.expected.examples, self.examples)
 
     @property
     def large(self) -> bool:
@@ -366,7 +379,7 @@ class Results:
         call alone changed."""
         arrays = run.arrays.get(scenario.name, {})
         facts = run.result["scenarios"][scenario.name]
-        if not facts.get("error") and methods_of(self, scenario) & self.refused_guesses:
+        if not facts.get("error") and self.refuses_guess(scenario):
             return Answer({"error": REFUSED_ELSEWHERE}, {})
         raised = bool(facts.get("error"))
         expected, written = ({key for key in side if key.startswith("state/")} for side in (scenario.arrays, arrays))

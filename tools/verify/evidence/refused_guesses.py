@@ -4,45 +4,47 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Collection, Iterator, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
 
 from migrate_agent.tools.harness.common.methods import SETTER
 from migrate_agent.tools.harness.common.reach import FUNCTIONS, Reached, heard
+from migrate_agent.tools.types import Example
 from migrate_agent.tools.verify.contract.scenario import Scenario
-from migrate_agent.tools.verify.evidence.counted_file import CountedFile, counted_file
-
-if TYPE_CHECKING:
-    from migrate_agent.tools.verify.evidence.candidate import Results
+from migrate_agent.tools.verify.evidence.counted_file import CountedFile
 
 
-def refused_guesses(results: Results) -> frozenset[str]:
-    """The names of such methods. Of one that the port has no lines for which nothing else that was compared runs, a failure is a failure: no stub would take
-    their place."""
-    if results.unreached != "stub":
+def refused_guesses(
+    examples: Sequence[Example],
+    calls: Mapping[str, frozenset[str]],
+    answered: Mapping[str, Any],
+    files: Mapping[str, CountedFile],
+    before: Mapping[str, Collection[str]],
+) -> frozenset[str]:
+    """The names of such methods. Of one for whose lines that is not all, a failure is a failure: no stub would take their place.
+
+    `calls` is scenario → the methods that it calls (`methods_of`), `answered` the result of the port's job, `files` path → file of the port, and `before` what
+    of it ran where other units were verified, by function.
+    """
+    wrong = {name for name, facts in answered["scenarios"].items() if isinstance(facts, Mapping) and "error" in facts}
+    names = {name for scenario, called in calls.items() if scenario in wrong for name in called if _is_guess(examples, name)}
+    try:
+        reached = heard(answered.get("reach", {"sets": [], "of": {}})) if names else {}
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError):  # safe: then a failure is a failure
         return frozenset()
-    answered = results.of("exact").result
-    wrong = {name for name, facts in answered["scenarios"].items() if "error" in facts}
-    asked = [(scenario, methods_of(results, scenario)) for scenario in results.expected.scenarios]
-    names = {name for scenario, methods in asked if scenario.name in wrong for name in methods if _is_guess(results, name)}
-    reached = heard(answered.get("reach", {"sets": [], "of": {}})) if names else {}
-    ran = [(methods, reached[scenario.name]) for scenario, methods in asked if scenario.name in reached and scenario.name not in wrong]
+    ran = [(called, reached[scenario]) for scenario, called in calls.items() if scenario in reached and scenario not in wrong]
     ran += [(frozenset[str](), reached[""])] if "" in reached else []
-    files = {source.path: counted_file(source.text) for source in results.sources if not source.error}
-    return frozenset(
-        name for name in names if _runs_alone(name, files, [row for methods, row in ran if name not in methods], results.reached_before)
-    )
+    return frozenset(name for name in names if _runs_alone(name, files, [row for called, row in ran if name not in called], before))
 
 
-def methods_of(results: Results, scenario: Scenario) -> frozenset[str]:
-    """The names of the methods that a scenario calls, the one that comes first too."""
-    examples = results.expected.examples
-    numbers = [examples[scenario.example]["index"], *([examples[scenario.prior]["index"]] if scenario.prior >= 0 else [])]
-    return frozenset(filter(None, (results.examples[number].method for number in numbers)))
+def methods_of(scenario: Scenario, described: Sequence[Mapping[str, Any]], examples: Sequence[Example]) -> frozenset[str]:
+    """The names of the methods that a scenario calls, the one that comes first too. `described` are the examples that ran, with the `index` of each."""
+    numbers = [described[scenario.example]["index"], *([described[scenario.prior]["index"]] if scenario.prior >= 0 else [])]
+    return frozenset(filter(None, (examples[number].method for number in numbers)))
 
 
-def _is_guess(results: Results, name: str) -> bool:
-    return all(example.origin == "inference" for example in results.examples if example.method == name)
+def _is_guess(examples: Sequence[Example], name: str) -> bool:
+    return all(example.origin == "inference" for example in examples if example.method == name)
 
 
 def _runs_alone(name: str, files: Mapping[str, CountedFile], ran: Collection[Reached], before: Mapping[str, Collection[str]]) -> bool:

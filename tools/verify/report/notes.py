@@ -9,7 +9,6 @@ from migrate_agent.tools.verify.compare.pairs import UNPAIRED, paired
 from migrate_agent.tools.verify.contract.scenario import Role
 from migrate_agent.tools.verify.contract.schedule import LATE
 from migrate_agent.tools.verify.evidence.candidate import Results
-from migrate_agent.tools.verify.evidence.refused_guesses import methods_of
 
 EVALUATES = (
     "newly constructed, the rewrite is in evaluation mode, and torch's module in training mode: call `train()` where torch's was not called"
@@ -82,9 +81,7 @@ def elsewhere(results: Results) -> list[str]:
     """Of other configurations and ranks that could not be compared: why. What the candidate's process tells of them may have any form."""
     lines = []
     for scenario, answer in results.answers(Role.CONFIGURATION, Role.RANK, Role.LONG, Role.SHAPE):
-        if (scenario.role == Role.SHAPE and not results.forgives(scenario, answer)) or methods_of(
-            results, scenario
-        ) & results.refused_guesses:
+        if (scenario.role == Role.SHAPE and not results.forgives(scenario, answer)) or results.refuses_guess(scenario):
             continue
         try:
             state = answer.facts.get("state")
@@ -106,7 +103,7 @@ def guessed(results: Results) -> list[str]:
     errors: dict[str, str] = {}
     for scenario in results.expected.scenarios if results.refused_guesses else ():
         error = str(results.exact["scenarios"].get(scenario.name, {}).get("error", ""))
-        for method in methods_of(results, scenario) & results.refused_guesses if error else ():
+        for method in results.methods_of(scenario) & results.refused_guesses if error else ():
             errors.setdefault(method, error)
     return [
         f"{method} raises in the rewrite, since a call of it that was guessed fails there: {error[:300]}"

@@ -279,6 +279,10 @@ def test_what_could_not_be_compared_is_told(facts: Any, words_of_it: str, role: 
             """One."""
             return [(scenario, Answer(facts, {}))] if scenario.role in roles else []
 
+        def refuses_guess(self, of: Scenario) -> bool:
+            """No method was guessed."""
+            return False
+
         def configured(self, of: Scenario) -> str:
             """Its arguments."""
             return words({"heads": 4, f"{CALL}causal": False})

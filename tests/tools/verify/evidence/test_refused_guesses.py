@@ -8,8 +8,9 @@ from typing import Any, cast
 import pytest
 
 from migrate_agent.tools.types import Example
+from migrate_agent.tools.verify.contract.scenario import Scenario
 from migrate_agent.tools.verify.evidence.counted_file import counted_file
-from migrate_agent.tools.verify.evidence.refused_guesses import refused_guesses
+from migrate_agent.tools.verify.evidence.refused_guesses import methods_of, refused_guesses
 
 PATH = "net_jax.py"
 PORT = """class Net:
@@ -34,10 +35,13 @@ LINES = {"": 3, "inner": 6, "outer": 9, "kept": 13, "kept=": 17}
 """Method → the line that its call runs."""
 
 
-def results(called: list[tuple[str, str, bool]], origin: str = "inference", unreached: str = "stub", before: tuple[str, ...] = ()) -> Any:
-    """Results of scenarios: names of the methods that come first ("-": none) and then, and whether it raised. `before`: what ran for other units."""
-    file = counted_file(PORT)
-    methods = list(LINES)
+Called = list[tuple[str, str, bool]]
+"""Of each scenario the methods that come first ("-": none) and then, and whether it raised."""
+
+
+def guesses(called: Called, origin: str = "inference", before: tuple[str, ...] = ()) -> frozenset[str]:
+    """What is found of these scenarios. `before`: methods that ran for other units."""
+    file, methods = counted_file(PORT), list(LINES)
     examples = [Example("net.py:Net", "", "", method=method, origin=cast(Any, origin if method else "config")) for method in methods]
 
     def numbers(*names: str) -> frozenset[int]:
@@ -48,18 +52,13 @@ def results(called: list[tuple[str, str, bool]], origin: str = "inference", unre
         SimpleNamespace(name=f"s{number}", example=methods.index(then), prior=-1 if first == "-" else methods.index(first))
         for number, (first, then, _) in enumerate(called)
     ]
-    reach = {f"s{number}": sorted(numbers(first, then)) for number, (first, then, _) in enumerate(called)}
-    ran = {"sets": [{PATH: row} for row in reach.values()], "of": {name: number for number, name in enumerate(reach)}}
-    answered = {"scenarios": {f"s{number}": {"error": "x"} if raised else {} for number, (*_, raised) in enumerate(called)}, "reach": ran}
+    described = [{"index": index} for index in range(len(methods))]
+    asked = {scenario.name: methods_of(cast(Scenario, scenario), described, examples) for scenario in scenarios}
+    rows = [sorted(numbers(first, then)) for first, then, _ in called]
+    reach = {"sets": [{PATH: row} for row in rows], "of": {f"s{number}": number for number in range(len(rows))}}
+    answered = {"scenarios": {f"s{number}": {"error": "x"} if raised else {} for number, (*_, raised) in enumerate(called)}, "reach": reach}
     digests = {f"{PATH}:{owner}": row for owner, row in file.digests_of(numbers(*before)).items()}
-    return SimpleNamespace(
-        unreached=unreached,
-        examples=examples,
-        expected=SimpleNamespace(scenarios=scenarios, examples=[{"index": index} for index in range(len(methods))]),
-        of=lambda kind: SimpleNamespace(result=answered),
-        sources=[SimpleNamespace(path=PATH, text=PORT, error="")],
-        reached_before=digests,
-    )
+    return refused_guesses(examples, asked, answered, {PATH: file}, digests)
 
 
 USUAL = ("-", "", False)
@@ -75,10 +74,15 @@ USUAL = ("-", "", False)
         ([USUAL, ("-", "inner", False), ("-", "inner", True)], {}, set()),  # the module's own call runs its lines
         ([USUAL, ("-", "outer", False), ("-", "outer", True)], {"before": ("outer",)}, set()),  # another unit ran its lines
         ([USUAL, ("-", "outer", True)], {"origin": "config"}, set()),  # a user asks for it
-        ([USUAL, ("-", "outer", True)], {"unreached": ""}, set()),  # its text stays
         ([USUAL, ("-", "kept", False), ("-", "kept=", True)], {}, {"kept="}),  # the property is read by another function
         ([USUAL, ("-", "kept=", False), ("-", "kept", True)], {}, {"kept"}),
     ],
 )
-def test_guesses_that_are_refused(called: list[tuple[str, str, bool]], more: dict[str, Any], expected: set[str]) -> None:
-    assert refused_guesses(results(called, **more)) == expected
+def test_guesses_that_are_refused(called: Called, more: dict[str, Any], expected: set[str]) -> None:
+    assert guesses(called, **more) == expected
+
+
+def test_a_job_that_tells_its_lines_in_another_form() -> None:
+    answered = {"scenarios": {"s0": {"error": "x"}, "s1": None}, "reach": {"sets": 3}}
+    examples = [Example("net.py:Net", "", "", method="outer", origin="inference")]
+    assert not refused_guesses(examples, {"s0": frozenset({"outer"})}, answered, {PATH: counted_file(PORT)}, {})
