@@ -94,6 +94,28 @@ class Wired(nn.Module):
     def forward(self, x):
         return self.fc(x) @ self.edges * self.scale
 
+class Memory(nn.Module):
+    def init_memory(self, batch_size):
+        return [torch.ones(batch_size, 1), torch.ones(batch_size, 3)]
+
+    def width(self, size):
+        return torch.ones(size)
+
+    def forward(self, x, memory=None):
+        if memory is not None:
+            first, second = memory
+            x = x * first + second
+        return x * 2
+
+class Buffered(nn.Module):
+    def get_buffers(self):
+        return [torch.ones(1, 3)]
+
+    def forward(self, x, in_buffers=None):
+        if in_buffers:
+            x = x + in_buffers[0]
+        return x * 2
+
 class Stream:
     def __init__(self, read=None):
         if read is not None:
@@ -141,6 +163,8 @@ def rows_of(name: str, init: str, call: str, folder: Path) -> list[tuple[str, st
             [("Full(3)", "torch.randn(2, 4)"), ("Full(3, loops=False)", "torch.randn(2, 4)")],
         ),
         ("Wired", "Other(3)", "torch.randn(2, 4)", []),
+        ("Memory", "", "torch.randn(2, 3)", [("", "torch.randn(2, 3), memory=[torch.rand(2, 1), torch.rand(2, 3)]")]),
+        ("Buffered", "", "torch.randn(2, 3)", [("", "torch.randn(2, 3), in_buffers=[torch.rand(1, 3)]")]),
         (
             "Streamed",
             "",

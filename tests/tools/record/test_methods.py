@@ -123,6 +123,14 @@ class Sampler(nn.Module):
         noise = torch.randn(count, 4) if noise is None else noise
         return self(noise)
 
+    def along(self, x, y, axis=None):
+        axis = -2 if axis is None else axis
+        size = x.shape[axis]
+        z = torch.arange(size)
+        if axis == -3:
+            z = z[:, None, None]
+        return x * 2 + y * z.sum()
+
     def grid(self, *sizes, starts=None):
         starts = (0,) * len(sizes) if starts is None else starts
         if starts[0]:
@@ -141,6 +149,8 @@ def test_options_of_methods_that_reach_more_are_given_together(repository: Any, 
         ("best", "torch.randn(2, 4), 2, temperature=0.0"),
         ("draw", "count=2"),
         ("draw", "count=2, noise=torch.randn(2, 4)"),
+        ("along", "torch.randn(2, 4), torch.randn(2, 4)"),
+        ("along", "torch.randn(2, 2, 3, 4), torch.randn(2, 2, 3, 4), axis=-3"),
         ("grid", "2, 3"),
         ("grid", "2, 3, starts=(2, 3)"),
     ]

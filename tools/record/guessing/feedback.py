@@ -9,14 +9,17 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from migrate_agent.tools.harness.common import methods
 from migrate_agent.tools.harness.common.trees import is_object
 from migrate_agent.tools.record.guessing.values import Fields, Tensor, Value, tensors, text
 from migrate_agent.tools.record.guessing.values import Sequence as Items
 
 STATE = re.compile(
-    r"(.*_)?(cache\w*|kvs?|past\w*|prev\w*|states?|hidden\w*|mem\w*|mems|carry|recurrent|h|c|h0|c0|h_?0|c_?0|hx|cx|hc)(_.*)?|layer_past"
+    r"(.*_)?(cache\w*|kvs?|past\w*|prev\w*|states?|hidden\w*|mem\w*|mems|carry|recurrent|h|c|h0|c0|h_?0|c_?0|hx|cx|hc|buffers?)(_.*)?|layer_past"
 )
 """Names of arguments that take the state of an earlier call."""
+BATCH = re.compile(r"(n_?)?b(s|sz|atch(_?size)?)|n|num_(samples|envs)")
+"""Names of arguments that say how many samples there are."""
 MOST_PARTS = 4
 """Parts of one result that are handed in."""
 
@@ -33,9 +36,7 @@ def fed_back(
     changed, and gives its result. A bool that is turned comes along where the result has no such part without it (`use_cache`). The inputs are those
     of the call, or else one step of them.
     """
-    takers = [
-        item.name for item in parameters if item.default is None and values.get(item.name, "None") == "None" and STATE.fullmatch(item.name)
-    ]
+    takers = _takers(values, parameters)
     if not takers:
         return
     turned: list[dict[str, str]] = [{}, *({item.name: str(not item.default)} for item in parameters if isinstance(item.default, bool))]
@@ -48,6 +49,41 @@ def fed_back(
             for part in parts:
                 for step in ({}, one_step(arguments)):
                     yield {**values, **change, **step, taker: text(part)}
+
+
+def given_by_methods(
+    values: Mapping[str, str], parameters: Sequence[inspect.Parameter], make: Callable[[], Any], batch: int
+) -> Iterator[dict[str, str]]:
+    """Other argument lists of a call: each argument that may take a state and is None gets what a method of the unit gives without arguments, or for so
+    many samples, as `init_hidden(batch_size)` does. `make` gives a new instance. Raises its errors."""
+    import torch
+
+    takers = _takers(values, parameters)
+    members = methods.public_methods(type(make()), torch.nn.Module) if takers else {}
+    for name in members:
+        if methods.is_property(type(make()), name):
+            continue
+        instance = make()
+        needed = [item for item in inspect.signature(methods.bound(instance, name)).parameters.values() if _is_needed(item)]
+        if len(needed) > 1 or not all(BATCH.fullmatch(item.name) for item in needed):
+            continue
+        try:
+            part = value_of(methods.bound(instance, name)(*[batch for _ in needed]))
+        except Exception:  # it is called otherwise
+            continue
+        if part is not None and any(tensors(part)):
+            yield from ({**values, taker: text(part)} for taker in takers)
+
+
+def _is_needed(parameter: inspect.Parameter) -> bool:
+    return parameter.default is parameter.empty and parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+
+
+def _takers(values: Mapping[str, str], parameters: Sequence[inspect.Parameter]) -> list[str]:
+    """The names of those arguments that may take a state and are None."""
+    return [
+        item.name for item in parameters if item.default is None and values.get(item.name, "None") == "None" and STATE.fullmatch(item.name)
+    ]
 
 
 def refilled(values: Mapping[str, str], arguments: Mapping[str, Any]) -> Iterator[dict[str, str]]:

@@ -35,7 +35,7 @@ from migrate_agent.tools.record.guessing.distinctions import (
     other_constructions,
     other_settings,
 )
-from migrate_agent.tools.record.guessing.feedback import fed_back, refilled
+from migrate_agent.tools.record.guessing.feedback import fed_back, given_by_methods, refilled
 from migrate_agent.tools.record.guessing.forms import features, of_other_axes, without_modules
 from migrate_agent.tools.record.guessing.kinds_asked import asked_kinds, in_other_brackets, of_other_kinds
 from migrate_agent.tools.record.guessing.refused import SIZES, names_asked
@@ -267,6 +267,8 @@ class Search:
     count: int = 0
     _errors: dict[tuple[str, str], str] = field(default_factory=dict)
     _later: list[tuple[Start, Example]] = field(default_factory=list)
+    _idle: set[frozenset[tuple[str, str]]] = field(default_factory=set)
+    """Changes, names with texts, that ran nothing new beside some example."""
     _done: dict[tuple[str, str], Trial | frozenset[str]] = field(default_factory=dict)
 
     def adds(self, trial: Trial) -> bool:
@@ -348,12 +350,16 @@ class Search:
         for other in change(start):
             if self._over:
                 return
-            names = self._changed_names(start.example, other)
-            if not names & reach.names_before_idle(frozenset(self.known)):
+            names, values = self._changed_names(start.example, other), self._changed_values(start.example, other)
+            # What ran nothing new beside one example seldom does so beside another.
+            if values in self._idle or not names & reach.names_before_idle(frozenset(self.known)):
                 self._later.append((start, other))
             # What ends alike with several values does so with others.
             elif all(count < ALIKE for (changed, _), count in errors.items() if changed == names):
-                yield from self._added(start, self._with_what_is_asked(other, start))
+                self._idle.add(values)
+                for reaching in self._added(start, self._with_what_is_asked(other, start)):
+                    self._idle.discard(values)
+                    yield reaching
                 errors[names, self._errors.get(_key(other), repr(other))] += 1
 
     def _added(self, start: Start, examples: Iterable[Example]) -> Iterator[Start]:
@@ -368,6 +374,15 @@ class Search:
         """The names of what the other example has changed."""
         init = changed_names(example.init, other.init, self.constructor)
         return frozenset(init | changed_names(example.call, other.call, self.parameters))
+
+    def _changed_values(self, example: Example, other: Example) -> frozenset[tuple[str, str]]:
+        """The names of what the other example has changed, with the new texts ("": left out)."""
+        rows = set[tuple[str, str]]()
+        for one, new, parameters in ((example.init, other.init, self.constructor), (example.call, other.call, self.parameters)):
+            names = [parameter.name for parameter in parameters]
+            before, after = (call.by_name(names) if (call := Call.of(text)) else {} for text in (one, new))
+            rows |= {(name, after.get(name, "")) for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
+        return frozenset(rows)
 
     def _with_what_is_asked(self, example: Example, start: Start) -> Iterator[Example]:
         """The example; where the code refuses it on purpose, the example with what it asked before changed too, up to `DEPTH` times, and where another
@@ -461,7 +476,9 @@ class Search:
         given = others(call, parameters, trial.shape, trial.widths, conditions=conditions_asked(self.tree), objects=self.objects)
         options = chain(given, of_one_sample(texts, arguments, parameters))
         of_kinds = of_other_kinds(texts, parameters, self.kinds)
-        states = chain(fed_back(texts, parameters, arguments, result), refilled(texts, arguments))
+        batch = trial.shape[0] if trial.shape else 1
+        of_methods = given_by_methods(texts, parameters, lambda: build(self.module, self.name, example)[0], batch)
+        states = chain(of_methods, fed_back(texts, parameters, arguments, result), refilled(texts, arguments))
         for values in chain(states, forms, options, of_kinds):
             yield replace(example, call=text_of(values, self._leading))
         for text in other_constructions(call, parameters, self.options, lambda text: None):

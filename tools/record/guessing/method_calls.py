@@ -139,7 +139,7 @@ class Methods:
             for name in list(waiting):
                 call = self._call_of(name)
                 if call is not None:
-                    calls += [[name, one] for one in (call, self._with_options(name, call)) if one is not None]
+                    calls += [[name, one] for one in (call, *self._calls_with_options(name, call))]
                     waiting.remove(name)
         calls += ([name, ""] for name in members if name in inside - known and self._resets(name))
         calls += self._of_helpers(known)
@@ -173,9 +173,11 @@ class Methods:
                 if name in missing or not reached <= places:
                     places |= reached
                     yield name, call, reached
-                    if name in missing and (longer := self._with_options(name, call)) is not None:
-                        places |= self._reached(name, longer) or frozenset()
-                        yield name, longer, places
+                    for longer in self._calls_with_options(name, call):
+                        reached = self._reached(name, longer) or frozenset()
+                        if not reached <= places:
+                            places |= reached
+                            yield name, longer, reached
                     break
         for name, reached in self._of_objects(frozenset(), places):
             places |= reached
@@ -417,10 +419,40 @@ class Methods:
             first = next(iter(self.given.values()), "")
             yield from ("2, 3", "3", *([first, f"{first}, {first}"] if first else []))
 
+    def _calls_with_options(self, name: str, call: str) -> Iterator[str]:
+        """The call with all optional arguments that reach more together; and calls on inputs of another form with one that it does not run with."""
+        if methods.is_property(self.cls, name):
+            return
+        longer = self._with_options(name, call)
+        if longer is not None:
+            yield longer
+        function = methods.declared(self.cls, name)
+        parameters = list(inspect.signature(function).parameters.values())[1:]
+        covered = (self._reached(name, call) or frozenset()).union(self.ran[name, longer] if longer is not None else ())
+        distinguished, needed = _distinguished(function), required(parameters)
+        for parameter in parameters if needed else ():
+            # An axis that tensors of the usual form do not have.
+            for value in other_values(parameter, distinguished)[:MOST_VALUES] if parameter.default is not parameter.empty else ():
+                for inputs in self._alike(function, needed) if self._reached(name, f"{call}, {parameter.name}={value}") is None else ():
+                    reached = self._reached(name, other := f"{inputs}, {parameter.name}={value}")
+                    if reached is not None and not reached <= covered:
+                        covered |= reached
+                        yield other
+                        break
+
+    def _alike(self, function: Any, needed: Sequence[inspect.Parameter]) -> Iterator[str]:
+        """Argument lists in which all arguments are tensors of one form, those with heads and with most axes first."""
+        domains = [self._values(function, parameter) for parameter in needed]
+        tensors = sorted(dict.fromkeys((*map(_with_heads, self.shapes), *self.shapes)), key=lambda tensor: -len(tensor.shape))
+        for value in (
+            [*map(text, tensors)][:MOST_VALUES] if all(any(one.startswith("torch.") for one in domain) for domain in domains) else ()
+        ):
+            if self.time.spent:
+                return
+            yield ", ".join(value if one.kind is not one.KEYWORD_ONLY else f"{one.name}={value}" for one in needed)
+
     def _with_options(self, name: str, call: str) -> str | None:
         """The call with those optional arguments that reach more code together; None where none does."""
-        if methods.is_property(self.cls, name):
-            return None
         function, given = methods.declared(self.cls, name), ""
         known = self._reached(name, call) or frozenset()
         distinguished = _distinguished(function)
@@ -462,7 +494,7 @@ class Methods:
         numbers = {"int": ["2", "3", "1"], "float": ["0.5", "2.0"], "bool": ["True", "False"]}.get(annotation, [])
         if not annotation and not same:
             numbers = ["2", "3", "1"] if COUNTS.fullmatch(name) else ["0.5"] if SHARES.fullmatch(name) else []
-        with_heads = [Tensor((2, *shape[:-1], 3, shape[-1])) for shape in (tensor.shape for tensor in self.shapes[-1:]) if len(shape) == 2]
+        with_heads = [_with_heads(tensor) for tensor in self.shapes[-1:] if len(tensor.shape) == 2]
         shaped = [text(value) for value in (*self.shapes, *with_heads, *call_values(name, annotation, main))]
         first = next(iter(self.given.values()), "")
         parts = self.parts[:MOST_PARTS] if not annotation or CONTAINER.search(annotation) else []
@@ -514,6 +546,11 @@ def _like(leaf: Any) -> Tensor:
     high = max(int(leaf.max()) + 1, 2) if whole and leaf.numel() and leaf.dtype != torch.bool else 8
     kind = "bool" if leaf.dtype == torch.bool else "integer" if whole else "complex" if leaf.is_complex() else "normal"
     return Tensor(tuple(leaf.shape), kind, high)  # type: ignore[arg-type]
+
+
+def _with_heads(tensor: Tensor) -> Tensor:
+    """A batch of samples with several heads, of a matrix; any other tensor itself."""
+    return Tensor((2, *tensor.shape[:-1], 3, tensor.shape[-1])) if len(tensor.shape) == 2 else tensor
 
 
 def _own_numbers(helper: Any) -> list[str]:

@@ -10,7 +10,8 @@ from migrate_agent.sandbox.base import Sandbox
 from migrate_agent.tools.record import record
 from migrate_agent.tools.rewrite import compose
 from migrate_agent.tools.scan import scan
-from migrate_agent.tools.types import Example
+from migrate_agent.tools.types import Example, Observed, Span
+from tests.tools.rewrite.snippets import snippet_workspace
 
 SOURCE = """import torch
 from torch import nn
@@ -48,6 +49,34 @@ def mirror_of(source: str, init: str, sandbox: Sandbox, folder: Path) -> str:
 def test_layers_of_a_table(sandbox: Sandbox, tmp_path: Path, table: str, construction: str) -> None:
     text = mirror_of(SOURCE.replace("{table}", table), "'relu'", sandbox, tmp_path)
     assert f"self.act = {construction}" in text
+
+
+CALLED = """import torch
+from torch import nn
+
+
+def gain(activation):
+    try:
+        return 1.0 if isinstance(activation(), nn.Module) else 3.0
+    except TypeError:
+        return 2.0
+"""
+
+
+@pytest.mark.parametrize(
+    ("kinds", "codes"),
+    [
+        (("class:torch.nn.Tanh",), []),
+        (("str", "class:torch.nn.Tanh"), []),  # a call of a text raises on both sides
+        (("none", "class:torch.nn.Tanh"), []),
+        (("str", "function:torch.tanh", "class:torch.nn.Tanh"), ["mixed-callee"]),
+    ],
+)
+def test_what_cannot_be_called_is_no_other_callee(tmp_path: Path, kinds: tuple[str, ...], codes: list[str]) -> None:
+    space = snippet_workspace(tmp_path, CALLED, {"snippet.py": {Span(7, 33, 7, 43): Observed(kinds)}})
+    statements = space.statements("snippet.py")
+    assert [hole.code for statement in statements for hole in statement.holes] == codes
+    assert ("activation(rngs=rngs)" in "".join(statement.text for statement in statements)) == (not codes)
 
 
 @pytest.mark.parametrize(

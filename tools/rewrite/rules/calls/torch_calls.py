@@ -50,6 +50,8 @@ HOOKS = frozenset(f"register_{kind}_hook" for kind in ("forward", "forward_pre",
 
 CONVERSIONS = frozenset("to float double half bfloat16 type cuda cpu contiguous".split())
 """Methods that give the tensor itself where there is nothing to convert."""
+NOT_CALLED = frozenset("str int float bool complex none list tuple dict set size slice ellipsis tensor ndarray".split())
+"""Kinds of what no call takes: on both sides it raises the same error."""
 SAME_METHODS = frozenset({"item", "tolist"})
 """Methods of tensors that arrays have too, with the same results on the host."""
 
@@ -257,9 +259,8 @@ class ReplaceTorchCalls(Rule):
         if isinstance(original.func, cst.Name) and self._chosen_without_rngs(original.func.value):
             return None
         fact = self.context.observed(original.func)
-        strange = [
-            k for k in (fact.kinds if fact else ()) if not k.removeprefix("partial:").startswith("class:") and not self._takes_rngs(k)
-        ]
+        callees = [kind for kind in (fact.kinds if fact else ()) if kind not in NOT_CALLED]
+        strange = [kind for kind in callees if not kind.removeprefix("partial:").startswith("class:") and not self._takes_rngs(kind)]
         if strange and not dotted:
             raise Refuse(f"sometimes constructs a module and sometimes calls {strange[0]}", "mixed-callee")
         if not self.context.functions and self._draws_nothing(dotted):
