@@ -94,6 +94,20 @@ class Wired(nn.Module):
     def forward(self, x):
         return self.fc(x) @ self.edges * self.scale
 
+class Chosen(nn.Module):
+    def __init__(self, mode="sum", wide=False):
+        super().__init__()
+        if mode == "last" and not wide:
+            raise TypeError("only where it is wide")
+        self.mode, self.wide = mode, wide
+
+    def forward(self, x):
+        if self.wide:
+            x = torch.cat([x, x], 1)
+        if self.mode == "last":
+            x = x[:, -1]
+        return x * 2
+
 class Memory(nn.Module):
     def init_memory(self, batch_size):
         return [torch.ones(batch_size, 1), torch.ones(batch_size, 3)]
@@ -163,6 +177,8 @@ def rows_of(name: str, init: str, call: str, folder: Path) -> list[tuple[str, st
             [("Full(3)", "torch.randn(2, 4)"), ("Full(3, loops=False)", "torch.randn(2, 4)")],
         ),
         ("Wired", "Other(3)", "torch.randn(2, 4)", []),
+        # What one construction refuses may run beside another.
+        ("Chosen", "", "torch.randn(2, 3)", [("wide=True", "torch.randn(2, 3)"), ("wide=True, mode='last'", "torch.randn(2, 3)")]),
         ("Memory", "", "torch.randn(2, 3)", [("", "torch.randn(2, 3), memory=[torch.rand(2, 1), torch.rand(2, 3)]")]),
         ("Buffered", "", "torch.randn(2, 3)", [("", "torch.randn(2, 3), in_buffers=[torch.rand(1, 3)]")]),
         (

@@ -193,6 +193,33 @@ def test_methods_of_a_constructor_that_begin_anew_are_called_later(repository: A
     assert [(call.method, call.call) for call in calls] == [("reset_parameters", ""), ("rewind", "")]
 
 
+COMPUTED = """
+import torch
+from torch import nn
+from torch.nn.utils.parametrizations import weight_norm
+
+class Computed(nn.Module):
+    def __init__(self, d, normed=True):
+        super().__init__()
+        fc = nn.Linear(d, d)
+        self.fc = weight_norm(fc) if normed else fc
+
+    def init_weights(self):
+        self.fc.weight.data.normal_(0.0, 0.5)
+
+    def forward(self, x):
+        return self.fc(x)
+"""
+
+
+def test_a_method_that_changes_nothing_is_called_on_another_instance(repository: Any, sandbox: Sandbox) -> None:
+    """The weight that is computed from others is a new tensor each time."""
+    inventory = repository({"net.py": COMPUTED})
+    examples = [Example("net.py:Computed", init, "torch.randn(2, 4)") for init in ("4", "4, normed=True", "4, normed=False")]
+    calls, _ = infer_methods(inventory, examples, [], sandbox)
+    assert [(call.init, call.method) for call in calls] == [("4", "init_weights"), ("4, normed=False", "init_weights")]
+
+
 HELPERS = """
 import torch
 from torch import nn

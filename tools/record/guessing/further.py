@@ -356,10 +356,11 @@ class Search:
                 self._later.append((start, other))
             # What ends alike with several values does so with others.
             elif all(count < ALIKE for (changed, _), count in errors.items() if changed == names):
-                self._idle.add(values)
-                for reaching in self._added(start, self._with_what_is_asked(other, start)):
-                    self._idle.discard(values)
-                    yield reaching
+                reaching = list(self._added(start, self._with_what_is_asked(other, start)))
+                yield from reaching
+                # One that was refused may run beside another example.
+                if not reaching and isinstance(self._done.get(_key(other)), Trial):
+                    self._idle.add(values)
                 errors[names, self._errors.get(_key(other), repr(other))] += 1
 
     def _added(self, start: Start, examples: Iterable[Example]) -> Iterator[Start]:

@@ -82,6 +82,7 @@ def _of_all(searches: Iterator[Methods], known: frozenset[str]) -> dict[str, Any
     found = first.run(known)
     calls, errors = [[0, *row] for row in found["calls"]], found["errors"]
     texts = {name: [call for other, call in found["calls"] if other == name] for name, _ in found["calls"]}
+    silent = {name for name, call in found["calls"] if not first.says(name, call)}
     own_places = first.own_places()
     by_method: dict[str, frozenset[int]] = {}
     for name, call in found["calls"]:
@@ -89,7 +90,10 @@ def _of_all(searches: Iterator[Methods], known: frozenset[str]) -> dict[str, Any
     places = own_places.union(*by_method.values())
     for number, search in enumerate(searches, 1):
         try:
-            for name, call, reached in search.elsewhere(texts, errors.keys(), places):
+            for name, call, reached in search.elsewhere(texts, {*errors, *silent}, places):
+                if name in silent and not search.says(name, call):
+                    continue
+                silent.discard(name)
                 calls.append([number, name, call])
                 by_method[name] = by_method.get(name, frozenset()) | reached
                 places, errors = places | reached, {other: error for other, error in errors.items() if other != name}
@@ -146,6 +150,17 @@ class Methods:
         calls += self._of_syntax(known)
         calls += ([name, self.example.call] for name, _ in self._of_objects(known, self.own_places()))
         return {"calls": calls, "errors": {name: self.errors.get(name, "nothing could be tried") for name in waiting}}
+
+    def says(self, name: str, call: str) -> bool:
+        """Whether a call of a method gives something, or changes what the module holds: an initialisation may change nothing where weights are computed."""
+        try:
+            with time_limit(MOST_SECONDS, WAITING):
+                args, kwargs = call_arguments(Example("", "", call), self.namespace)
+                instance = self._instance()
+                before = _snapshot(instance)
+                return methods.bound(instance, name)(*args, **kwargs) is not None or _snapshot(instance) != before
+        except Exception:  # what it says is seen where it is recorded
+            return True
 
     def own_places(self) -> frozenset[int]:
         """The places that the example's own call runs, the constructor's too."""
