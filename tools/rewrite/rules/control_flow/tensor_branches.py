@@ -360,11 +360,20 @@ class ReplaceTensorBranches(Rule):
         return bool(self._compared_items(node))
 
     def _compared_items(self, node: cst.BaseExpression) -> list[cst.BaseExpression]:
-        """The tensors that a comparison reads out by `item()`."""
+        """The tensors that a comparison reads out by `item()`, alone or in arithmetic (`x.item() % 4 == 0`)."""
         if not isinstance(node, cst.Comparison) or len(node.comparisons) != 1:
             return []
-        sides = (node.left, node.comparisons[0].comparator)
-        return [receiver for side in sides if (receiver := self._item_receiver(side)) is not None]
+        return [*self._items_of(node.left), *self._items_of(node.comparisons[0].comparator)]
+
+    def _items_of(self, number: cst.BaseExpression) -> list[cst.BaseExpression]:
+        """The tensors that arithmetic on numbers reads out by `item()`."""
+        match number:
+            case cst.BinaryOperation(left=left, right=right):
+                return [*self._items_of(left), *self._items_of(right)]
+            case cst.UnaryOperation(operator=cst.Minus(), expression=inner):
+                return self._items_of(inner)
+        receiver = self._item_receiver(number)
+        return [] if receiver is None else [receiver]
 
     def _forget_items(self, test: cst.BaseExpression) -> None:
         """The holes of `item()` inside a test: it is asked as an array, or is a hole itself."""
