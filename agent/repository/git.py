@@ -10,7 +10,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -100,8 +100,8 @@ class Repository:
         """Whether the last commit of a branch is one of ours."""
         return f"\n{TRAILER}: " in self.run("log", "-1", "--format=%B", f"refs/heads/{branch}")
 
-    def export(self, sha: str, folder: Path) -> None:
-        """The files of a commit as a plain folder, complete or not there at all."""
+    def export(self, sha: str, folder: Path, prepare: Callable[[Path], None] = lambda folder: None) -> None:
+        """The files of a commit as a plain folder, complete or not there at all. `prepare` may change files of it."""
         if folder.exists():
             return
         # The folder gets its name last: a kill in between leaves a partial folder, which the next try removes.
@@ -113,6 +113,7 @@ class Repository:
         self.run("read-tree", sha, env=env)
         self.run("checkout-index", "--all", "--force", f"--prefix={partial}{os.sep}", env=env)
         index.unlink(missing_ok=True)
+        prepare(partial)
         partial.rename(folder)
 
     def free_branch(self, requested: str, default: str) -> str:

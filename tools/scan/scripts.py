@@ -30,7 +30,7 @@ def is_script(tree: ast.Module) -> bool:
 
 def acts(statement: ast.stmt) -> bool:
     """Whether running a top-level statement calls something that acts."""
-    return not is_main(statement) and any(_is_acting(call) for call in _calls([statement]))
+    return not is_main(statement) and any(is_acting_call(call) for call in _calls([statement]))
 
 
 def trains(statement: ast.stmt) -> bool:
@@ -44,7 +44,8 @@ def _starts(statement: ast.stmt, functions: set[str]) -> bool:
     return isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in functions
 
 
-def _is_acting(call: ast.Call) -> bool:
+def is_acting_call(call: ast.Call) -> bool:
+    """Whether a call reaches out of the program, waits for somebody or trains, by its name."""
     name = call.func.attr if isinstance(call.func, ast.Attribute) else call.func.id if isinstance(call.func, ast.Name) else ""
     if any(keyword.arg in _DOWNLOADING and _is_true(keyword.value) for keyword in call.keywords):
         return True

@@ -239,12 +239,16 @@ class Trial:
         return {**dict(zip(positional, args, strict=False)), **kwargs}
 
     def _gives_numbers(self, result: Any, arguments: Any) -> bool:
-        """Whether a function read finite numbers out of the tensors that it was given, as metrics do."""
+        """Whether a function read finite numbers, or NumPy's arrays of them, out of the tensors that it was given, as metrics do."""
+        import numpy
         import torch
 
-        numbers = [leaf for leaf in leaves(result) if type(leaf) in (int, float)]
+        kinds = (int, float, numpy.integer, numpy.floating, numpy.ndarray)
+        numbers = [leaf for leaf in leaves(result) if isinstance(leaf, kinds) and not isinstance(leaf, bool)]
         tensors = [leaf for leaf in leaves(arguments) if isinstance(leaf, torch.Tensor)]
-        return self.function is not None and bool(tensors and numbers and self._origins.used) and all(map(math.isfinite, numbers))
+        if self.function is None or not (tensors and numbers and self._origins.used):
+            return False
+        return all(numpy.asarray(number).dtype.kind in "iuf" and bool(numpy.isfinite(number).all()) for number in numbers)
 
     @contextmanager
     def _counted(self) -> Iterator[None]:
