@@ -55,13 +55,16 @@ def guess_example(arguments: Mapping[str, Any], inputs: Mapping[str, Path], outp
         return {"error": f"{message[:500]}{_position(error, root)}", "imported": False}
     names = methods_in_place(cls)
     rows: list[dict[str, Any]] = []
+    reached: list[tuple[Stage, int]] = []
     for name in names or ("",):
         trial = Trial(cls, module, [str(root)], name)
         options = Options(trial, [(root / path, module_name) for path, module_name, _ in arguments["files"]], root)
-        rows.append(_row(trial, Search(trial, options, arguments["seconds"] / max(len(names), 1)).run()))
+        best = Search(trial, options, arguments["seconds"] / max(len(names), 1)).run()
+        rows.append(_row(trial, best))
         if not rows[-1]["error"]:
             return rows[-1]
-    return rows[0]
+        reached.append((best.outcome.stage, best.outcome.progress) if best is not None and not best.outcome.hopeless else (Stage.CONSTRUCT, -1))
+    return rows[reached.index(max(reached))]
 
 
 def methods_in_place(cls: Any) -> list[str]:

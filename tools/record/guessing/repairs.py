@@ -257,6 +257,7 @@ def _call_repairs(attempt: Attempt, outcome: Outcome, options: Options) -> Itera
     yield from demands(attempt, outcome, options.init)
     yield from _tensors_for_numbers(attempt, outcome)
     yield from _of_probabilities(attempt, outcome)
+    yield from _fractions_for_integers(attempt, outcome)
     whole = replace(attempt, call=tuple((name, _with_channels(value, outcome.error)) for name, value in attempt.call or ()))
     yield from (whole,) if whole != attempt else ()
     named = [name for name in present if name in (outcome.operation.origins or outcome.place.call)]
@@ -282,6 +283,16 @@ def _call_repairs(attempt: Attempt, outcome: Outcome, options: Options) -> Itera
     for name in options.call:
         for value in (*options.call_values(name, attempt), *GENERIC):
             yield set_call(attempt, name, value)
+
+
+def _fractions_for_integers(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
+    """Where an operation was given whole numbers and takes others: a fraction for each whole number of the constructor, of which the model may
+    have made a tensor; those first that the failed statement depends on."""
+    if not re.search(r"floating.point.*([Gg]ot|found) (Long|Int)|Float but (got|found) (Long|Int)|not implemented for '(Long|Int)'", outcome.error):
+        return
+    numbers = [name for name, value in attempt.init if isinstance(value, str) and value.isdigit()]
+    for name in sorted(numbers, key=lambda name: name not in outcome.place.init):
+        yield set_init(attempt, name, "0.5")
 
 
 def _left_out(attempt: Attempt, outcome: Outcome, options: Options) -> Iterator[Attempt]:

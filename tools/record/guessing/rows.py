@@ -72,6 +72,12 @@ INIT_ROWS = (
     ),
     row(r"(.*_)?(loss|criterion|loss_f(n|unc)?|loss_function)", "torch.nn.functional.mse_loss", "torch.nn.MSELoss()"),
     row(r"downsample|upsample", "False", "None", "torch.nn.Identity()", "2"),
+    row(
+        r"(.*_)?(std|sigma|temp(erature)?|tau|lr|learning_rate|momentum|(weight_)?decay|lam|lambda|lmbda|threshold|margin)(_(init|initial|min|max|start|end))?",
+        "0.5",
+        "1.0",
+        "64",
+    ),
     row(r"modules|nets|fns|encoders", "[torch.nn.Identity(), torch.nn.Identity()]"),
     row(r"name|key|tag", "'a'"),
     row(r"padding_mode", "'zeros'", "'reflect'"),
