@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import libcst as cst
@@ -94,6 +94,8 @@ class _Pass(cst.CSTTransformer):
             result = original_node
         if isinstance(result, cst.SimpleStatementLine) and not result.body:
             result = cst.RemoveFromParent()
+        if _loses_parentheses(original_node, result) and context.stack and _touches(context.stack[-1]):
+            result = result.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
         if isinstance(original_node, cst.ClassDef):
             context.path.pop()
             context.classes.pop()
@@ -102,6 +104,26 @@ class _Pass(cst.CSTTransformer):
             context.path.pop()
             context.functions.pop()
         return result
+
+
+KEYWORDS = (
+    *(cst.If, cst.While, cst.Return, cst.Assert, cst.For, cst.Raise, cst.Del, cst.Yield, cst.Await, cst.IfExp, cst.CompFor, cst.CompIf),
+    *(cst.UnaryOperation, cst.BooleanOperation, cst.ComparisonTarget, cst.Comparison),
+)
+"""Nodes with keywords that parentheses may follow, or precede, without a space."""
+
+
+def _loses_parentheses(original: cst.CSTNode, result: Any) -> bool:
+    return isinstance(original, cst.BaseExpression) and isinstance(result, cst.BaseExpression) and bool(original.lpar) and not result.lpar
+
+
+def _touches(parent: cst.CSTNode) -> bool:
+    """Whether a keyword of this node stands beside an expression without a space: `if(x):`, `not(x)`."""
+    if not isinstance(parent, KEYWORDS):
+        return False
+    operator = getattr(parent, "operator", None)
+    parts = [getattr(node, field.name) for node in (parent, operator) if isinstance(node, cst.CSTNode) for field in fields(node)]  # type: ignore[arg-type]
+    return any(isinstance(part, cst.SimpleWhitespace) and not part.value for part in parts)
 
 
 def _targets(statement: Any) -> Iterable[cst.CSTNode]:

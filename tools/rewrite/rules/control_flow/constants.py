@@ -44,6 +44,11 @@ class DecideConstants(Rule):
     KEEP = ("def f(x):\n    if True:\n        x = x + 1\n    return x if False else 3\n",)
     CHANGE = (
         (
+            "import torch\n\ndef f(x: torch.Tensor):\n    if(torch.cuda.is_available()):\n        x = x.cuda()\n    assert(x.dim() == 2)\n"
+            "    return(x.size(0))\n",
+            "def f(x: jax.Array):\n    assert(x.ndim == 2)\n    return(x.shape[0])\n",
+        ),
+        (
             "import torch\n\ndef f(x: torch.Tensor):\n    if torch.cuda.is_available():\n        x = x.cuda()\n    return x\n",
             "def f(x: jax.Array):\n    return x\n",
         ),
