@@ -26,9 +26,12 @@ def further_examples(
 ) -> list[Example]:
     """The examples of these units that reach code that earlier ones do not, and further ones that do, by trials in the sandbox, in this order.
 
-    A unit is tried where its call has optional arguments or its constructor has arguments, and where some line of its class left no observation.
+    A unit whose examples call methods in place of the module is searched by the first of them. A unit is tried where its call has optional arguments or its constructor has arguments, and where some line of its class left no observation.
     """
-    chosen = [(unit, examples[:MOST_EXAMPLES]) for unit, examples in units if examples and _may_reach_more(inventory, unit, recording)]
+    alike = [(unit, [example for example in examples if example.method == examples[0].method]) for unit, examples in units if examples]
+    chosen = [
+        (unit, examples[:MOST_EXAMPLES]) for unit, examples in alike if _may_reach_more(inventory, unit, examples[0].method, recording)
+    ]
     searches = in_order(lambda row: list(_of_unit(inventory, *row, sandbox, limits)), chosen)
     return [example for examples in searches for example in examples]
 
@@ -38,7 +41,7 @@ def _of_unit(inventory: Inventory, unit: Unit, examples: Sequence[Example], sand
     from migrate_agent.tools.scan.visible import visible_from
 
     module = next(file.module for file in inventory.files if file.path == unit.source)
-    rows = [{"init": example.init, "call": example.call, "setup": example.setup} for example in examples]
+    rows = [{"init": example.init, "call": example.call, "setup": example.setup, "method": example.method} for example in examples]
     arguments: dict[str, Any] = {
         **plan(visible_from(inventory, unit.source), first_roots(inventory, unit, examples)),
         "parts": needed_parts(inventory, unit, examples),
@@ -54,14 +57,14 @@ def _of_unit(inventory: Inventory, unit: Unit, examples: Sequence[Example], sand
             yield replace(examples[row["example"]], init=init if isinstance(init, str) else examples[row["example"]].init, call=row["call"])
 
 
-def _may_reach_more(inventory: Inventory, unit: Unit, recording: Recording) -> bool:
-    """Whether the unit's call has optional arguments, or such as the code compares, or its constructor has any, and lines of it left no observation."""
+def _may_reach_more(inventory: Inventory, unit: Unit, method: str, recording: Recording) -> bool:
+    """Whether the unit's call, or this method of it, has optional arguments, or such as the code compares, or its constructor has any, and lines of it left no observation."""
     node = _definition(inventory.root / unit.source, unit.name)
     if node is None:
         return False
     methods = [item for item in node.body if isinstance(item, ast.FunctionDef)] if isinstance(node, ast.ClassDef) else [node]
     by_name = {item.name: item for item in methods}
-    call, constructor = by_name.get("forward" if unit.kind == "module" else node.name), by_name.get("__init__")
+    call, constructor = by_name.get(method or ("forward" if unit.kind == "module" else node.name)), by_name.get("__init__")
     if call is None:
         return False
     told_apart = distinctions(node).keys() | asked_containers(node)

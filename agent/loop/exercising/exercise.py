@@ -32,6 +32,12 @@ def is_reached(recording: Recording, identifier: str) -> bool:
     )
 
 
+def _calls(examples: Sequence[Example]) -> list[Example]:
+    """The examples that call the unit itself; of a module without `forward`, those of the method that is called in its place."""
+    plain = [example for example in examples if not example.method]
+    return plain or [example for example in examples if example.method == examples[0].method]
+
+
 def _key(example: Example) -> tuple[str, str, str, str]:
     """What tells the examples of units apart."""
     return example.unit, example.init, example.call, example.method
@@ -117,7 +123,7 @@ class Exercise:
         a stub refuses what no example reaches, and a hole the whole unit. Those that reach something come first: only so many examples of one unit
         are verified."""
         limits = self.config.limits.limits()
-        pairs = [(unit, [example for example in examples_of(recording, unit.id) if not example.method]) for unit in units]
+        pairs = [(unit, _calls(examples_of(recording, unit.id))) for unit in units]
         ordered = self.services.further(self.inventory, pairs, recording, self.sandbox, limits)
         known = {_key(example) for _, own in pairs for example in own}
         examples = [example for example in ordered if _key(example) not in known]
@@ -171,8 +177,7 @@ class Exercise:
     def _method_calls(self, unit: Unit, recording: Recording) -> tuple[Example, ...]:
         examples = examples_of(recording, unit.id)
         constructions = dict[tuple[str, ...], Example]()
-        called = [example for example in examples if not example.method]
-        for example in called or examples[:1]:  # of a module without `forward`, a method is called in its place
+        for example in _calls(examples):
             objects = dict.fromkeys(_CONSTRUCTED.findall(example.call))  # that the call is handed, whose methods may be called after it
             constructions.setdefault((example.init, example.setup, *objects), example)
         methods = {example.method for example in examples if example.method}

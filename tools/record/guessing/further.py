@@ -208,7 +208,7 @@ def further_calls(arguments: Mapping[str, Any], inputs: Mapping[str, Path], outp
     rows = []
     for number, unit in enumerate(arguments["units"]):
         examples = [
-            Example("", row["init"], row["call"], row["setup"], tensors=inputs.get(f"{number}-{index}"))
+            Example("", row["init"], row["call"], row["setup"], tensors=inputs.get(f"{number}-{index}"), method=row.get("method", ""))
             for index, row in enumerate(unit["examples"])
         ]
         # An example that does not run here is told where it is recorded.
@@ -221,7 +221,7 @@ def further_calls(arguments: Mapping[str, Any], inputs: Mapping[str, Path], outp
 def _of_unit(module_name: str, name: str, examples: Sequence[Example], time: OwnSeconds, root: Path) -> Iterator[tuple[int, Example]]:
     """The number of an example and a call: of the examples those that run what earlier ones do not, then other calls that do."""
     module = import_module(module_name)
-    search = Search(module, name, time, root)
+    search = Search(module, name, time, root, examples[0].method if examples else "")
     starts = []
     for index, example in enumerate(examples):
         trial = _trial(module, name, example)
@@ -263,6 +263,8 @@ class Search:
     name: str
     time: OwnSeconds
     root: Path
+    method: str = ""
+    """The method that is called in place of the module."""
     known: set[int] = field(default_factory=set)
     count: int = 0
     _errors: dict[tuple[str, str], str] = field(default_factory=dict)
@@ -330,7 +332,7 @@ class Search:
     def parameters(self) -> list[inspect.Parameter]:
         """Those of the call."""
         of_module = isinstance(self.unit, type)
-        return list(inspect.signature(methods.unbound(self.unit, "") if of_module else self.unit).parameters.values())[int(of_module) :]
+        return list(inspect.signature(methods.unbound(self.unit, self.method) if of_module else self.unit).parameters.values())[int(of_module) :]
 
     @cached_property
     def objects(self) -> Mapping[str, Sequence[str]]:
@@ -579,7 +581,7 @@ def _result(module: Any, name: str, example: Example, parameters: Sequence[inspe
     torch.manual_seed(0)
     with time_limit(MOST_SECONDS), torch.no_grad():
         instance, args, kwargs = build(module, name, example)
-        result = in_mode(instance, training=False)(*args, **kwargs)
+        result = methods.bound(in_mode(instance, training=False), example.method)(*args, **kwargs)
     return dict(zip([parameter.name for parameter in parameters], args, strict=False)) | kwargs, result
 
 
@@ -592,6 +594,7 @@ def _unit(module: Any, name: str) -> Any:
 
 def _trial(module: Any, name: str, example: Example) -> Trial:
     """What an example runs, its constructor too. Raises the errors of the original."""
+    import numpy
     import torch
 
     from migrate_agent.tools.harness.torch_side.module import is_leaf  # here alone: it imports torch
@@ -601,13 +604,14 @@ def _trial(module: Any, name: str, example: Example) -> Trial:
         reach.take()
         instance, args, kwargs = build(module, name, example)
         tensors = [value for value in torch.utils._pytree.tree_leaves((args, kwargs)) if isinstance(value, torch.Tensor)]
-        result = in_mode(instance, training=False)(*args, **kwargs)
+        result = methods.bound(in_mode(instance, training=False), example.method)(*args, **kwargs)
         ran = reach.take()
         encode(result, [], is_leaf)  # raises on what cannot be compared
         every = leaves(result)
         output_tensors = [value for value in every if isinstance(value, torch.Tensor)]
         # A metric reads numbers out of the tensors that it is given.
-        numbers = [value for value in every if type(value) in (int, float) and tensors and not isinstance(_unit(module, name), type)]
+        kinds = (int, float, numpy.number, numpy.ndarray)
+        numbers = [value for value in every if isinstance(value, kinds) and tensors and not isinstance(_unit(module, name), type)]
         if not (output_tensors or numbers) or any(
             value.is_floating_point() and not bool(torch.isfinite(value).all()) for value in output_tensors
         ):
