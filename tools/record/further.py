@@ -26,7 +26,8 @@ def further_examples(
 ) -> list[Example]:
     """The examples of these units that reach code that earlier ones do not, and further ones that do, by trials in the sandbox, in this order.
 
-    A unit whose examples call methods in place of the module is searched by the first of them. A unit is tried where its call has optional arguments or its constructor has arguments, and where some line of its class left no observation.
+    A unit whose examples call methods in place of the module is searched by the first of them. A unit is tried where its call has optional
+    arguments or its constructor has arguments, and where some line of its class left no observation.
     """
     alike = [(unit, [example for example in examples if example.method == examples[0].method]) for unit, examples in units if examples]
     chosen = [
@@ -58,7 +59,8 @@ def _of_unit(inventory: Inventory, unit: Unit, examples: Sequence[Example], sand
 
 
 def _may_reach_more(inventory: Inventory, unit: Unit, method: str, recording: Recording) -> bool:
-    """Whether the unit's call, or this method of it, has optional arguments, or such as the code compares, or its constructor has any, and lines of it left no observation."""
+    """Whether the unit's call, or this method of it, has optional arguments, or such as the code compares, or its constructor has any, and lines of
+    it left no observation."""
     node = _definition(inventory.root / unit.source, unit.name)
     if node is None:
         return False

@@ -332,7 +332,9 @@ class Search:
     def parameters(self) -> list[inspect.Parameter]:
         """Those of the call."""
         of_module = isinstance(self.unit, type)
-        return list(inspect.signature(methods.unbound(self.unit, self.method) if of_module else self.unit).parameters.values())[int(of_module) :]
+        return list(inspect.signature(methods.unbound(self.unit, self.method) if of_module else self.unit).parameters.values())[
+            int(of_module) :
+        ]
 
     @cached_property
     def objects(self) -> Mapping[str, Sequence[str]]:

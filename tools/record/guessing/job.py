@@ -63,7 +63,9 @@ def guess_example(arguments: Mapping[str, Any], inputs: Mapping[str, Path], outp
         rows.append(_row(trial, best))
         if not rows[-1]["error"]:
             return rows[-1]
-        reached.append((best.outcome.stage, best.outcome.progress) if best is not None and not best.outcome.hopeless else (Stage.CONSTRUCT, -1))
+        reached.append(
+            (best.outcome.stage, best.outcome.progress) if best is not None and not best.outcome.hopeless else (Stage.CONSTRUCT, -1)
+        )
     return rows[reached.index(max(reached))]
 
 

@@ -15,6 +15,7 @@ from migrate_agent.tools.record.guessing.options import Options
 from migrate_agent.tools.record.guessing.refused import conditions, fitting
 from migrate_agent.tools.record.guessing.rows import GENERIC
 from migrate_agent.tools.record.guessing.trials.demands import demands
+from migrate_agent.tools.record.guessing.trials.joined_inputs import joined_inputs
 from migrate_agent.tools.record.guessing.trials.other_kinds import other_kinds, spelled_words
 from migrate_agent.tools.record.guessing.trials.trial import NOT_FINITE, Attempt, Outcome, Stage, set_call, set_init
 from migrate_agent.tools.record.guessing.values import Fields, Kind, Tensor, Value, change_tensors, tensors
@@ -255,6 +256,7 @@ def _call_repairs(attempt: Attempt, outcome: Outcome, options: Options) -> Itera
     yield from other_branches(attempt, outcome, options)
     yield from other_kinds(attempt, outcome, options.words_in_call, names_held(options.trial.instance))
     yield from demands(attempt, outcome, options.init)
+    yield from joined_inputs(attempt, outcome)
     yield from _tensors_for_numbers(attempt, outcome)
     yield from _of_probabilities(attempt, outcome)
     yield from _fractions_for_integers(attempt, outcome)
@@ -288,7 +290,9 @@ def _call_repairs(attempt: Attempt, outcome: Outcome, options: Options) -> Itera
 def _fractions_for_integers(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
     """Where an operation was given whole numbers and takes others: a fraction for each whole number of the constructor, of which the model may
     have made a tensor; those first that the failed statement depends on."""
-    if not re.search(r"floating.point.*([Gg]ot|found) (Long|Int)|Float but (got|found) (Long|Int)|not implemented for '(Long|Int)'", outcome.error):
+    if not re.search(
+        r"floating.point.*([Gg]ot|found) (Long|Int)|Float but (got|found) (Long|Int)|not implemented for '(Long|Int)'", outcome.error
+    ):
         return
     numbers = [name for name, value in attempt.init if isinstance(value, str) and value.isdigit()]
     for name in sorted(numbers, key=lambda name: name not in outcome.place.init):

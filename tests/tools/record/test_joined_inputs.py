@@ -1,0 +1,76 @@
+"""Inputs that fit together, by what errors of torch say. The errors are torch's own: each case runs the model that gives one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from migrate_agent.tools.record.guessing.trials.joined_inputs import joined_inputs
+from migrate_agent.tools.record.guessing.trials.trial import Attempt, Outcome, Stage
+from migrate_agent.tools.record.guessing.values import Tensor, text
+
+
+def embedded(noise: torch.Tensor, labels: torch.Tensor) -> Any:
+    return nn.Linear(110, 4)(torch.cat((nn.Embedding(10, 10)(labels), noise), -1))
+
+
+def joined(*parts: torch.Tensor) -> Any:
+    return nn.Linear(74, 4)(torch.cat(parts, -1))
+
+
+def repeated(image: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+    labels = labels[:, :, None, None].expand(-1, -1, *image.shape[2:])
+    return nn.Conv2d(8, 4, 3)(torch.cat((image, labels), 1))
+
+
+def attended(x: torch.Tensor) -> torch.Tensor:
+    return torch.bmm(x[:1, :1], x.transpose(1, 2))
+
+
+def penalty(scores: torch.Tensor) -> torch.Tensor:
+    scores = (scores * 2).requires_grad_()
+    return torch.autograd.grad(scores * 1, scores, torch.ones(scores.shape[0], 1))[0]
+
+
+LABELS = Tensor((2,), "integer", 8)
+CASES: tuple[tuple[Callable[..., Any], tuple[Tensor, ...], tuple[str, ...]], ...] = (
+    (embedded, (Tensor((2, 110)), LABELS), ("torch.randn(2, 100)", "torch.randint(0, 8, (2,))")),
+    (embedded, (Tensor((2, 64)), LABELS), ("torch.randn(2, 100)", "torch.randint(0, 8, (2,))")),
+    (joined, (Tensor((2, 74)),) * 3, ("torch.randn(2, 26)", "torch.randn(2, 24)", "torch.randn(2, 24)")),
+    (repeated, (Tensor((2, 8, 9, 9)), Tensor((2, 8))), ("torch.randn(2, 4, 9, 9)", "torch.randn(2, 4)")),
+    (attended, (Tensor((2, 5, 4)),), ("torch.randn(1, 5, 4)",)),
+)
+
+
+@pytest.mark.parametrize(("function", "inputs", "expected"), CASES)
+def test_inputs_that_fit(function: Callable[..., Any], inputs: tuple[Tensor, ...], expected: tuple[str, ...]) -> None:
+    """What is proposed holds the expected inputs, and the model takes them."""
+    attempt = Attempt((), tuple((f"x{index}", tensor) for index, tensor in enumerate(inputs)))
+    with pytest.raises(RuntimeError) as raised:
+        function(*(eval(text(tensor)) for tensor in inputs))
+    proposed = [
+        tuple(text(value) for _, value in other.call or ())
+        for other in joined_inputs(attempt, Outcome(Stage.CALL, 0, f"RuntimeError: {raised.value}"))
+    ]
+    assert expected in proposed
+    function(*(eval(value) for value in expected))
+
+
+def test_a_critic_with_one_number_for_each_sample() -> None:
+    """A module in the place of one that gives back its input: it gives as much as there are gradients for."""
+    with pytest.raises(RuntimeError) as raised:
+        penalty(torch.randn(2, 3, 4))
+    attempt = Attempt((("D", "torch.nn.Identity()"), ("n", "2")), (("x", Tensor((2, 3, 4))),))
+    (proposed,) = joined_inputs(attempt, Outcome(Stage.CALL, 0, f"RuntimeError: {raised.value}"))
+    assert dict(proposed.init)["D"] == "torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(12, 1))"
+    penalty(eval(str(dict(proposed.init)["D"]))(torch.randn(2, 3, 4)))
+
+
+def test_nothing_where_nothing_is_joined() -> None:
+    """An input that has the size itself is mended elsewhere."""
+    error = "RuntimeError: mat1 and mat2 shapes cannot be multiplied (2x64 and 32x4)"
+    assert not list(joined_inputs(Attempt((), (("x", Tensor((2, 64))),)), Outcome(Stage.CALL, 0, error)))

@@ -1,0 +1,93 @@
+"""Inputs that are joined with others, or with what the model makes of others, before a layer takes them: their sizes have to add up."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from migrate_agent.tools.record.guessing.trials.trial import Attempt, Outcome, set_init
+from migrate_agent.tools.record.guessing.values import Tensor, Value
+
+SUMS = (
+    (re.compile(r"mat1 and mat2 shapes cannot be multiplied \(\d+x(?P<now>\d+) and (?P<wanted>\d+)x\d+\)"), -1),
+    (re.compile(r"expected input\[.*?\] to have (?P<wanted>\d+) channels, but got (?P<now>\d+) channels"), 1),
+)
+"""What a layer says of the size that it was given → the axis of that size."""
+ONE_BATCH = re.compile(r"Expected size for first two dimensions of batch2 tensor to be: \[1, (\d+)\] but got: \[(?P<batch>\d+), \1\]")
+GRADIENTS = re.compile(
+    r"grad_output\[0\] has a shape of torch\.Size\(\[\d+, (?P<width>\d+)\]\) and output\[0\] has a shape of torch\.Size\(\[(?P<sizes>[\d, ]+)\]\)"
+)
+MODULE_WITHOUT_SIZES = "torch.nn.Identity()"
+
+
+def joined_inputs(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
+    """The attempt with inputs that add up to what the failed layer takes, or with what else of its call has to fit the rest."""
+    yield from _without_the_excess(attempt, outcome)
+    yield from _in_parts(attempt, outcome)
+    yield from _of_one_sample(attempt, outcome)
+    yield from _critics(attempt, outcome)
+
+
+def _sums(attempt: Attempt, outcome: Outcome) -> Iterator[tuple[int, int, int, dict[str, Tensor]]]:
+    """The size that a layer was given, the one it takes, their axis, and the inputs that have this axis; nothing where one input has that size itself."""
+    inputs = {
+        name: value for name, value in attempt.call or () if isinstance(value, Tensor) and value.kind != "integer" and len(value.shape) > 1
+    }
+    for pattern, axis in SUMS:
+        if match := pattern.search(outcome.error):
+            now, wanted = int(match["now"]), int(match["wanted"])
+            if now not in (tensor.shape[axis] for tensor in inputs.values()):
+                yield now, wanted, axis, inputs
+
+
+def _without_the_excess(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
+    """One input smaller by what is too much, or larger by what is missing: noise of 100 where an embedding of 10 joins 110."""
+    for now, wanted, axis, inputs in _sums(attempt, outcome):
+        for name, tensor in inputs.items():
+            if (size := tensor.shape[axis] + wanted - now) > 0:
+                yield _replaced(attempt, {name: _sized(tensor, axis, size)})
+
+
+def _in_parts(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
+    """Inputs of one size each, all of which a layer takes joined: each a part of what it takes."""
+    for now, wanted, axis, inputs in _sums(attempt, outcome):
+        sizes = {tensor.shape[axis] for tensor in inputs.values()}
+        if len(inputs) > 1 and len(sizes) == 1 and sizes == {now // len(inputs)} and wanted >= len(inputs):
+            part = wanted // len(inputs)
+            parts = [wanted - part * (len(inputs) - 1), *[part] * (len(inputs) - 1)]
+            yield _replaced(attempt, {name: _sized(inputs[name], axis, size) for name, size in zip(inputs, parts, strict=True)})
+
+
+def _of_one_sample(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
+    """All inputs with one sample, where code views what it made of them as one."""
+    match = ONE_BATCH.search(outcome.error)
+    inputs = {name: value for name, value in attempt.call or () if isinstance(value, Tensor)} if match else {}
+    single = {
+        name: replace(tensor, shape=tuple(1 if match and size == int(match["batch"]) else size for size in tensor.shape))
+        for name, tensor in inputs.items()
+    }
+    if single != inputs:
+        yield _replaced(attempt, single)
+
+
+def _critics(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
+    """A module that gives each sample as many numbers as the code has gradients for, in the place of one that gives back what it takes."""
+    match = GRADIENTS.search(outcome.error)
+    sizes = [int(size) for size in match["sizes"].split(",")] if match else []
+    count = 1
+    for size in sizes[1:]:
+        count *= size
+    for name, value in attempt.init if match else ():
+        if value == MODULE_WITHOUT_SIZES and match:
+            yield set_init(attempt, name, f"torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear({count}, {match['width']}))")
+
+
+def _sized(tensor: Tensor, axis: int, size: int) -> Tensor:
+    shape = list(tensor.shape)
+    shape[axis] = size
+    return replace(tensor, shape=tuple(shape))
+
+
+def _replaced(attempt: Attempt, values: Mapping[str, Value]) -> Attempt:
+    return replace(attempt, call=tuple((name, values.get(name, value)) for name, value in attempt.call or ()))
