@@ -122,7 +122,7 @@ def _touches(parent: cst.CSTNode) -> bool:
     if not isinstance(parent, KEYWORDS):
         return False
     operator = getattr(parent, "operator", None)
-    parts = [getattr(node, field.name) for node in (parent, operator) if isinstance(node, cst.CSTNode) for field in fields(node)]  # type: ignore[arg-type]
+    parts = [getattr(node, field.name) for node in (parent, operator) if isinstance(node, cst.CSTNode) for field in fields(node)]
     return any(isinstance(part, cst.SimpleWhitespace) and not part.value for part in parts)
 
 
