@@ -71,6 +71,13 @@ class Recorder:
         for entry in self.entries:
             entry.forget()
 
+    def forget_lines(self, path: str, first: int, last: int) -> None:
+        """Forget what expressions of a file were observed to be that begin on these lines."""
+        for (file, start), (_, end) in pairwise([*self.files, ("", len(self.entries))]):
+            for entry in self.entries[start:end] if file == path else ():
+                if first <= entry.span.line <= last:
+                    entry.forget()
+
     def begin(self, path: str) -> None:
         """Entries added from here on belong to this file."""
         self.files.append((path, len(self.entries)))

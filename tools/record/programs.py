@@ -83,14 +83,14 @@ def _moved(part: Part, folder: Path) -> Recording:
 
 
 @contextmanager
-def _ended_by_nothing() -> Iterator[None]:
+def _ended_by_nothing(session: Session) -> Iterator[None]:
     """Whatever a program of the user raises, `SystemExit` included, ends it alone."""
     try:
         yield
     except KeyboardInterrupt:
         raise
-    except BaseException:
-        return
+    except BaseException as error:
+        session.forget_outside(error)
 
 
 def record_snippets(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) -> dict[str, Any]:
@@ -108,7 +108,7 @@ def record_snippets(arguments: Mapping[str, Any], inputs: Mapping[str, Path], ou
             continue
         namespace: dict[str, Any] = {"__name__": "snippet"}
         failed = False
-        with _ended_by_nothing(), time_limit(SNIPPET_SECONDS):
+        with _ended_by_nothing(session), time_limit(SNIPPET_SECONDS):
             import torch
 
             namespace |= {**(vars(import_module(piece["module"])) if piece["module"] else {}), "torch": torch, "__name__": "snippet"}
@@ -117,7 +117,8 @@ def record_snippets(arguments: Mapping[str, Any], inputs: Mapping[str, Path], ou
                     exec(compile(ast.Module([statement], []), "<snippet>", "exec"), namespace)
                 except TimeoutError:
                     raise
-                except Exception:
+                except Exception as error:
+                    session.forget_outside(error)
                     failed = True
             if not failed:
                 done.add(piece["number"])
@@ -133,7 +134,7 @@ def record_file(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output
     path = next(Path(real) for real, relative in session.paths.items() if relative == arguments["path"])
     sys.argv = [str(path)]
     restore()
-    with _ended_by_nothing(), time_limit(FILE_SECONDS):
+    with _ended_by_nothing(session), time_limit(FILE_SECONDS):
         os.chdir(root if root.is_dir() else path.parent)
         if path.name.startswith("test_") or path.stem.endswith("_test"):
             import pytest

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -141,6 +142,33 @@ class Session:
             position = f" ({self.paths[os.path.realpath(str(error.filename))]}:{error.lineno})"
         message = re.sub(r"\s+", " ", str(getattr(error, "msg", "") or error)).strip()
         return f"{type(error).__name__}: {message}"[:500].rstrip(": ") + position
+
+
+    def forget_outside(self, error: BaseException) -> None:
+        """Forget what was observed in the user's statement that raised, where it asked for what this machine has not: a download, a file, a package.
+        It never ended, so that its part of the code is none that ran."""
+        if not isinstance(error, (OSError, ImportError)) or isinstance(error, TimeoutError):
+            return
+        place, trace = ("", 0, ""), error.__traceback__
+        while trace is not None:
+            file = os.path.realpath(trace.tb_frame.f_code.co_filename)
+            place = (self.paths[file], trace.tb_lineno, file) if file in self.paths else place
+            trace = trace.tb_next
+        if place[0]:
+            first, last = _statement_lines(Path(place[2]), place[1])
+            self.recorder.forget_lines(place[0], first, last)
+
+
+def _statement_lines(path: Path, line: int) -> tuple[int, int]:
+    """The first and the last line of the innermost statement on a line; of one with a body, of what stands before it."""
+    lines = (line, line)
+    with suppress(OSError, SyntaxError, ValueError):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.stmt) and node.lineno <= line <= (node.end_lineno or node.lineno):
+                body = getattr(node, "body", None)
+                last = max(body[0].lineno - 1, node.lineno) if body else node.end_lineno or node.lineno
+                lines = (node.lineno, last) if line <= last else lines
+    return lines
 
 
 class Writer:

@@ -72,6 +72,7 @@ def record_examples(arguments: Mapping[str, Any], inputs: Mapping[str, Path], ou
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # SystemExit included: user code may call sys.exit
+            session.forget_outside(error)
             errors[example.unit] = session.line_of(error)
             unimported += [index] if namespace is None else []
     session.capture.active = False

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import libcst as cst
 
 from migrate_agent.tools.rewrite.rules.cleanup.foreign_imports import ABSENT
@@ -72,9 +74,20 @@ class StubUnexercised(Rule):
         return updated.with_changes(body=body) if body else stub
 
     def leave_IndentedBlock(self, original: cst.IndentedBlock, updated: cst.IndentedBlock) -> cst.IndentedBlock | None:
-        """What follows a statement that became a stub is never reached."""
-        at = next((i for i, statement in enumerate(updated.body) if statement in self._stubs), None)
-        return None if at is None or at + 1 == len(updated.body) else updated.with_changes(body=updated.body[: at + 1])
+        """What follows a statement that became a stub, or each branch of which ends and one by a stub, is never reached."""
+        at = next((i for i, statement in enumerate(updated.body) if _ends(statement) and self._holds_stub(statement)), None)
+        if at is None or at + 1 == len(updated.body):
+            return None
+        kept = updated.body[: at + 1]
+        if len(original.body) == len(updated.body):
+            for statement in original.body[at + 1 :]:
+                self.context.drop_holes(statement)
+        elif kept[-1] not in self._stubs:
+            return None  # another rule changed the block: which statements of the source these are is not known
+        return updated.with_changes(body=kept)
+
+    def _holds_stub(self, statement: cst.BaseStatement) -> bool:
+        return any(node in self._stubs for node in _ends_of(statement))
 
     def _stub_statement(self, original: cst.BaseStatement) -> cst.SimpleStatementLine | None:
         """A statement in the rest of a function after `if …: return`, which was always taken."""
@@ -124,7 +137,10 @@ class StubUnexercised(Rule):
         if outer is not None and suite is outer.body and outer.name.value in ("__init__", "forward") and context.cls:
             reached = f"of {context.cls.qualname}"
         stub = self._stub_for_lines(first, last, reached)
-        return cst.IndentedBlock([stub]) if stub else None
+        if stub is None:
+            return None
+        self._stubs.append(stub)
+        return cst.IndentedBlock([stub])
 
     def _place(self) -> str:
         """The function at hand, or a part of it where some of it has run."""
@@ -141,6 +157,29 @@ class StubUnexercised(Rule):
         body = suite.body
         spans = [self.context.span(statement) for statement in body]
         return (spans[0].line, spans[-1].end_line) if spans else (0, -1)
+
+
+def _ends(statement: cst.BaseStatement) -> bool:
+    """Whether nothing after a statement is reached: it raises, returns, or is a branch that does in each arm."""
+    if isinstance(statement, cst.SimpleStatementLine):
+        return bool(statement.body) and isinstance(statement.body[-1], (cst.Raise, cst.Return))
+    if not isinstance(statement, cst.If) or statement.orelse is None:
+        return False
+    arms = (statement.body, statement.orelse.body if isinstance(statement.orelse, cst.Else) else cst.IndentedBlock([statement.orelse]))
+    return all(isinstance(arm, cst.IndentedBlock) and bool(arm.body) and _ends(arm.body[-1]) for arm in arms)
+
+
+def _ends_of(statement: cst.BaseStatement) -> Iterator[cst.BaseStatement]:
+    """The statements that end the arms of one that ends (`_ends`)."""
+    if not isinstance(statement, cst.If):
+        yield statement
+        return
+    orelse = statement.orelse
+    for arm in (statement.body, orelse.body if isinstance(orelse, cst.Else) else None):
+        if isinstance(arm, cst.IndentedBlock):
+            yield from _ends_of(arm.body[-1])
+    if isinstance(orelse, cst.If):
+        yield from _ends_of(orelse)
 
 
 def _text(node: cst.BaseExpression) -> str:
