@@ -90,6 +90,38 @@ def test_tests_and_scripts_are_run_only_when_asked_for_and_end_alone(repository:
     assert {example.unit for example in recording.examples} == {"net.py:Main", "net.py:Tested"}
 
 
+PRETRAINED = """import urllib.request
+import torch
+from torch import nn
+
+def load(model, where):
+    source = where + "/a"
+    weights = urllib.request.urlopen(
+        source
+    )
+    return weights
+
+class Net(nn.Module):
+    def __init__(self, pretrained=False):
+        super().__init__()
+        self.fc = nn.Linear(2, 2)
+        if pretrained:
+            load(self, "file:///no/such/folder")
+        self.size = self.missing if pretrained else 2
+    def forward(self, x):
+        return self.fc(x)
+"""
+
+
+def test_a_statement_that_asked_for_what_is_not_there_did_not_run(repository: Any, sandbox: Sandbox, tmp_path: Path) -> None:
+    readme = "```python\nfrom net import Net\nnet = Net(True)\n```\n"
+    inventory = repository({"net.py": PRETRAINED, "README.md": readme})
+    pieces = snippets(inventory, [unit.id for unit in inventory.units])
+    recording = run_snippets(inventory, pieces, sandbox, tmp_path / "shown", Limits())
+    lines = {span.line for span in recording.observations["net.py"]}
+    assert {6, 16} <= lines and not {7, 8, 9, 10} & lines
+
+
 NEEDED = {
     "n = 3\nm = 4\nnet = Net(n)\nfor batch in data: train(net, batch)\ny = net(x)\n": "n = 3\nnet = Net(n)\ny = net(x)",
     "import a, b\ndata = b.download()\nnet = Net(a.size)": "import a, b\nnet = Net(a.size)",

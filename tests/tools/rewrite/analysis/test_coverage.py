@@ -70,6 +70,34 @@ def test_holes_in_a_tail_that_ran_stay(tmp_path: Path) -> None:
     assert snippet_workspace(tmp_path, TAIL, _observed(5, 7, 8)).rewritten("snippet.py").holes
 
 
+LOADED = """import torch
+from torch.hub import load_state_dict_from_url
+
+def load(model, path):
+    if path is None:
+        if model:
+            weights = load_state_dict_from_url("a")
+        else:
+            raise ValueError(path)
+    else:
+        weights = torch.load(path)
+    print(weights.keys())
+    return model
+"""
+
+
+def test_what_follows_branches_that_all_end_is_never_reached(tmp_path: Path) -> None:
+    result = snippet_workspace(tmp_path, LOADED, _observed(5, 6)).rewritten("snippet.py")
+    text = "".join(result.header.code_for_node(node) for nodes in result.body for node in nodes)
+    assert not result.holes and "keys" not in text and text.count("raise NotImplementedError") == 2
+
+
+@pytest.mark.parametrize("line", [7, 11, 12])
+def test_what_follows_branches_one_of_which_ran_stays(tmp_path: Path, line: int) -> None:
+    result = snippet_workspace(tmp_path, LOADED, _observed(5, 6, line)).rewritten("snippet.py")
+    assert "keys" in "".join(result.header.code_for_node(node) for nodes in result.body for node in nodes)
+
+
 DRAWN = """import torch
 from torch import nn
 

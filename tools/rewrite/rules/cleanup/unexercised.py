@@ -80,6 +80,9 @@ class StubUnexercised(Rule):
             return None
         kept = updated.body[: at + 1]
         if len(original.body) == len(updated.body):
+            first, last = self.context.span(original.body[at + 1]).line, self.context.span(original.body[-1]).end_line
+            if any(first <= line <= last for line in self.context.observed_lines):
+                return None
             for statement in original.body[at + 1 :]:
                 self.context.drop_holes(statement)
         elif kept[-1] not in self._stubs:
