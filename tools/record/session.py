@@ -143,7 +143,6 @@ class Session:
         message = re.sub(r"\s+", " ", str(getattr(error, "msg", "") or error)).strip()
         return f"{type(error).__name__}: {message}"[:500].rstrip(": ") + position
 
-
     def forget_outside(self, error: BaseException) -> None:
         """Forget what was observed in the user's statement that raised, where it asked for what this machine has not: a download, a file, a package.
         It never ended, so that its part of the code is none that ran."""

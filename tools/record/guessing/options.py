@@ -83,6 +83,7 @@ from migrate_agent.tools.record.guessing.tensor_uses import (
     used_as_sizes,
     used_as_tensors,
 )
+from migrate_agent.tools.record.guessing.trials.numbers_asked import negative_fields
 from migrate_agent.tools.record.guessing.trials.trial import Attempt, Trial, required
 from migrate_agent.tools.record.guessing.values import Fields, Tensor, Value, tensors
 from migrate_agent.tools.record.guessing.values import Sequence as Items
@@ -474,6 +475,10 @@ class Options:
     def other_numbers(self, text: str) -> Iterator[str]:
         """A text that builds objects of the repository's classes, with other numbers in them."""
         return other_numbers(text, self._classes)
+
+    def sizes_without_default(self, name: str) -> tuple[str, ...]:
+        """The fields of a class of the repository whose defaults are negative integers, which stand for no size."""
+        return negative_fields(self._classes.get(name))
 
     def _own_class(self, name: str) -> bool:
         cls = self._classes.get(name)

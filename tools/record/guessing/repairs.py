@@ -16,6 +16,7 @@ from migrate_agent.tools.record.guessing.refused import conditions, fitting
 from migrate_agent.tools.record.guessing.rows import GENERIC
 from migrate_agent.tools.record.guessing.trials.demands import demands
 from migrate_agent.tools.record.guessing.trials.joined_inputs import joined_inputs
+from migrate_agent.tools.record.guessing.trials.numbers_asked import other_numbers, without_negative
 from migrate_agent.tools.record.guessing.trials.other_kinds import other_kinds, spelled_words
 from migrate_agent.tools.record.guessing.trials.trial import NOT_FINITE, Attempt, Outcome, Stage, set_call, set_init
 from migrate_agent.tools.record.guessing.values import Fields, Kind, Tensor, Value, change_tensors, tensors
@@ -110,6 +111,7 @@ def _constructor_repairs(attempt: Attempt, outcome: Outcome, options: Options) -
     yield from _missing_fields(attempt, outcome, options)
     yield from _missing_arguments(attempt, outcome, options)
     error = f"{outcome.error} {outcome.place.statement}" if outcome.error.startswith("AssertionError") else outcome.error
+    yield from without_negative(attempt, outcome, options.init, options.sizes_without_default)
     yield from _named_words(attempt, outcome, options)
     yield from _asserted(attempt, outcome, options)
     yield from _other_lengths(attempt, outcome)
@@ -259,7 +261,7 @@ def _call_repairs(attempt: Attempt, outcome: Outcome, options: Options) -> Itera
     yield from joined_inputs(attempt, outcome)
     yield from _tensors_for_numbers(attempt, outcome)
     yield from _of_probabilities(attempt, outcome)
-    yield from _fractions_for_integers(attempt, outcome)
+    yield from other_numbers(attempt, outcome)
     whole = replace(attempt, call=tuple((name, _with_channels(value, outcome.error)) for name, value in attempt.call or ()))
     yield from (whole,) if whole != attempt else ()
     named = [name for name in present if name in (outcome.operation.origins or outcome.place.call)]
@@ -285,18 +287,6 @@ def _call_repairs(attempt: Attempt, outcome: Outcome, options: Options) -> Itera
     for name in options.call:
         for value in (*options.call_values(name, attempt), *GENERIC):
             yield set_call(attempt, name, value)
-
-
-def _fractions_for_integers(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
-    """Where an operation was given whole numbers and takes others: a fraction for each whole number of the constructor, of which the model may
-    have made a tensor; those first that the failed statement depends on."""
-    if not re.search(
-        r"floating.point.*([Gg]ot|found) (Long|Int)|Float but (got|found) (Long|Int)|not implemented for '(Long|Int)'", outcome.error
-    ):
-        return
-    numbers = [name for name, value in attempt.init if isinstance(value, str) and value.isdigit()]
-    for name in sorted(numbers, key=lambda name: name not in outcome.place.init):
-        yield set_init(attempt, name, "0.5")
 
 
 def _left_out(attempt: Attempt, outcome: Outcome, options: Options) -> Iterator[Attempt]:

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
-Kind = Literal["normal", "positive", "integer", "bool", "false", "complex"]
-"""`bool` are masks of ones, `false` of zeros."""
+Kind = Literal["normal", "positive", "integer", "bool", "false", "complex", "array"]
+"""`bool` are masks of ones, `false` of zeros. `array` is one of NumPy."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +63,8 @@ def _tensor_text(sizes: str, kind: Kind, high: int, rank: int) -> str:
     match kind:
         case "normal":
             return f"torch.randn({sizes or '()'})"
+        case "array":
+            return f"torch.randn({sizes or '()'}).numpy()"
         case "positive":
             return f"torch.rand({sizes or '()'})"
         case "bool":

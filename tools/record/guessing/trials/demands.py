@@ -21,6 +21,7 @@ MOST_PARTS = 4
 
 def demands(attempt: Attempt, outcome: Outcome, init: Mapping[str, inspect.Parameter]) -> Iterator[Attempt]:
     """The call with what the failed operation asks for, in the arguments at fault alone, then in all of them at once. `init`: what the constructor takes."""
+    yield from _of_equal_shapes(attempt, outcome)
     yield from _spelled_ranks(attempt, outcome)
     yield from _of_one_rank(attempt, outcome)
     yield from _without_last_axes(attempt, outcome)
@@ -34,6 +35,25 @@ def demands(attempt: Attempt, outcome: Outcome, init: Mapping[str, inspect.Param
     yield from _joined_channels(attempt, outcome)
     yield from _plain_numbers(attempt, outcome)
     yield from _tables_for_numbers(attempt, outcome)
+
+
+TARGET_SIZES = re.compile(r"target size \(torch\.Size\(\[([\d, ]+)\]\)\).*?input size \(torch\.Size\(\[([\d, ]+)\]\)\)")
+"""What losses say of two tensors that should be alike."""
+
+
+def _of_equal_shapes(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
+    """Tensors of one shape in place of another, where a loss or an assertion compares the two: all arguments that have the first, then the second."""
+    match = TARGET_SIZES.search(outcome.error)
+    said = [tuple(int(size) for size in text.split(",")) for text in match.groups()] if match else []
+    shapes = said or list(outcome.place.shapes)
+
+    def change(tensor: Tensor, now: tuple[int, ...], wanted: tuple[int, ...]) -> Tensor:
+        return replace(tensor, shape=wanted) if tensor.shape == now else tensor
+
+    for now, wanted in ((shapes[0], shapes[1]), (shapes[1], shapes[0])) if len(shapes) == 2 else ():
+        call = tuple((name, change_tensors(value, lambda tensor: change(tensor, now, wanted))) for name, value in attempt.call or ())  # noqa: B023
+        if call != attempt.call and all(size > 0 for size in wanted):
+            yield replace(attempt, call=call)
 
 
 SPELLED = re.compile(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 from migrate_agent.tools.record.guessing.trials.trial import Attempt, Outcome, set_call
 from migrate_agent.tools.record.guessing.values import Fields, Tensor, Value, tensors
@@ -56,6 +57,7 @@ def other_kinds(
         words = [*words_of(name), *COMMON_WORDS] if of_words else []
         yield from (set_call(attempt, name, word) for word in dict.fromkeys(words))
         yield from (set_call(attempt, name, table) for table in (_tables(attempt, keys) if of_tables else ()))
+    yield from _arrays(attempt, outcome)
     yield from _other_tables(attempt, outcome)
     yield from _allowed_words(attempt, outcome)
 
@@ -88,6 +90,18 @@ def _suspects(attempt: Attempt, outcome: Outcome) -> list[str]:
         for name in dict.fromkeys([*read, *outcome.place.call])
         if isinstance(present.get(name), Tensor) or _is_number(present.get(name))
     ]
+
+
+OF_ARRAYS = re.compile(r"expected np\.ndarray|expects? (a )?numpy|must be a numpy|not a numpy\.ndarray|numpy\.ndarray is expected")
+
+
+def _arrays(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
+    """NumPy's arrays where an operation takes no others: in the place of what the failed statement depends on, then of each tensor."""
+    if OF_ARRAYS.search(outcome.error):
+        main = replace(_main(attempt), kind="array")
+        call = dict(attempt.call or ())
+        yield from (set_call(attempt, name, main) for name in outcome.place.call if name in call and call[name] != main)
+        yield replace(attempt, call=tuple((name, replace(v, kind="array") if isinstance(v, Tensor) else v) for name, v in call.items()))
 
 
 def _is_number(value: Value | None) -> bool:

@@ -24,6 +24,8 @@ class Place(NamedTuple):
     numbers: tuple[int, ...] = ()
     line: int = 0
     statement: str = ""
+    shapes: tuple[tuple[int, ...], ...] = ()
+    """The two shapes that a failed assertion compares."""
 
 
 def place_of(error: BaseException, cls: type, function: Any = None) -> Place:
@@ -48,7 +50,45 @@ def place_of(error: BaseException, cls: type, function: Any = None) -> Place:
             call = reached
             init = reached if function is not None else _constructor_names(cls, [name for name in reached if name.startswith("self.")])
     message = [int(number) for number in re.findall(r"(?<![\w.])\d+(?![\w.]*\w)", str(error))]
-    return Place(init, call, tuple(dict.fromkeys([*_sizes_at(frames), *_small(message)]))[:MOST_NUMBERS], line, statement)
+    return Place(
+        init,
+        call,
+        tuple(dict.fromkeys([*_sizes_at(frames), *_small(message)]))[:MOST_NUMBERS],
+        line,
+        statement,
+        _asserted_shapes(error, frames),
+    )
+
+
+def _asserted_shapes(error: BaseException, frames: Sequence[tuple[FrameType, int]]) -> tuple[tuple[int, ...], ...]:
+    """Both sides of `assert x.shape == (y.shape[0], 4)`, where that failed."""
+    frame, line = frames[-1] if frames else (None, 0)
+    node = _statement(frame.f_code.co_filename, line) if frame is not None and isinstance(error, AssertionError) else None
+    match node:
+        case ast.Assert(test=ast.Compare(left=left, ops=[ast.Eq()], comparators=[right])) if frame is not None:
+            sides = [_shape(side, frame) for side in (left, right)]
+            return (sides[0], sides[1]) if sides[0] and sides[1] else ()
+    return ()
+
+
+PLAIN_NODES = (
+    *(ast.Name, ast.Attribute, ast.Subscript, ast.Slice, ast.Tuple, ast.List, ast.Constant, ast.BinOp, ast.UnaryOp),
+    *(ast.operator, ast.unaryop, ast.expr_context),
+)
+
+
+def _shape(node: ast.expr, frame: FrameType) -> tuple[int, ...]:
+    """The sizes that an expression stands for in a frame: `x.shape`, `x.size()`, `(n, x.shape[-1])`; () where it is anything else."""
+    match node:
+        case ast.Call(func=ast.Attribute(value=owner, attr="size"), args=[], keywords=[]):
+            node = ast.Attribute(owner, "shape", ast.Load())
+    if not all(isinstance(part, PLAIN_NODES) for part in ast.walk(node)):
+        return ()
+    try:
+        value = eval(compile(ast.fix_missing_locations(ast.Expression(node)), "<assertion>", "eval"), frame.f_globals, frame.f_locals)
+    except Exception:  # a property of the user's may raise anything
+        return ()
+    return tuple(value) if isinstance(value, (tuple, list)) and all(type(size) is int for size in value) else ()
 
 
 def _handed_down(own: FrameType, frames: Sequence[tuple[FrameType, int]]) -> list[str]:

@@ -1,0 +1,112 @@
+"""Numbers, shapes and kinds of arguments that errors ask for. The errors are torch's own: each case runs the code that gives one."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional
+
+from migrate_agent.tools.record.guessing.trials.demands import demands
+from migrate_agent.tools.record.guessing.trials.numbers_asked import negative_fields, other_numbers, without_negative
+from migrate_agent.tools.record.guessing.trials.other_kinds import other_kinds
+from migrate_agent.tools.record.guessing.trials.place import place_of
+from migrate_agent.tools.record.guessing.trials.trial import Attempt, Outcome, Stage
+from migrate_agent.tools.record.guessing.values import Fields, Tensor, Value, text
+
+
+@dataclass
+class Sizes:
+    """A configuration with a size that has to be given."""
+
+    dim: int = 4
+    vocab_size: int = -1
+
+
+def _raised(function: Callable[..., Any], *arguments: Any) -> BaseException:
+    with pytest.raises(Exception) as raised:
+        function(*arguments)
+    return raised.value
+
+
+def _outcome(error: BaseException, call: tuple[str, ...] = (), stage: Stage = Stage.CALL) -> Outcome:
+    place = place_of(error, nn.Module)._replace(call=call)
+    return Outcome(stage, 0, f"{type(error).__name__}: {error}", place)
+
+
+def full(std: float) -> Any:
+    return torch.linalg.cholesky(torch.diag(torch.full((2,), std)))
+
+
+def state(layers: int) -> Any:
+    return nn.LSTM(4, 4, num_layers=2)(torch.randn(3, 2, 4), (torch.zeros(layers, 2, 4), torch.zeros(layers, 2, 4)))
+
+
+NUMBERS: tuple[tuple[Callable[..., Any], int, Value, Value], ...] = (
+    (full, 4, "4", "0.5"),
+    (state, 6, "6", "2"),
+    (state, 6, Fields((("cells", "6"), ("dim", "4"))), Fields((("cells", "2"), ("dim", "4")))),
+)
+
+
+@pytest.mark.parametrize(("function", "number", "given", "expected"), NUMBERS)
+def test_numbers_of_the_constructor(function: Callable[..., Any], number: int, given: Value, expected: Value) -> None:
+    attempt = Attempt((("value", given), ("act", "torch.relu")), ())
+    (proposed,) = other_numbers(attempt, _outcome(_raised(function, number)))
+    assert dict(proposed.init) == {"value": expected, "act": "torch.relu"}
+
+
+def test_sizes_whose_defaults_are_negative() -> None:
+    def make(sizes: Sizes = Sizes(), rows: int = -1, deep: int = 2) -> nn.Module:  # noqa: B008
+        return nn.Embedding(rows if rows < 0 else sizes.vocab_size, sizes.dim)
+
+    attempt = Attempt((("sizes", "Sizes(dim=4)"),), None)
+    outcome = _outcome(_raised(make), stage=Stage.CONSTRUCT)
+    proposed = without_negative(attempt, outcome, inspect.signature(make).parameters, lambda name: negative_fields(globals()[name]))
+    assert [dict(one.init) for one in proposed] == [
+        {"sizes": "Sizes(dim=4)", "rows": "64"},
+        {"sizes": "Sizes(dim=4, vocab_size=64)"},
+    ]
+
+
+def loss(output: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+    return functional.binary_cross_entropy(output, target.view(-1, 6))
+
+
+def rotated(x: torch.Tensor, table: torch.Tensor) -> torch.Tensor:
+    assert table.shape == (x.shape[1], x.shape[-1] // 2)
+    return x
+
+
+def measured(x: torch.Tensor, table: torch.Tensor) -> torch.Tensor:
+    assert list(x.size()) == [x.size(0), 3, 4]
+    assert table.size() == (x.shape[0], -1)
+    return x
+
+
+SHAPES: tuple[tuple[Callable[..., Any], tuple[Tensor, ...], list[tuple[str, ...]]], ...] = (
+    (loss, (Tensor((2, 6, 4)), Tensor((2, 6, 4))), [("torch.randn(8, 6)", "torch.randn(8, 6)")]),
+    (rotated, (Tensor((2, 5, 8)), Tensor((2, 5, 8))), [("torch.randn(5, 4)", "torch.randn(5, 4)")]),
+    (rotated, (Tensor((2, 5, 8)), Tensor((2, 9))), [("torch.randn(2, 5, 8)", "torch.randn(5, 4)")]),
+    (measured, (Tensor((2, 3, 4)), Tensor((2, 9))), []),
+)
+
+
+@pytest.mark.parametrize(("function", "inputs", "expected"), SHAPES)
+def test_shapes_that_are_compared(function: Callable[..., Any], inputs: tuple[Tensor, ...], expected: list[tuple[str, ...]]) -> None:
+    attempt = Attempt((), tuple((f"x{index}", tensor) for index, tensor in enumerate(inputs)))
+    outcome = _outcome(_raised(function, *(eval(text(tensor)) for tensor in inputs)))
+    proposed = [tuple(text(value) for _, value in other.call or ()) for other in demands(attempt, outcome, {})]
+    assert proposed[: len(expected)] == expected
+
+
+def test_arrays_of_numpy() -> None:
+    attempt = Attempt((), (("state", Tensor((2, 4))), ("n", "3")))
+    outcome = _outcome(_raised(torch.from_numpy, torch.ones(2)), ("state",))
+    proposed = next(other_kinds(attempt, outcome, lambda name: (), ()))
+    assert text(dict(proposed.call or ())["state"]) == "torch.randn(2, 4).numpy()"
