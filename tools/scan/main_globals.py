@@ -95,7 +95,7 @@ class _Scope:
 
     def needed(self, name: str) -> set[int] | None:
         """The statements that bind a name and what they read, up to the first that does more than compute. None where it is bound by none."""
-        found: set[int] = set()
+        needed: set[int] = set()
         row, visited = [name], set[str]()
         while row:
             name = row.pop()
@@ -105,18 +105,18 @@ class _Scope:
             indices = self._computed(name)
             if not indices:
                 return None
-            found |= indices
+            needed |= indices
             row += [read for index in indices for read in _reads([self._body[index]])]
-        return found
+        return needed
 
     def with_those_between(self, chosen: set[int]) -> set[int]:
         """The chosen statements, and those before the last of them that can go along: so the block is cut in fewer places."""
-        names, found = set(self._bound) | set(dir(builtins)), set(chosen)
+        names, indices = set(self._bound) | set(dir(builtins)), set(chosen)
         for index, statement in enumerate(self._body[: max(chosen, default=0)]):
             if index in chosen or (self._computes(statement) and _reads([statement]) <= names):
-                found.add(index)
+                indices.add(index)
                 names |= set(defined_names(statement))
-        return found
+        return indices
 
     def _computed(self, name: str) -> set[int]:
         indices: set[int] = set()

@@ -125,8 +125,8 @@ class Exercise:
         limits = self.config.limits.limits()
         pairs = [(unit, _calls(examples_of(recording, unit.id))) for unit in units]
         ordered = self.services.further(self.inventory, pairs, recording, self.sandbox, limits)
-        known = {_key(example) for _, own in pairs for example in own}
-        examples = [example for example in ordered if _key(example) not in known]
+        own_keys = {_key(example) for _, own in pairs for example in own}
+        examples = [example for example in ordered if _key(example) not in own_keys]
         merged = recording
         if examples:
             merged = self._grown_where_exact(examples, recording, self.folder / "further", lambda ran: replace(ran, errors={}))

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from migrate_agent.tools.record.guessing.trials.joined_inputs import joined_inputs
+from migrate_agent.tools.record.guessing.trials.joined_inputs import equal_parts, joined_inputs
 from migrate_agent.tools.record.guessing.trials.trial import Attempt, Outcome, Stage
 from migrate_agent.tools.record.guessing.values import Tensor, text
 
@@ -52,10 +52,9 @@ def test_inputs_that_fit(function: Callable[..., Any], inputs: tuple[Tensor, ...
     attempt = Attempt((), tuple((f"x{index}", tensor) for index, tensor in enumerate(inputs)))
     with pytest.raises(RuntimeError) as raised:
         function(*(eval(text(tensor)) for tensor in inputs))
-    proposed = [
-        tuple(text(value) for _, value in other.call or ())
-        for other in joined_inputs(attempt, Outcome(Stage.CALL, 0, f"RuntimeError: {raised.value}"))
-    ]
+    outcome = Outcome(Stage.CALL, 0, f"RuntimeError: {raised.value}")
+    others = [*joined_inputs(attempt, outcome), *equal_parts(attempt, outcome)]
+    proposed = [tuple(text(value) for _, value in other.call or ()) for other in others]
     assert expected in proposed
     function(*(eval(value) for value in expected))
 

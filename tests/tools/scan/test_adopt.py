@@ -140,7 +140,11 @@ def test_backbones_of_torchvision_are_mirrored_where_it_is_installed(write: Writ
 
 
 def test_torchvision_is_a_hole_where_it_is_not_installed(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(importlib.machinery.PathFinder, "find_spec", lambda *arguments: None)
+    find = importlib.machinery.PathFinder.find_spec
+    # Of all packages this one alone: others may be imported here for the first time.
+    monkeypatch.setattr(
+        importlib.machinery.PathFinder, "find_spec", lambda name, *rest: None if name.startswith("torchvision") else find(name, *rest)
+    )
     found = scan(write({"repo/model.py": BACKBONE}) / "repo")
     assert found.bound == ("torchvision",)
     assert {hole.code for hole in compose(found, {}, ["model.py:Net"]).holes} == {"torch-package"}

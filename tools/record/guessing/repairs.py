@@ -15,7 +15,7 @@ from migrate_agent.tools.record.guessing.options import Options
 from migrate_agent.tools.record.guessing.refused import conditions, fitting
 from migrate_agent.tools.record.guessing.rows import GENERIC
 from migrate_agent.tools.record.guessing.trials.demands import demands
-from migrate_agent.tools.record.guessing.trials.joined_inputs import joined_inputs
+from migrate_agent.tools.record.guessing.trials.joined_inputs import equal_parts, joined_inputs
 from migrate_agent.tools.record.guessing.trials.numbers_asked import other_numbers, without_negative
 from migrate_agent.tools.record.guessing.trials.other_kinds import other_kinds, spelled_words
 from migrate_agent.tools.record.guessing.trials.trial import NOT_FINITE, Attempt, Outcome, Stage, set_call, set_init
@@ -279,6 +279,7 @@ def _call_repairs(attempt: Attempt, outcome: Outcome, options: Options) -> Itera
         (set_init(attempt, name, value) for name in suspects for value in options.init_values(name, outcome.error)[:12]),
         _same_sizes(attempt, outcome),
         _named_sizes(attempt, outcome, options),
+        equal_parts(attempt, outcome),
         (set_init(attempt, name, number) for name in suspects if options.is_integer(name, attempt) for number in numbers),
         (set_call(attempt, name, value) for name in names[:4] for value in (*options.call_values(name, attempt), *GENERIC)),
         (set_call(attempt, name, value) for name in present[:3] for value in _resized(call[name], outcome)),

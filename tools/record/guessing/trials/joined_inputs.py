@@ -24,7 +24,6 @@ MODULE_WITHOUT_SIZES = "torch.nn.Identity()"
 def joined_inputs(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
     """The attempt with inputs that add up to what the failed layer takes, or with what else of its call has to fit the rest."""
     yield from _without_the_excess(attempt, outcome)
-    yield from _in_parts(attempt, outcome)
     yield from _of_one_sample(attempt, outcome)
     yield from _critics(attempt, outcome)
 
@@ -49,7 +48,7 @@ def _without_the_excess(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]
                 yield _replaced(attempt, {name: _sized(tensor, axis, size)})
 
 
-def _in_parts(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
+def equal_parts(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
     """Inputs of one size each, all of which a layer takes joined: each a part of what it takes."""
     for now, wanted, axis, inputs in _sums(attempt, outcome):
         sizes = {tensor.shape[axis] for tensor in inputs.values()}
