@@ -207,6 +207,11 @@ GUESSABLE = {
         "  self.e.weight = nn.Parameter(weights, requires_grad=False)\n def forward(self, x):\n  return self.e(x) * 2.0\n",
         ("64, 64, torch.linspace(0.1, 1, 4096).reshape(64, 64)", "torch.randint(0, 64, (2, 16))"),
     ),
+    "a mask that is no option": (
+        "class Net(nn.Module):\n def __init__(self, dim=8):\n  super().__init__()\n  self.c = nn.Linear(dim, dim)\n"
+        " def forward(self, x, mask):\n  y = self.c(x)\n  return y.masked_fill(mask.unsqueeze(-1), 0)\n",
+        ("", "torch.randn(2, 16, 8), torch.ones((2, 16), dtype=torch.bool)"),
+    ),
     "two inputs that are joined": (
         "class Net(nn.Module):\n def __init__(self, channels=3, classes=10):\n  super().__init__()\n  self.c = nn.Conv2d(channels + classes, 8, 3)\n"
         " def forward(self, x, label):\n  return self.c(torch.cat([x, label], 1))\n",

@@ -258,6 +258,7 @@ def _call_repairs(attempt: Attempt, outcome: Outcome, options: Options) -> Itera
     yield from other_branches(attempt, outcome, options)
     yield from other_kinds(attempt, outcome, options.words_in_call, names_held(options.trial.instance))
     yield from demands(attempt, outcome, options.init)
+    yield from _in_place_of_none(attempt, outcome, options)
     yield from joined_inputs(attempt, outcome)
     yield from _tensors_for_numbers(attempt, outcome)
     yield from _of_probabilities(attempt, outcome)
@@ -343,6 +344,14 @@ def _of_probabilities(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
         changed = tuple((name, change_tensors(value, lambda t: replace(t, kind="positive"))) for name, value in attempt.call or ())
         yield from (set_call(attempt, name, value) for name, value in changed if value != dict(attempt.call or ())[name])
         yield replace(attempt, call=changed)
+
+
+def _in_place_of_none(attempt: Attempt, outcome: Outcome, options: Options) -> Iterator[Attempt]:
+    """What an argument may be besides None, where that has not what the failed statement reads of it: a mask that is no option."""
+    if re.search(r"'NoneType' object (has no attribute|is not (subscriptable|iterable))|not NoneType", outcome.error):
+        absent = [name for name, value in attempt.call or () if value == "None"]
+        for name in sorted(absent, key=lambda name: name not in outcome.place.call):
+            yield from (set_call(attempt, name, value) for value in options.call_values(name, attempt) if value != "None")
 
 
 def _tensors_for_numbers(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
