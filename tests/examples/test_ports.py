@@ -29,8 +29,10 @@ def ports(tmp_path: Path) -> Path:
     return repository(tmp_path / "repo", {})
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("target", "weights"), [("linen_net.py", "linen.toml"), ("equinox_net.py:Network", "equinox.toml")])
+@pytest.mark.parametrize(
+    ("target", "weights"),
+    [("linen_net.py", "linen.toml"), pytest.param("equinox_net.py:Network", "equinox.toml", marks=pytest.mark.slow)],
+)
 def test_port_is_verified_with_report_and_page(target: str, weights: str, ports: Path, tmp_path: Path) -> None:
     report, page = tmp_path / "report.json", tmp_path / "page.html"
     options = ("--weights", weights, "--sandbox", "process", "--report", str(report), "--html", str(page))

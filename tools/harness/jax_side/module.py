@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import jax
@@ -126,6 +127,9 @@ class Candidate:
     """Paths of plain attributes in which the original's call leaves or finds arrays."""
     changes_objects = False
     """Whether the original's call changes plain objects that it holds: then each call gets those of the port as they were."""
+    _as_constructed: Sequence[tuple[Any, Any]] = ()
+    """Submodules and their settings as constructed, where `train` and `eval` may change more than modes; none of a port, which has no such methods."""
+    _loaded: Mapping[str, Any] = MappingProxyType({})
 
     def __init__(
         self, module: str, name: str, texts: Mapping[str, Any], tensors: Path | None, *, exact: bool, kind: Kind = "module"
@@ -146,7 +150,6 @@ class Candidate:
         follow_tables(self.model)
         self.constructed = modes(self.model)
         self._as_constructed = [] if self._sets_modes_alone else [(module, _settings(module)) for _, module in nnx.iter_modules(self.model)]
-        self._loaded: Mapping[str, Any] = {}
 
     def fresh(self, rngs: nnx.Rngs) -> Any:
         """A newly constructed module."""
