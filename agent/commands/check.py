@@ -34,7 +34,8 @@ from migrate_agent.agent.loop.verified_units import (
     verified_record,
     version_changes,
 )
-from migrate_agent.agent.repository.git import open_repository
+from migrate_agent.agent.repository.git import Repository, open_repository
+from migrate_agent.agent.repository.lifted_view import lifted_view
 from migrate_agent.agent.runs.folder import home_of
 from migrate_agent.agent.runs.progress import Progress
 from migrate_agent.agent.runs.recordings import examples_of, stored_recording
@@ -60,10 +61,15 @@ class CheckOptions:
 def check(root: Path, options: CheckOptions, services: Services, progress: Progress) -> int:
     """Verify again what changed, and print it; gives 0 where all ports match, else 1. Raises `UserError` where there is nothing to check."""
     repository = open_repository(root)
+    with lifted_view(repository) as view:
+        return _check(repository, view, options, services, progress)
+
+
+def _check(repository: Repository, view: Path, options: CheckOptions, services: Services, progress: Progress) -> int:
     config = load_config(repository.root)
     verified = load_verified(repository.root)
     units = _select(verified, options.modules)
-    inventory = services.scanned(repository.root, config)
+    inventory = services.scanned(view, config)
     present = Present(inventory, services.examples(inventory, config), read_mirror(repository.root, units))
     rows = [_compare(unit, present, options) for unit in units]
     changed = [row for row in rows if row.changes and not row.reason]

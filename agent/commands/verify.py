@@ -26,7 +26,8 @@ from migrate_agent.agent.loop.rerun import candidate_beside, replay_command
 from migrate_agent.agent.loop.scope import find_unit
 from migrate_agent.agent.loop.services import Services
 from migrate_agent.agent.loop.torchax import side_of
-from migrate_agent.agent.repository.git import open_repository
+from migrate_agent.agent.repository.git import Repository, open_repository
+from migrate_agent.agent.repository.lifted_view import lifted_view
 from migrate_agent.agent.runs.class_text import example_table
 from migrate_agent.agent.runs.folder import home_of
 from migrate_agent.agent.runs.progress import Progress, coloured, stdout
@@ -65,8 +66,15 @@ class VerifyOptions:
 def verify(root: Path, module: str, options: VerifyOptions, services: Services, progress: Progress) -> int:
     """Print the verdicts; gives 0 where the rewrite is verified, else 1. Raises `UserError` where there is nothing to judge."""
     repository = open_repository(root)
+    with lifted_view(repository) as view:
+        return _verify(root, repository, view, module, options, services, progress)
+
+
+def _verify(
+    root: Path, repository: Repository, view: Path, module: str, options: VerifyOptions, services: Services, progress: Progress
+) -> int:
     config = load_config(repository.root)
-    original = services.scanned(repository.root, config)
+    original = services.scanned(view, config)
     judged = candidate_beside(options.replay) if options.replay is not None and not options.against else {}
     target = find_unit(original, module)
     inventory, unit, files = (original, target, judged) if judged else candidate_of(original, target, options.against)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from migrate_agent.agent.config.json_files import read, write
 from migrate_agent.tools.record.store import load_recording
+from migrate_agent.tools.scan.main_globals import lifted_bytes
 from migrate_agent.tools.types import Example, Recording
 
 ORIGINS = ("config", "convention", "recording", "inference", "llm")
@@ -62,4 +63,5 @@ def _source(example: Example) -> str:
 
 
 def _digest(file: Path) -> str:
-    return hashlib.sha256(file.read_bytes()).hexdigest() if file.is_file() else ""
+    """Of what the file says, main blocks lifted: a command that is recorded runs the file itself, and units run in the lifted one."""
+    return hashlib.sha256(lifted_bytes(file.read_bytes())).hexdigest() if file.is_file() else ""

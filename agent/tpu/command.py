@@ -20,6 +20,7 @@ from migrate_agent.agent.loop.scope import find_unit
 from migrate_agent.agent.loop.services import Services
 from migrate_agent.agent.loop.torchax import side_of
 from migrate_agent.agent.repository.git import Repository, open_repository
+from migrate_agent.agent.repository.lifted_view import lifted_view
 from migrate_agent.agent.runs.folder import home_of
 from migrate_agent.agent.runs.progress import Progress, stdout
 from migrate_agent.agent.runs.recordings import examples_of, stored_recording
@@ -90,14 +91,15 @@ def prepared(
     repository: Repository, config: Config, module: str, options: TpuOptions, services: Services, progress: Progress
 ) -> Iterator[tuple[Ahead, Sequence[Example]]]:
     """A unit with its rewrite, ready to be compiled, and all its examples, while the sandbox is open. Raises `UserError`."""
-    inventory = services.scanned(repository.root, config)
-    unit = find_unit(inventory, module)
     stored, _ = stored_recording(home_of(repository.common), repository.root)
     with (
+        lifted_view(repository) as view,
         tempfile.TemporaryDirectory(prefix="migrate-agent-") as scratch,
         closing(services.open_sandbox(options.sandbox or config.run.sandbox, config.run.device)) as sandbox,
         progress.live(),
     ):
+        inventory = services.scanned(view, config)
+        unit = find_unit(inventory, module)
         exercise = Exercise(services, config, inventory, sandbox, Path(scratch))
         progress.stage(unit.id, "running the original on its examples")
         ahead, examples = prepare(exercise, unit, stored, options)

@@ -35,12 +35,19 @@ def lift_main_globals(folder: Path) -> None:
     for path in sorted(folder.rglob("*.py")):
         if path.is_symlink() or not path.is_file():
             continue
-        try:
-            text = path.read_bytes().decode("utf-8")
-        except (OSError, UnicodeDecodeError):
-            continue
-        if "__main__" in text and (new := lifted(text)) != text:
-            path.write_bytes(new.encode("utf-8"))
+        old = path.read_bytes()
+        if (new := lifted_bytes(old)) != old:
+            path.write_bytes(new)
+
+
+def lifted_bytes(source: bytes) -> bytes:
+    """`lifted` of a file's content, unchanged where it is no UTF-8."""
+    if b"__main__" not in source:
+        return source
+    try:
+        return lifted(source.decode("utf-8")).encode("utf-8")
+    except UnicodeDecodeError:
+        return source
 
 
 def lifted(text: str) -> str:
