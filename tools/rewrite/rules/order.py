@@ -127,6 +127,7 @@ from migrate_agent.tools.rewrite.rules.parameters.resets import CallResets
 from migrate_agent.tools.rewrite.rules.parameters.running_statistics import MoveInheritedStatistics
 from migrate_agent.tools.rewrite.rules.parameters.sequential_parts import OpenSequences
 from migrate_agent.tools.rewrite.rules.parameters.shared_variables import ShareVariables
+from migrate_agent.tools.rewrite.rules.parameters.state_loops import WalkState
 from migrate_agent.tools.rewrite.rules.parameters.taken_names import RenameTakenAttributes
 from migrate_agent.tools.rewrite.rules.parameters.tensor_marks import DropTensorMarks
 from migrate_agent.tools.rewrite.rules.parameters.tied_heads import AttendToTables
@@ -180,6 +181,7 @@ CALLS_IN_CONTEXT: tuple[type[Rule], ...] = (
     StackLayers,
     AskForClasses,
     ChooseLayersByName,
+    WalkState,
     GoThroughModules,
     KeepRangesStatic,
     ReadKnownNumbers,  # a range that Python may count is no tensor at all
