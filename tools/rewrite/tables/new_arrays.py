@@ -10,6 +10,8 @@ DETACHED = ("dtype", "shape", "ndim", "size")
 """What an array has that no gradient flows through."""
 OVERWRITTEN = {"zeros_like": "zeros", "ones_like": "ones"}
 NEW = ("jnp.empty", "jnp.zeros", "jnp.ones")
+DRAWN = ("jax.random.uniform", "jax.random.normal")
+"""What draws numbers by a key, a shape and a dtype: of `torch.rand(n).uniform_(a, b)` nothing but these is kept."""
 
 
 def of_new_array(node: cst.Attribute) -> cst.BaseExpression | None:
@@ -20,6 +22,10 @@ def of_new_array(node: cst.Attribute) -> cst.BaseExpression | None:
         return fresh if fresh is None or node.attr.value == "shape" else call.args[0].value
     if not isinstance(call, cst.Call) or not isinstance(call.func, cst.Attribute) or node.attr.value not in ("shape", "dtype"):
         return None
+    if _function(call) in DRAWN and not _has_starred(call):
+        positional = [argument.value for argument in call.args if argument.keyword is None]
+        at = 1 if node.attr.value == "shape" else 2
+        return positional[at] if len(positional) > at else cst.Name("float") if at == 2 and len(positional) == len(call.args) else None
     owner = call.func.value
     # Only where the call allocates nothing else: reading the shape of a fresh array is no work.
     if not (isinstance(owner, cst.Name) and owner.value == "jnp" and call.func.attr.value in ("empty", "zeros", "ones")):
@@ -60,6 +66,8 @@ def _function(call: cst.Call) -> str:
     match call.func:
         case cst.Attribute(value=cst.Name(value=owner), attr=cst.Name(value=name)):
             return f"{owner}.{name}"
+        case cst.Attribute(value=cst.Attribute(value=cst.Name(value=owner), attr=cst.Name(value=module)), attr=cst.Name(value=name)):
+            return f"{owner}.{module}.{name}"
     return ""
 
 

@@ -13,6 +13,12 @@ ATTRIBUTES = [
     ("lax.stop_gradient(x).dtype", "x.dtype"),
     ("lax.stop_gradient(x + y).shape", "(x + y).shape"),
     ("lax.stop_gradient(x).at", None),
+    ("jax.random.uniform(rngs.params(), n).shape", "n"),
+    ("jax.random.uniform(rngs.params(), n).dtype", "float"),
+    ("jax.random.normal(rngs.params(), (2, n), x.dtype).dtype", "x.dtype"),
+    ("jax.random.normal(rngs.params(), (2, n), dtype=x.dtype).dtype", None),
+    ("jax.random.uniform(*given).shape", None),
+    ("jax.random.split(key, n).shape", None),
     ("jnp.sin(x).dtype", None),
 ]
 CALLS = [
