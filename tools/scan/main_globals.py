@@ -117,10 +117,11 @@ class _Scope:
         return needed
 
     def with_those_between(self, chosen: set[int]) -> set[int]:
-        """The chosen statements, and those before the last of them that can go along: so the block is cut in fewer places."""
+        """The chosen statements, and bindings before the last of them that can go along: so the block is cut in fewer places. What only has an effect,
+        such as a seed or a message, stays the script's."""
         names, indices = set(self._bound) | set(dir(builtins)), set(chosen)
         for index, statement in enumerate(self._body[: max(chosen, default=0)]):
-            if index in chosen or (self._computes(statement) and _reads([statement]) <= names):
+            if index in chosen or (defined_names(statement) and self._computes(statement) and _reads([statement]) <= names):
                 indices.add(index)
                 names |= set(defined_names(statement))
         return indices

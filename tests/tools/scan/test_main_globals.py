@@ -33,6 +33,10 @@ CASES = {
         NET + MAIN + "    size = 2\n    rows = load('x')\n    width = 3\n    n = Net()\n",
         NET + f"{COMMENT}\nsize = 2\n{MAIN}    rows = load('x')\nwidth = 3\n{MAIN}    n = Net()\n",
     ),
+    "one between that only has an effect": (
+        NET + MAIN + "    size = 2\n    torch.manual_seed(0)\n    print(size)\n    width = 3\n",
+        NET + f"{COMMENT}\nsize = 2\n{MAIN}    torch.manual_seed(0)\n    print(size)\nwidth = 3\n",
+    ),
     "one first that acts": (
         NET + MAIN + "    # rows\n    rows = load('x')\n\n    size = width = 3\n",
         NET + MAIN + "    # rows\n    rows = load('x')\n\nsize = width = 3\n",
