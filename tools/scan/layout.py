@@ -4,7 +4,8 @@ A file with a chain of `__init__.py` above it is imported from the folder that h
 imported from its own folder. Where the repository's own import statements say otherwise (namespace packages: `from lib.models import net`
 in a folder without `__init__.py`; relative imports), the majority of them decides, for all files of that folder together. What a library imports
 must resolve for all who use it, so that statements of files that others import go before those of scripts. A folder of scripts stays one in spite of
-its `__init__.py` where those that run (`if __name__ == "__main__"`) import others of it by their own names, and nothing imports it as a package.
+its `__init__.py` where those that run (`if __name__ == "__main__"`) import others of it by their own names, and nothing imports it as a package;
+so does one whose files others find by their own names alone, wherever these stand: such folders are put on `PYTHONPATH` by who runs them.
 
 Mirror: `pkg/a/b.py` → `pkg_jax/a/b.py`, `src/pkg` → `src/pkg_jax`, `model.py` → `model_jax.py`,
 `scripts/model.py` → `scripts/model_jax.py`.
@@ -35,6 +36,8 @@ class Statement(NamedTuple):
 
     level: int
     dotted: tuple[str, ...]
+    name: str = ""
+    """What `from module import name` asks for, the last part of the longest name."""
 
 
 def layout(paths: Iterable[str], sources: Mapping[str, str]) -> tuple[SourceFile, ...]:
@@ -111,6 +114,10 @@ class _Folders:
 
     def __init__(self, paths: Iterable[str], texts: Mapping[str, str]) -> None:
         self.paths = frozenset(paths)
+        self.texts = texts
+        self.by_name: dict[str, list[str]] = {}
+        for path in self.paths:
+            self.by_name.setdefault(path.rpartition("/")[2], []).append(path)
         self.packages = frozenset(_parent(path) for path in self.paths if path.endswith("/__init__.py"))
         self.names = frozenset(name for path in self.paths for name in path.removesuffix(".py").split("/"))
         uses = {use for path, text in texts.items() for use in self._uses(path, text)}
@@ -123,15 +130,42 @@ class _Folders:
                 folders = [folder for folder, _ in zip(_ancestors(path), range(statement.level), strict=False)]
                 yield from ((folder, True) for folder in folders if folder in self.packages)
             elif (top := statement.dotted[0].split(".")[0]) in self.names and top not in sys.stdlib_module_names:
-                yield from self._starts(path, text, statement.dotted)
+                yield from self._starts(path, text, statement)
 
-    def _starts(self, path: str, text: str, dotted: tuple[str, ...]) -> Iterator[tuple[str, bool]]:
-        for root, file_path in self._resolved([*_ancestors(path)], dotted):
+    def _starts(self, path: str, text: str, statement: Statement) -> Iterator[tuple[str, bool]]:
+        for root, file_path in self._resolved([*_ancestors(path)], statement):
             between = [folder for folder in _ancestors(file_path) if folder.startswith(f"{root}/" if root else "") and folder != root]
             yield from ((folder, True) for folder in between if folder in self.packages)
-            if root == _parent(path) and root in self.packages and file_path != path and _MAIN.search(text):
+            runs = _MAIN.search(text) or self._defines(file_path, statement.name)
+            if root == _parent(path) and root in self.packages and file_path != path and runs:
                 yield root, False
             return
+        if (elsewhere := self._elsewhere(statement)) and _parent(elsewhere) in self.packages:
+            yield _parent(elsewhere), False
+
+    def _elsewhere(self, statement: Statement) -> str:
+        """The one file of the repository that `from module import name` can mean by a module's own name, wherever it lies; else nothing."""
+        module = statement.dotted[-1]
+        if not statement.name or len(statement.dotted) != 2:
+            return ""
+        meant = [path for path in self.by_name.get(f"{module}.py", ()) if self._defines(path, statement.name)]
+        return meant[0] if len(meant) == 1 else ""
+
+    def _defines(self, path: str, name: str) -> bool:
+        """Whether a file defines a name at its top, by a quick look at its text."""
+        return bool(name) and bool(
+            re.search(rf"^(?:(?:async +)?def|class)[ \t]+{name}\b|^{name}\b[^=\n(]*=", self.texts.get(path, ""), re.M)
+        )
+
+    def _lacks(self, path: str, name: str) -> bool:
+        """Whether a package's own file can hold no such name: it neither mentions it nor takes names that it does not spell."""
+        text = self.texts.get(path)
+        return (
+            bool(name)
+            and path.endswith("/__init__.py")
+            and text is not None
+            and not re.search(rf"\b{name}\b|\*|\b__\w+__\b|setattr|globals", text)
+        )
 
     def root(self, path: str) -> str:
         """The folder from which a file is imported, as its `__init__.py` chain has it. The repository's own root is never a package."""
@@ -146,7 +180,7 @@ class _Folders:
             if statement.level:
                 yield from self._relative(path, statement)
             elif statement.dotted[0].split(".")[0] in self.names:
-                yield from self._absolute(path, statement.dotted)
+                yield from self._absolute(path, statement)
 
     def _relative(self, path: str, statement: Statement) -> Iterator[Evidence]:
         package = path
@@ -168,16 +202,17 @@ class _Folders:
                     return file
         return None
 
-    def _resolved(self, roots: Sequence[str], dotted: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    def _resolved(self, roots: Sequence[str], statement: Statement) -> Iterator[tuple[str, str]]:
         """The folders in which one of these names leads to a file, and that file: by the longest name first, since `utils.constants` beside
-        `utils/utils.py` means no part of that file; of a name, the innermost folder first."""
-        for name in dotted:
+        `utils/utils.py` means no part of that file; of a name, the innermost folder first. A package that lacks what is asked for is not meant."""
+        for index, name in enumerate(statement.dotted):
             for root in roots:
-                if (file_path := self._file(root, (name,))) is not None:
+                file_path = self._file(root, (name,))
+                if file_path is not None and not (index and self._lacks(file_path, statement.name)):
                     yield root, file_path
 
-    def _absolute(self, path: str, dotted: tuple[str, ...]) -> Iterator[Evidence]:
-        for root, file_path in self._resolved([*_ancestors(path), "src"], dotted):
+    def _absolute(self, path: str, statement: Statement) -> Iterator[Evidence]:
+        for root, file_path in self._resolved([*_ancestors(path), "src"], statement):
             if file_path != path:
                 default = self.root(file_path)
                 if default == root or not root or default.startswith(root + "/"):
@@ -196,7 +231,9 @@ def statements(text: str) -> Iterator[Statement]:
             names = [words[0] for name in match["names"].strip("() ").split(",") if (words := name.split())]
             for name in names or [""]:
                 dotted = ".".join(part for part in (match["module"], name if name.isidentifier() else "") if part)
-                yield Statement(len(match["dots"]), _prefixes(dotted) if dotted else ())
+                yield Statement(
+                    len(match["dots"]), _prefixes(dotted) if dotted else (), name if match["module"] and name.isidentifier() else ""
+                )
 
 
 def _prefixes(dotted: str) -> tuple[str, ...]:

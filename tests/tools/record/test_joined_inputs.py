@@ -9,8 +9,11 @@ import pytest
 import torch
 from torch import nn
 
+from migrate_agent.tools.record.guessing.search import flatter, halved
+from migrate_agent.tools.record.guessing.trials.demands import demands
 from migrate_agent.tools.record.guessing.trials.joined_inputs import equal_parts, joined_inputs
-from migrate_agent.tools.record.guessing.trials.trial import Attempt, Outcome, Stage
+from migrate_agent.tools.record.guessing.trials.labels_asked import labels_asked
+from migrate_agent.tools.record.guessing.trials.trial import Attempt, Outcome, Place, Stage
 from migrate_agent.tools.record.guessing.values import Tensor, text
 
 
@@ -36,6 +39,18 @@ def penalty(scores: torch.Tensor) -> torch.Tensor:
     return torch.autograd.grad(scores * 1, scores, torch.ones(scores.shape[0], 1))[0]
 
 
+def classified(scores: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+    return nn.functional.cross_entropy(scores.reshape(-1, scores.shape[-1]), labels.reshape(-1))
+
+
+def packed(x: torch.Tensor, lengths: Any) -> Any:
+    return nn.utils.rnn.pack_padded_sequence(x, lengths, batch_first=True)
+
+
+def criticised(image: torch.Tensor) -> torch.Tensor:
+    return torch.cat((image, image.mean().expand(image.shape[0], 1, 4, 4)), 1)
+
+
 LABELS = Tensor((2,), "integer", 8)
 CASES: tuple[tuple[Callable[..., Any], tuple[Tensor, ...], tuple[str, ...]], ...] = (
     (embedded, (Tensor((2, 110)), LABELS), ("torch.randn(2, 100)", "torch.randint(0, 8, (2,))")),
@@ -43,6 +58,9 @@ CASES: tuple[tuple[Callable[..., Any], tuple[Tensor, ...], tuple[str, ...]], ...
     (joined, (Tensor((2, 74)),) * 3, ("torch.randn(2, 26)", "torch.randn(2, 24)", "torch.randn(2, 24)")),
     (repeated, (Tensor((2, 8, 9, 9)), Tensor((2, 8))), ("torch.randn(2, 4, 9, 9)", "torch.randn(2, 4)")),
     (attended, (Tensor((2, 5, 4)),), ("torch.randn(1, 5, 4)",)),
+    (classified, (Tensor((2, 5, 4)), Tensor((2, 5, 4))), ("torch.randn(2, 5, 4)", "torch.randint(0, 8, (2, 5))")),
+    (packed, (Tensor((2, 9, 4)), Tensor((2, 4), "integer")), ("torch.randn(2, 9, 4)", "[9, 7]")),
+    (criticised, (Tensor((2, 3, 32, 32)),), ("torch.randn(2, 3, 4, 4)",)),
 )
 
 
@@ -50,13 +68,31 @@ CASES: tuple[tuple[Callable[..., Any], tuple[Tensor, ...], tuple[str, ...]], ...
 def test_inputs_that_fit(function: Callable[..., Any], inputs: tuple[Tensor, ...], expected: tuple[str, ...]) -> None:
     """What is proposed holds the expected inputs, and the model takes them."""
     attempt = Attempt((), tuple((f"x{index}", tensor) for index, tensor in enumerate(inputs)))
-    with pytest.raises(RuntimeError) as raised:
+    with pytest.raises((RuntimeError, ValueError)) as raised:
         function(*(eval(text(tensor)) for tensor in inputs))
-    outcome = Outcome(Stage.CALL, 0, f"RuntimeError: {raised.value}")
-    others = [*joined_inputs(attempt, outcome), *equal_parts(attempt, outcome)]
+    outcome = Outcome(Stage.CALL, 0, f"RuntimeError: {raised.value}", Place((), tuple(name for name, _ in attempt.call or ())))
+    others = [
+        *joined_inputs(attempt, outcome),
+        *equal_parts(attempt, outcome),
+        *labels_asked(attempt, outcome),
+        *demands(attempt, outcome, {}),
+    ]
     proposed = [tuple(text(value) for _, value in other.call or ()) for other in others]
     assert expected in proposed
-    function(*(eval(value) for value in expected))
+    function(*(eval(value).clamp(max=3) if "randint(0, 8, (2, 5))" in value else eval(value) for value in expected))
+
+
+def test_calls_that_take_less() -> None:
+    """A layer of the last axis needs no image of 784 by 784; slow volumes have a part of their sides, but not too few."""
+    large, small = Tensor((2, 3, 784, 784)), Tensor((2, 5))
+    shapes = [
+        [value.shape for _, value in other.call or () if isinstance(value, Tensor)]
+        for other in flatter(Attempt((), (("x", large), ("y", small))))
+    ]
+    assert shapes == [[(2, 784), (2, 5)], [(2, 16, 784), (2, 5)]]
+    assert not [*flatter(Attempt((), (("x", Tensor((2, 3, 64, 64))),)))]
+    volume = Attempt((), (("x", Tensor((2, 8, 8, 16, 16))),))
+    assert [text(dict(other.call or ())["x"]) for other in halved(volume)] == ["torch.randn(2, 8, 4, 8, 8)"]
 
 
 def test_a_critic_with_one_number_for_each_sample() -> None:

@@ -42,6 +42,37 @@ def test_by_init_files(files: Mapping[str, str], path: str, root: str, module: s
         ({"lib/models/net.py": "", "lib/main.py": "import models.net"}, "lib/models/net.py", "models.net", "lib/models_jax/net.py"),
         ({"lib/net.py": "from .parts import x", "lib/parts.py": ""}, "lib/parts.py", "lib.parts", "lib_jax/parts.py"),
         ({"src/models/net.py": "", "tests/test_net.py": "import models.net"}, "src/models/net.py", "models.net", "src/models_jax/net.py"),
+        # folders that are put on PYTHONPATH, one of them with a file of its own name
+        (
+            {f"nets/{INIT}": "", "nets/part.py": "class A: ...", "nets/net.py": "from part import A"},
+            "nets/net.py",
+            "net",
+            "nets/net_jax.py",
+        ),
+        (
+            {f"nets/{INIT}": "", "nets/part.py": "class A: ...", "nets/net.py": "from part import A", "main.py": "from nets import net"},
+            "nets/net.py",
+            "nets.net",
+            "nets_jax/net.py",
+        ),
+        (
+            {f"nets/{INIT}": "", "nets/net.py": "from tools import pad", f"tools/{INIT}": "", "tools/tools.py": "def pad(): ..."},
+            "tools/tools.py",
+            "tools",
+            "tools/tools_jax.py",
+        ),
+        (
+            {"nets/net.py": "from tools import pad", f"tools/{INIT}": "from .tools import pad", "tools/tools.py": "def pad(): ..."},
+            "tools/tools.py",
+            "tools.tools",
+            "tools_jax/tools.py",
+        ),
+        (
+            {"nets/net.py": "from tools import pad", f"tools/{INIT}": "", "tools/tools.py": "def cut(): ..."},
+            "tools/tools.py",
+            "tools.tools",
+            "tools_jax/tools.py",
+        ),
         # a folder of scripts with a needless `__init__.py`, and one that something imports as a package
         (
             {f"run/{INIT}": "", "run/data.py": "", "run/train.py": f"from data import x\n{MAIN}"},

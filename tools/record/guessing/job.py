@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import inspect
 import os
-import resource
 import sys
 import textwrap
 import traceback
@@ -15,6 +14,7 @@ from typing import Any
 
 from migrate_agent.tools.harness.common import methods
 from migrate_agent.tools.harness.common.example_text import import_module, load_unit
+from migrate_agent.tools.harness.common.memory_bound import bound_memory
 from migrate_agent.tools.harness.common.partial_import import use_parts
 from migrate_agent.tools.record.guessing.options import Options
 from migrate_agent.tools.record.guessing.search import Found, Search
@@ -43,7 +43,7 @@ def guess_example(arguments: Mapping[str, Any], inputs: Mapping[str, Path], outp
     _state.disable()
     # Guesses are small: threads cost more than they gain, most of all where the machine is busy.
     torch.set_num_threads(1)
-    _bound_memory()
+    bound_memory(MEMORY_BYTES)
     root = Path(sys.path[0] or ".").resolve()
     sys.path[:0] = import_roots(root, arguments)
     use_parts(arguments["parts"], root)
@@ -109,15 +109,6 @@ def _row(trial: Trial, best: Found | None) -> dict[str, Any]:
         "method": trial.method,
     }
     return {**row, "hopeless": best.outcome.hopeless, "error": "" if ran else best.outcome.error or NOT_CALLED}
-
-
-def _bound_memory() -> None:
-    """Let a trial that asks for much more memory than the others fail by itself: the sandbox would end the whole search for it."""
-    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize() if Path("/proc/self/statm").exists() else 0
-    hard = resource.getrlimit(resource.RLIMIT_AS)[1]
-    if used:
-        most = used + MEMORY_BYTES
-        resource.setrlimit(resource.RLIMIT_AS, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
 
 
 def _position(error: Exception, root: Path) -> str:

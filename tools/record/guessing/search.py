@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import math
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import count, islice
@@ -24,6 +25,9 @@ LARGE = 64
 """Sizes of an input beyond this one are tried smaller, all that are equal at once; so are widths of constructors from this one on."""
 LARGE_IMAGE = 32_768
 """Numbers in an image with which a convolution takes long."""
+SMALLEST_SIDE = 4
+SLOW = 0.2
+"""Seconds of this process from which a call takes long: a verification repeats it a hundred times."""
 PATIENCE = 40
 """Trials from one attempt after which another one has its turn."""
 
@@ -71,6 +75,38 @@ def narrower(attempt: Attempt) -> Iterator[Attempt]:
         yield Attempt(init, call)
 
 
+def flatter(attempt: Attempt) -> Iterator[Attempt]:
+    """The attempt without the axes between the first and the last of what is larger than an image, then with one of them: layers that look at the
+    last axis alone take any others."""
+    call = attempt.call or ()
+    if any(math.prod(tensor.shape) > LARGE_IMAGE for _, value in call for tensor in tensors(value)):
+        for between in ((), (16,)):
+            yield replace(attempt, call=tuple((name, _with_axes_between(value, between)) for name, value in call))
+
+
+def _with_axes_between(value: Value, between: tuple[int, ...]) -> Value:
+    def change(tensor: Tensor) -> Tensor:
+        small = math.prod(tensor.shape) <= LARGE_IMAGE or len(tensor.shape) < 2 + len(between)
+        return tensor if small else replace(tensor, shape=(tensor.shape[0], *between, tensor.shape[-1]))
+
+    return change_tensors(value, change)
+
+
+def halved(attempt: Attempt) -> Iterator[Attempt]:
+    """The attempt with a quarter and a half of all sizes of its images, for calls that take long."""
+    for factor in (4, 2):
+        call = tuple((name, change_tensors(value, lambda tensor: _smaller_sides(tensor, factor))) for name, value in attempt.call or ())  # noqa: B023
+        if call != attempt.call:
+            yield replace(attempt, call=call)
+
+
+def _smaller_sides(tensor: Tensor, factor: int) -> Tensor:
+    sides = tensor.shape[2:]
+    if len(sides) < 2 or any(side % factor or side // factor < SMALLEST_SIDE for side in sides):
+        return tensor
+    return replace(tensor, shape=(*tensor.shape[:2], *(side // factor for side in sides)))
+
+
 def _of_width(value: Value, before: int, after: int) -> Value:
     def change(tensor: Tensor) -> Tensor:
         return replace(tensor, shape=(*tensor.shape[:1], *(after if size == before else size for size in tensor.shape[1:])))
@@ -100,6 +136,8 @@ class Search:
         self._last: Outcome | None = None
         """What the last attempt came to; `None` where it had been tried before."""
         self.best: Found | None = None
+        self._seconds = 0.0
+        """How long the last attempt took."""
 
     def run(self) -> Found | None:
         """The attempt that runs, else the one that came furthest; `None` where there was none to try."""
@@ -118,11 +156,11 @@ class Search:
 
     def _shrink(self, success: Found) -> None:
         """Take smaller inputs where these run too: every check of the verifier repeats the example many times."""
-        for fewer in (smaller, narrower):
+        for fewer in (flatter, smaller, narrower, halved):
             for attempt in islice(fewer(success.attempt), MOST_SMALLER):
-                if self._time.spent:
+                if self._time.spent or (fewer is halved and self._seconds < SLOW):
                     return
-                outcome = self.trial.run(attempt)
+                outcome = self._run(attempt)
                 if outcome.stage is Stage.DONE and outcome.progress >= success.outcome.progress:
                     self.best = success = Found(attempt, outcome, len(self._seen))
                     break
@@ -171,7 +209,7 @@ class Search:
         if key in self._seen:
             return False
         self._seen.add(key)
-        outcome = self.trial.run(attempt)
+        outcome = self._run(attempt)
         self._last = outcome
         reach = (-outcome.stage, -outcome.progress)
         if self.best is None or reach < (-self.best.outcome.stage, -self.best.outcome.progress):
@@ -189,6 +227,12 @@ class Search:
         state = State(*reach, 0 if advanced else idle, next(self._order), neighbours)
         heapq.heappush(self._queue, state)
         return False
+
+    def _run(self, attempt: Attempt) -> Outcome:
+        began = time.process_time()
+        outcome = self.trial.run(attempt)
+        self._seconds = time.process_time() - began
+        return outcome
 
     def _calls(self, attempt: Attempt) -> Iterator[Attempt]:
         """The first calls of the instance that the last trial constructed: they are tried later, when the trial has another one."""

@@ -248,8 +248,8 @@ class Workspace:
             if isinstance(original[0], ast.ClassDef) and (model := file.classes.get(original[0].name)):
                 notes = [*notes, *unexercised(model, self.observed_lines(file.file.path))]
             text = "".join(result.header.code_for_node(node) for node in nodes)
-            # Functions of a script read what its main block binds.
-            names = (name for statement in original for name in defined_names(statement, as_script=True))
+            # Functions of a script that is run read what its main block binds; who imports the file has no such names.
+            names = (name for statement in original for name in defined_names(statement, as_script=file.file.path in self.hosts))
             defines = tuple(name for name in names if name not in file.runtime_imports)
             first = original[0]
             needs = global_names(text) if text.strip() else frozenset()

@@ -39,8 +39,10 @@ def expectations(
     file = source_file(inventory, unit)
     rows = [texts(example) for example in examples]
     budgeted = {"budget": budget, "large_from": large_from}
-    arguments = {"examples": rows, "seed": seed, "sizes": list(sizes), **budgeted, **importing(file, inventory, unit, examples)}
-    job = original_job("job:run", unit, file, original, longer(job_limits, budget), arguments, tensor_inputs(examples))
+    limits = longer(job_limits, budget)
+    arguments = {"examples": rows, "seed": seed, "sizes": list(sizes), "memory": limits.memory_bytes * 3 // 4, **budgeted}
+    arguments |= importing(file, inventory, unit, examples)
+    job = original_job("job:run", unit, file, original, limits, arguments, tensor_inputs(examples))
     beside = replace(job, entry=entry("original", "job:configured"), limits=job_limits)
     runs: list[Run] = []
     try:

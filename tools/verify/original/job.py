@@ -18,6 +18,7 @@ import torch
 
 from migrate_agent.tools.harness.common import budgets, input_sampling, methods, reach
 from migrate_agent.tools.harness.common.argument_changes import Changes, never_given
+from migrate_agent.tools.harness.common.memory_bound import bound_memory
 from migrate_agent.tools.harness.common.random_streams import Drawing, zeroed
 from migrate_agent.tools.harness.torch_side.line_coverage import Lines
 from migrate_agent.tools.harness.torch_side.module import Original, flushing
@@ -94,8 +95,10 @@ class Examples:
 
 @flushing()
 def run(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) -> dict[str, Any]:
-    """Job entry. `arguments`: `module`, `name`, `examples` (texts, `train`, `domain`), `seed`. `inputs`: `tensors<i>`. Returns the expectations of the
-    examples, and which lines they run (`Lines.told`)."""
+    """Job entry. `arguments`: `module`, `name`, `examples` (texts, `train`, `domain`), `seed`, `memory` (bytes that it may allocate). `inputs`:
+    `tensors<i>`. Returns the expectations of the examples, and which lines they run (`Lines.told`)."""
+    # Larger inputs than the example's may need more memory than there is: they are left out then.
+    bound_memory(arguments["memory"])
     example_units = Examples(arguments, inputs)
     scenarios: list[list[Scenario]] = []
     examples: list[dict[str, Any]] = []

@@ -199,3 +199,37 @@ def test_names_that_the_original_lacks_become_errors_where_nothing_ran(tmp_path:
     draft = compose(scan(tmp_path), seen, ["m.py:M"])
     assert not draft.holes and "einsum(" not in draft.files["m_jax.py"]
     assert "einsum is not defined in the original either" in draft.files["m_jax.py"].replace('"\n            "', "")
+
+
+UNDEFINED_CONDITIONS = """from torch import nn
+
+class M(nn.Module):
+    def __init__(self, kind):
+        self.kind = kind
+
+    def forward(self, x, fast=True):
+        if self.kind == "sin":
+            x = x.sin()
+        elif kind == "cos":
+            x = x.cos()
+        elif fast and kind:
+            x = x.tan()
+        if not fast:
+            for i in xrange(3):
+                x = x + i
+        return x
+
+if __name__ == "__main__":
+    for kind in ["sin"]:
+        M(kind)
+"""
+
+
+def test_conditions_and_loops_that_read_a_name_which_the_original_lacks_are_errors(tmp_path: Path) -> None:
+    """What the main block alone binds is not there for whoever imports the file, and that block stays the script's."""
+    (tmp_path / "m.py").write_text(UNDEFINED_CONDITIONS)
+    draft = compose(scan(tmp_path), {"m.py": {Span(9, 16, 9, 17): Observed(("tensor",))}}, ["m.py:M"])
+    text = draft.files["m_jax.py"]
+    assert not draft.holes and "cos" not in text and "xrange(" not in text and "__main__" not in text
+    assert 'else:\n            raise NotImplementedError("kind is not defined in the original either")' in text
+    assert 'if not fast:\n            raise NotImplementedError("xrange is not defined in the original either")' in text

@@ -304,6 +304,7 @@ def _fitting_images(attempt: Attempt, outcome: Outcome, init: Mapping[str, inspe
             if 0 not in scaled:
                 yield set_call(attempt, name, replace(image, shape=(*image.shape[:2], *scaled)))
     yield from (_with_sides(attempt, images, size) for size in _sides_of_patches(images, sizes))
+    yield from (_with_sides(attempt, images, size) for size in _sides_in_ratio(images, sizes))
     padded = attempt
     for name, parameter in init.items():
         if PADDING.fullmatch(name) and name not in dict(attempt.init) and parameter.default in (0, False):
@@ -312,6 +313,15 @@ def _fitting_images(attempt: Attempt, outcome: Outcome, init: Mapping[str, inspe
         yield from (_with_sides(model, images, size) for size in IMAGE_SIZES)
     if SMALL.search(outcome.error):
         yield from (_with_sides(attempt, images, size) for size in LARGER_SIZES if images)
+
+
+def _sides_in_ratio(images: Mapping[str, Tensor], sizes: Sequence[int]) -> Iterator[int]:
+    """Sides of square images in the ratio of what does not fit: 4 where one of 32 meets 4 by 4, 16 where 8 by 8 is left and 4 by 4 is wanted."""
+    sides = {image.shape[2] for image in images.values() if len(image.shape) == 4 and image.shape[2] == image.shape[3]}
+    for side in sides if len(sides) == 1 and len(sizes) == 2 and 0 not in sizes else ():
+        for now, then in (sizes, tuple(reversed(sizes))):
+            if side * then % now == 0 and 0 < side * then // now <= LARGEST_SIDE:
+                yield side * then // now
 
 
 def _sides_of_patches(images: Mapping[str, Tensor], counts: Sequence[int]) -> Iterator[int]:

@@ -19,7 +19,8 @@ class RefuseUndefinedNames(Rule):
     """Refuse names that the file neither defines nor imports: `sim = einsum(q, k)` → a hole, which `StubUnexercised` turns into an error.
 
     Declines where the file was not observed, or where anything ran on the statement's lines: the name then stands
-    where it is not read. In the message of an assertion it is written as text: `f"one of {KIND}"` → `f"one of KIND"`.
+    where it is not read. A condition or a loop that would read it becomes the error that it ends with: `elif kind == "log":` →
+    `else: raise NotImplementedError(...)`. In the message of an assertion it is written as text: `f"one of {KIND}"` → `f"one of KIND"`.
     """
 
     KEEP = ("def f(x):\n    return g(x)\n",)
@@ -49,6 +50,35 @@ class RefuseUndefinedNames(Rule):
         span = context.span(statement) if statement else None
         if span and not any(span.line <= line <= span.end_line for line in context.observed_lines):
             context.hole(original, f"{original.value} is not defined in the original either", "undefined-name")
+
+    def leave_If(self, original: cst.If, updated: cst.If) -> cst.CSTNode | None:
+        error = self._error_of(original, original.test)
+        parent = self.context.parent()
+        if error is None or not (isinstance(parent, cst.If) and parent.orelse is original):
+            return error
+        return cst.Else(cst.IndentedBlock([error]), leading_lines=updated.leading_lines)
+
+    def leave_For(self, original: cst.For, updated: cst.For) -> cst.CSTNode | None:
+        return self._error_of(original, original.iter)
+
+    def _error_of(self, statement: cst.CSTNode, first: cst.BaseExpression) -> cst.SimpleStatementLine | None:
+        """The error of a statement that begins with an expression which reads a name that is not there; None where it may run."""
+        context, span = self.context, self.context.span(statement)
+        if (
+            not context.functions
+            or not context.observed_lines
+            or any(span.line <= line <= span.end_line for line in context.observed_lines)
+        ):
+            return None
+        read = _Read()
+        first.visit(read)
+        name = next((name for name in read.names if name in self._unknown_names and not self._is_bound(name)), None)
+        if name is None:
+            return None
+        context.holes[:] = [hole for hole in context.holes if not span.line <= hole.span.line <= span.end_line]
+        return cst.ensure_type(
+            cst.parse_statement(f'raise NotImplementedError("{name} is not defined in the original either")\n'), cst.SimpleStatementLine
+        )
 
     def leave_Assert(self, original: cst.Assert, updated: cst.Assert) -> cst.Assert | None:
         """An assertion that held read no part of its message."""
@@ -89,6 +119,52 @@ class RefuseUndefinedNames(Rule):
 
 def _names(node: cst.CSTNode) -> frozenset[str]:
     return frozenset(name.value for name in m.findall(node, m.Name()) if isinstance(name, cst.Name))
+
+
+class _Read(cst.CSTVisitor):
+    """The names that an expression reads in any case, in order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: list[str] = []
+
+    def visit_Name(self, node: cst.Name) -> None:
+        self.names.append(node.value)
+
+    def visit_Attribute_attr(self, node: cst.Attribute) -> None:
+        self._before = len(self.names)
+
+    def leave_Attribute_attr(self, node: cst.Attribute) -> None:
+        del self.names[self._before :]
+
+    def visit_Arg_keyword(self, node: cst.Arg) -> None:
+        self._before = len(self.names)
+
+    def leave_Arg_keyword(self, node: cst.Arg) -> None:
+        del self.names[self._before :]
+
+    def visit_BooleanOperation(self, node: cst.BooleanOperation) -> bool:
+        node.left.visit(self)
+        return False
+
+    def visit_IfExp(self, node: cst.IfExp) -> bool:
+        node.test.visit(self)
+        return False
+
+    def visit_Lambda(self, node: cst.Lambda) -> bool:
+        return False
+
+    def visit_ListComp(self, node: cst.ListComp) -> bool:
+        return False
+
+    def visit_GeneratorExp(self, node: cst.GeneratorExp) -> bool:
+        return False
+
+    def visit_SetComp(self, node: cst.SetComp) -> bool:
+        return False
+
+    def visit_DictComp(self, node: cst.DictComp) -> bool:
+        return False
 
 
 class _AsText(cst.CSTTransformer):

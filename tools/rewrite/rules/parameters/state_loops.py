@@ -31,7 +31,7 @@ class WalkState(Rule):
             "        self.norm = LayerNorm(d, rngs=rngs)\n"
             "        for key, value in (*named_parameters(self), *named_buffers(self)):\n            if 'bias' in key:\n"
             "                value[...] = jnp.full_like(value[...], 0)\n            else:\n"
-            "                value[...] = init_normal(rngs.params(), value[...], std=0.02)\n\n"
+            "                value[...] = init_normal(rngs.params(), value, std=0.02)\n\n"
             "    def __call__(self, x):\n        return self.norm(x)\n",
         ),
     )
@@ -119,6 +119,11 @@ class _Written(cst.CSTTransformer):
         super().__init__()
         self.tensor, self.rule = tensor, rule
         self.variable = cst.parse_expression(f"{name}[...]")
+        self.name = cst.Name(name)
+
+    def leave_Arg(self, original_node: cst.Arg, updated_node: cst.Arg) -> cst.Arg:
+        # What counts fans must see the variable, which knows the layout of its value.
+        return updated_node.with_changes(value=self.name.deep_clone()) if _code(original_node.value) == self.tensor else updated_node
 
     def leave_Expr(self, original_node: cst.Expr, updated_node: cst.Expr) -> cst.BaseSmallStatement:
         if self.tensor not in _code(original_node):

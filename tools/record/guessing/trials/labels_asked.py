@@ -1,0 +1,50 @@
+"""Labels and lengths, of which each sample has one: what losses and packed sequences say of another number of them."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+
+from migrate_agent.tools.record.guessing.trials.trial import Attempt, Outcome, set_call
+from migrate_agent.tools.record.guessing.values import Tensor, tensors
+
+SAMPLES = re.compile(r"Expected input batch_size \((\d+)\) to match target batch_size \((\d+)\)")
+LENGTHS = re.compile(
+    r"'lengths' argument should be a 1D|Expected `len\(lengths\)` to be equal to batch_size|`lengths` array must be sorted"
+    r"|Length of all samples has to be greater than 0|object of type 'int' has no len"
+)
+
+
+def labels_asked(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
+    """The call with one label, or one length, for each sample."""
+    yield from _labels(attempt, outcome)
+    yield from _lengths(attempt, outcome)
+
+
+def _labels(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
+    """Integers of the scores' shape without the axis of the classes, in place of as many numbers as there were labels."""
+    match = SAMPLES.search(outcome.error)
+    samples, labels = map(int, match.groups()) if match else (0, 0)
+    inputs = {name: value for name, value in attempt.call or () if isinstance(value, Tensor)}
+    for name, tensor in inputs.items() if match else ():
+        for other, scores in inputs.items() if math.prod(tensor.shape) == labels else ():
+            for shape in (
+                (scores.shape[:-1], (scores.shape[0], *scores.shape[2:]), scores.shape[:1]) if other != name and scores.shape else ()
+            ):
+                if math.prod(shape) == samples:
+                    yield set_call(attempt, name, replace(tensor, shape=shape, kind="integer"))
+
+
+def _lengths(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
+    """Lengths in falling order, none longer than the sequences: plain numbers, then a tensor, in place of each argument that can be meant."""
+    read = [name for name, _ in attempt.call or () if name in outcome.place.call] if LENGTHS.search(outcome.error) else []
+    for name in sorted(read, key=lambda name: not re.search(r"len|size|count|num", name)):
+        others = [tensor for other, value in attempt.call or () if other != name for tensor in tensors(value)]
+        sequences = [tensor.shape for tensor in others if len(tensor.shape) == 3 or (len(tensor.shape) == 2 and tensor.kind == "integer")]
+        if sequences:
+            longest = min(shape[1] for shape in sequences)
+            lengths = f"[{', '.join(str(max(longest - 2 * at, 1)) for at in range(sequences[0][0]))}]"
+            yield set_call(attempt, name, lengths)
+            yield set_call(attempt, name, f"torch.tensor({lengths})")
