@@ -20,8 +20,23 @@ class PackedSequence:
 
     padded: jax.Array
     lengths: jax.Array
-    longest: int | None = field(default=None, metadata={"static": True})
-    """The longest length, where the lengths were given as numbers of Python or NumPy."""
+    sizes: tuple[int, ...] | None = field(default=None, metadata={"static": True})
+    """The lengths, where they were given as numbers of Python or NumPy."""
+
+    @property
+    def data(self) -> jax.Array:
+        """The steps of all sequences without padding (sum of lengths, …) in PyTorch's order: step by step, longer sequences first. Raises `ValueError`
+        where the lengths were given as an array, on whose values no shape can depend."""
+        if self.sizes is None:
+            raise ValueError("the number of packed steps cannot follow lengths in an array: give them as numbers")
+        order = np.argsort(-np.asarray(self.sizes), kind="stable")
+        steps, rows = np.nonzero(np.arange(max(self.sizes))[:, None] < np.asarray(self.sizes)[order])
+        return self.padded[steps, order[rows]]
+
+    @property
+    def batch_sizes(self) -> jax.Array:
+        """How many sequences each step has (L,)."""
+        return jnp.sum(jnp.arange(max(self.sizes or (len(self.padded),)))[:, None] < self.lengths, axis=1)
 
 
 def padding_mask(lengths: jax.Array, like: jax.Array) -> jax.Array:
@@ -35,9 +50,9 @@ def pack_padded_sequence(
 ) -> PackedSequence:
     """Sequences that recurrent layers step over to each one's own end, in the order in which they were given."""
     input = input.swapaxes(0, 1) if batch_first else input
-    longest = None if isinstance(lengths, jax.Array) else int(np.max(np.asarray(lengths)))
+    sizes = None if isinstance(lengths, jax.Array) else tuple(int(length) for length in lengths)
     lengths = jnp.asarray(lengths, int)
-    return PackedSequence(jnp.where(padding_mask(lengths, input), input, 0), lengths, longest)
+    return PackedSequence(jnp.where(padding_mask(lengths, input), input, 0), lengths, sizes)
 
 
 def pad_packed_sequence(
@@ -51,9 +66,9 @@ def pad_packed_sequence(
     """
     padded, lengths = sequence.padded, sequence.lengths
     padded = jnp.where(padding_mask(lengths, padded), padded, jnp.asarray(padding_value, padded.dtype))
-    if total_length is None and sequence.longest is None:
+    if total_length is None and sequence.sizes is None:
         padded = nan_unless_filled(padded, lengths)
-    steps = total_length or sequence.longest or len(padded)
+    steps = total_length or max(sequence.sizes or (len(padded),))
     after = [(0, max(0, steps - len(padded))), *((0, 0) for _ in padded.shape[1:])]
     padded = jnp.pad(padded, after, constant_values=padding_value)[:steps]
     return padded.swapaxes(0, 1) if batch_first else padded, lengths
@@ -86,4 +101,5 @@ def pad_sequence(
 def pack_sequence(sequences: Sequence[jax.Array], enforce_sorted: bool = True) -> PackedSequence:
     """Arrays (L, …) packed. https://docs.pytorch.org/docs/stable/generated/torch.nn.utils.rnn.pack_sequence.html"""
     padded = pad_sequence(sequences)
-    return PackedSequence(padded, jnp.asarray([len(sequence) for sequence in sequences], int), len(padded))
+    sizes = tuple(len(sequence) for sequence in sequences)
+    return PackedSequence(padded, jnp.asarray(sizes, int), sizes)

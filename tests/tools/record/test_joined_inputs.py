@@ -13,7 +13,8 @@ from migrate_agent.tools.record.guessing.search import flatter, halved
 from migrate_agent.tools.record.guessing.trials.demands import demands
 from migrate_agent.tools.record.guessing.trials.joined_inputs import equal_parts, joined_inputs
 from migrate_agent.tools.record.guessing.trials.labels_asked import labels_asked
-from migrate_agent.tools.record.guessing.trials.trial import Attempt, Outcome, Place, Stage
+from migrate_agent.tools.record.guessing.trials.place import Place
+from migrate_agent.tools.record.guessing.trials.trial import Attempt, Outcome, Stage
 from migrate_agent.tools.record.guessing.values import Tensor, text
 
 

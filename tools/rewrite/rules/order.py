@@ -92,6 +92,7 @@ from migrate_agent.tools.rewrite.rules.indexing.known_masks import ComputeMasksA
 from migrate_agent.tools.rewrite.rules.indexing.known_numbers import ReadKnownNumbers
 from migrate_agent.tools.rewrite.rules.indexing.list_indices import IndexByArrays
 from migrate_agent.tools.rewrite.rules.indexing.masks import CloseMaskedWrites, ReduceMaskedParts
+from migrate_agent.tools.rewrite.rules.indexing.packed_parts import NamePackedParts
 from migrate_agent.tools.rewrite.rules.indexing.padded_rows import ComputeWithoutAsking, NameMasks
 from migrate_agent.tools.rewrite.rules.indexing.places_alone import TakePartsAlone
 from migrate_agent.tools.rewrite.rules.indexing.routed_rows import WeighAllRows
@@ -226,6 +227,7 @@ STATE: tuple[type[Rule], ...] = (
     SetBuffers,
     ConvertMethods,
     CountInVariables,
+    NamePackedParts,
     IndexByArrays,
     TakePartsAlone,
     KeepArraysStatic,
