@@ -261,7 +261,7 @@ SMALL = re.compile(
     r"Output size is too small|Expected more than 1 spatial element|[Kk]ernel size can't be greater than actual input size|Padding size should be less than"
 )
 IMAGE_SIZES = (32, 16, 64)
-LARGER_SIZES = (96, 128, 188, 256)
+LARGER_SIZES = (96, 128, 188, 224, 256)
 LARGEST_SIDE = 512
 PADDING = re.compile(r"(use_)?pad(ding|ded)?")
 JOINED = re.compile(r"expected input\[.*?\] to have (\d+) channels, but got (\d+) channels")

@@ -27,6 +27,8 @@ class NamePackedParts(Rule):
     def leave_Subscript(self, original: cst.Subscript, updated: cst.Subscript) -> cst.Attribute | None:
         seen = self.context.observed(original.value)
         match original.slice:
-            case [cst.SubscriptElement(slice=cst.Index(value=cst.Integer(value=place)))] if seen and seen.kinds == (PACKED,) and place in PARTS:
+            case [cst.SubscriptElement(slice=cst.Index(value=cst.Integer(value=place)))] if (
+                seen and seen.kinds == (PACKED,) and place in PARTS
+            ):
                 return cst.Attribute(updated.value, cst.Name(PARTS[place]), lpar=updated.lpar, rpar=updated.rpar)
         return None
