@@ -99,6 +99,11 @@ def in_torch_layout(module: Any, slot: ParameterSlot) -> jax.Array:
     return channels_first(value) if slot.features_last else value
 
 
+def parameter_value(module: Any, name: str) -> jax.Array:
+    """The value of the parameter that PyTorch calls `name`, in its layout. Raises `ValueError` where there is none."""
+    return in_torch_layout(module, slot_of(module, name))
+
+
 def take_parameter(module: Any, name: str) -> tuple[ParameterSlot, nnx.Variable[Any]]:
     """The slot of a parameter, and the variable in PyTorch's layout; `module` no longer holds it. Raises `ValueError` where there is none."""
     slot = slot_of(module, name)

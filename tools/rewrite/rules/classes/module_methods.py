@@ -31,8 +31,8 @@ class ReplaceModuleMethods(Rule):
 
     `self.apply(f)` → a loop, inner modules first, so that what an outer one sets in an inner one stays.
     In plain style it is NNX's own, and parameters that are only counted, or asked for their dtype, come from the state.
-    `copy.deepcopy(m)` → `copied(m)`, so that the copies do not all draw the same random numbers. Hooks around checkpoints are
-    left out, with a note. Declines
+    `copy.deepcopy(m)` → `copied(m)`, so that the copies do not all draw the same random numbers. Hooks around calls run where they hold
+    no module or array of their own; those around checkpoints are left out, with a note. Declines
     where the repository's class defines the method; a hole for those without a counterpart (`m.half()`).
     """
 
@@ -65,6 +65,12 @@ class ReplaceModuleMethods(Rule):
             "class M(OwnTrain):\n    def __init__(self, *, rngs: nnx.Rngs):\n        pass\n\n    def to(self, device):\n"
             "        self.device = device\n        return self\n\n    def train(self, mode=True):\n"
             "        super().train(mode)\n        return self\n",
+        ),
+        (
+            "from torch import nn\n\ndef double(module, inputs, output):\n    return output * 2\n\nclass M(nn.Module):\n"
+            "    def __init__(self):\n        super().__init__()\n        self.a = nn.Linear(2, 2)\n        self.a.register_forward_hook(double)\n",
+            "def double(module, inputs, output):\n    return output * 2\n\nclass M(nnx.Module):\n"
+            "    def __init__(self, *, rngs: nnx.Rngs):\n        self.a = Linear(2, 2, rngs=rngs)\n        register_forward_hook(self.a, double)\n",
         ),
         (
             "from torch import nn\n\nclass M(nn.Module):\n    def __init__(self, hook):\n        super().__init__()\n        self.d = 1\n"
@@ -120,9 +126,22 @@ class ReplaceModuleMethods(Rule):
             return self.context.build("vendored.copy_state({target}, {source})", target=new.value, source=source)
         if name == "state_dict" and self._is_loaded():
             return None
+        if name in ("register_forward_pre_hook", "register_forward_hook") and self._is_static_hook(original):
+            return self.context.build(f"vendored.{name}({{module}}, {{hook}})", module=new.value, hook=updated.args[0].value)
         if name in ("half", "float", "double", "bfloat16", "state_dict", "load_state_dict", "zero_grad", "type", *HOOKS):
             self.context.hole(original, f"nn.Module.{name} has no direct counterpart in NNX", "module-method")
         return None
+
+    def _is_static_hook(self, call: cst.Call) -> bool:
+        """Whether a hook, whose handle nobody keeps, is a function of the file or an object of a plain class: what it needs is in the module it is given."""
+        if len(call.args) != 1 or call.args[0].keyword is not None or not isinstance(self.context.parent(), cst.Expr):
+            return False
+        hook = call.args[0].value
+        if isinstance(hook, cst.Name) and hook.value in self.context.file.functions:
+            return True
+        fact = self.context.observed(hook)
+        classes = [self.context.repo.class_of(kind.removeprefix("object:")) for kind in fact.kinds] if fact else []
+        return bool(classes) and all(model is not None for model in classes)
 
     def _counts_elements(self, call: cst.Call) -> bool:
         """Whether a mirror in plain style may take all parameters of a module from its state: they are all trained, and only counted."""

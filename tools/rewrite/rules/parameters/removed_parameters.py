@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 import libcst as cst
+import libcst.matchers as m
 
 from migrate_agent.tools.rewrite.rules.context import Context
 from migrate_agent.tools.rewrite.rules.rule import Rule
@@ -52,6 +53,22 @@ class ComputeRemovedParameters(Rule):
                 return None
         return self._removal(owner, new, name)
 
+    def leave_Call(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression | None:
+        """`getattr(m, name)` in the function that then takes this parameter out: its value in PyTorch's layout, whatever NNX calls it."""
+        match original, updated:
+            case (
+                cst.Call(func=cst.Name(value="getattr"), args=[cst.Arg(value=owner), cst.Arg(value=asked)]),
+                cst.Call(args=[cst.Arg(value=new), cst.Arg(value=name)]),
+            ) if self._is_module(owner) and computes_removed(self.context, owner) and self._removes_here(owner, asked):
+                return self.context.build("vendored.parameter_value({module}, {name})", module=new, name=name)
+        return None
+
+    def _removes_here(self, owner: cst.BaseExpression, name: cst.BaseExpression) -> bool:
+        """Whether the function at hand has `del owner._parameters[name]`."""
+        function = self.context.functions[-1] if self.context.functions else None
+        text = f"del {_code(owner)}._parameters[{_code(name)}]"
+        return function is not None and any(_code(line).strip() == text for line in m.findall(function, m.Del()))
+
     def leave_Expr(self, original: cst.Expr, updated: cst.Expr) -> cst.BaseSmallStatement | None:
         match original.value, updated.value:
             case cst.Call(func=cst.Name(value="delattr"), args=[owner, _]), cst.Call(args=[new, name]):
@@ -92,6 +109,10 @@ class ComputeRemovedParameters(Rule):
         """Whether this is a module other than the one at hand, whose own attributes the class declares."""
         fact = self.context.observed(node)
         return not self.context.is_self(node) and bool(fact and fact.kinds) and all(kind.startswith("module:") for kind in fact.kinds)  # type: ignore[union-attr]
+
+
+def _code(node: cst.CSTNode) -> str:
+    return cst.Module([]).code_for_node(node)
 
 
 def computes_removed(context: Context, owner: cst.BaseExpression) -> bool:
