@@ -1,4 +1,4 @@
-"""Labels and lengths, of which each sample has one: what losses and packed sequences say of another number of them."""
+"""Labels and lengths, of which each sample has one: what losses and packed sequences say of another number of them; lists of one item."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from migrate_agent.tools.record.guessing.trials.trial import Attempt, Outcome, set_call
-from migrate_agent.tools.record.guessing.values import Tensor, tensors
+from migrate_agent.tools.record.guessing.values import Sequence, Tensor, tensors
 
 SAMPLES = re.compile(r"Expected input batch_size \((\d+)\) to match target batch_size \((\d+)\)")
 LENGTHS = re.compile(
@@ -18,9 +18,10 @@ LENGTHS = re.compile(
 
 
 def labels_asked(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
-    """The call with one label, or one length, for each sample."""
+    """The call with one label, or one length, for each sample, or with one item in a list."""
     yield from _labels(attempt, outcome)
     yield from _lengths(attempt, outcome)
+    yield from _lists_of_one(attempt, outcome)
 
 
 def _labels(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
@@ -48,3 +49,10 @@ def _lengths(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
             lengths = f"[{', '.join(str(max(longest - 2 * at, 1)) for at in range(sequences[0][0]))}]"
             yield set_call(attempt, name, lengths)
             yield set_call(attempt, name, f"torch.tensor({lengths})")
+
+
+def _lists_of_one(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
+    """A list of one tensor where code refuses several: as many styles as layers to mix, one by default."""
+    for name, value in attempt.call or () if outcome.error.startswith(("ValueError", "AssertionError", "IndexError")) else ():
+        if isinstance(value, Sequence) and len(value.items) > 1 and all(isinstance(item, Tensor) for item in value.items):
+            yield set_call(attempt, name, replace(value, items=value.items[:1]))
