@@ -26,16 +26,18 @@ def hooked_class(cls: type) -> type:
             output = output if changed is None else changed
         return output
 
-    hooked = type(cls)(cls.__name__, (cls,), {"__call__": call, "__module__": cls.__module__, "__doc__": cls.__doc__})
+    hooked: Any = type(cls)(cls.__name__, (cls,), {"__call__": call, "__module__": cls.__module__, "__doc__": cls.__doc__})
     hooked.parametrised_slots = (hooked, ())
-    return hooked
+    made: type = hooked
+    return made
 
 
 def add_hooks(module: Any, before: tuple[Hook, ...], after: tuple[Hook, ...]) -> None:
     """Let a module run these hooks too, behind those that it has."""
     if not hasattr(module, "hooks_before"):
         module.hooks_before, module.hooks_after = (), ()
-        object.__setattr__(module, "__class__", hooked_class(type(module)))
+        cls: type = type(module)
+        object.__setattr__(module, "__class__", hooked_class(cls))
     module.hooks_before, module.hooks_after = (*module.hooks_before, *before), (*module.hooks_after, *after)
 
 

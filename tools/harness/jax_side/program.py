@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from flax import nnx
 
 from migrate_agent.tools.harness.common import choices, host_random, trees
@@ -74,6 +75,20 @@ class Traced:
     """The numbers of the calls by which data chose."""
 
 
+class OnHost:
+    """A step that runs in Python, where a compiled one would stand: its result is NumPy's."""
+
+    def __init__(self, step: Callable[..., Any]) -> None:
+        self.step = step
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self.step(*arguments)
+
+    def trace(self, *arguments: Any) -> None:
+        """Raise what a call raises."""
+        self.step(*arguments)
+
+
 class Prior(NamedTuple):
     """A method of the module that is called before the call itself, the tree of its arguments, and the number of their arrays, which stand in front."""
 
@@ -101,8 +116,9 @@ class Program:
         changes_objects: bool = False,
         prior: Prior | None = None,
         held_paths: Sequence[str] = (),
+        on_host: bool = False,
     ) -> None:
-        self.held_paths = held_paths
+        self.held_paths, self.on_host = held_paths, on_host
         self.method, self.second, self.changes_objects, self.prior = method, second, changes_objects, prior
         self.graphdef, self.tree, self.renamed, self.draws = graphdef, tree, renamed, draws
         self.gradient, self.paired, self.drawing, self.customs = gradient, paired, drawing, customs
@@ -118,7 +134,7 @@ class Program:
         self._telling: dict[Any, tuple[Heard, Any]] = {}
         self._ahead: dict[Any, Future[Any]] = {}
         self._left: set[Any] = set()
-        self.jitted = jax.jit(self.candidate_step)
+        self.jitted: Any = OnHost(self.candidate_step) if on_host else jax.jit(self.candidate_step)
 
     @property
     def restructured(self) -> bool:
@@ -137,6 +153,7 @@ class Program:
             "changes_objects": self.changes_objects,
             "prior": self.prior,
             "held_paths": self.held_paths,
+            "on_host": self.on_host,
         }
         again = Program(graphdef, self.tree, self.renamed, self.draws, **options)
         again.listening = self.listening
@@ -152,12 +169,15 @@ class Program:
                 result = self.jitted(*arguments)
         if self.again and (keys := self._keys(*arguments)) is not None:
             result = self.jitted(*arguments, keys)
-        self.traced = self._known.setdefault(_shapes(leaves), self.traced)
+        if not self.on_host:  # what is compiled was traced by the first call alone
+            self.traced = self._known.setdefault(_shapes(leaves), self.traced)
         self.repeats = self.draws.loop_keys.take_repeated()
         return result
 
     def _compiled(self, arguments: tuple[Any, ...]) -> Callable[..., Any]:
         """The program compiled ahead for these arguments, or compiled now where they need optimisations that jit would omit; else jit itself."""
+        if self.on_host:
+            return OnHost(self.candidate_step)
         key = _avals(arguments)
         if key not in self._ahead and key not in self._left and configured("jax_disable_most_optimizations"):
             # Traced once for each kind of arguments: `compares` costs a walk of the whole program.
@@ -166,13 +186,16 @@ class Program:
             if compares(traced.jaxpr):
                 self._ahead[key] = Future()
                 self._ahead[key].set_result(traced.lower().compile(quick_for(traced.jaxpr)))
-        return self._ahead[key].result() if key in self._ahead else self.jitted
+        compiled: Callable[..., Any] = self._ahead[key].result() if key in self._ahead else self.jitted
+        return compiled
 
     def compile_ahead(
         self, pool: Executor, trainable: Any, rest: Any, leaves: Sequence[Any], targets: Mapping[str, Any], mask_ones: Any
     ) -> None:
-        """Trace the program for these arguments, and compile it in a thread of the pool. Raises the errors of tracing."""
+        """Trace the program for these arguments, and compile it in a thread of the pool; nothing for one in Python. Raises the errors of tracing."""
         arguments = (trainable, rest, list(leaves), dict(targets), mask_ones)
+        if self.on_host:
+            return
         key = _avals(arguments)
         if key not in self._ahead:
             traced = self.jitted.trace(*arguments)
@@ -184,11 +207,16 @@ class Program:
     def narrow_kinds(
         self, trainable: Any, rest: Any, leaves: Sequence[Any], targets: Mapping[str, Any], mask_ones: Any = None
     ) -> list[str]:
-        """The kinds of operators that the program computes in less than float32."""
+        """The kinds of operators that the program computes in less than float32, as far as it is compiled."""
+        if self.on_host:
+            return []
         return narrow_kinds(self.jitted.trace(trainable, rest, list(leaves), dict(targets), mask_ones).jaxpr.jaxpr)
 
     def narrow(self, trainable: Any, rest: Any, leaves: Sequence[Any], targets: Mapping[str, Any], mask_ones: Any = None) -> str:
-        """The narrowest float dtype below float32 that the program computes with, backward pass included; "" where there is none."""
+        """The narrowest float dtype below float32 that the program computes with, backward pass included; "" where there is none, or where it is
+        not compiled."""
+        if self.on_host:
+            return ""
         return narrow_float(self.jitted.trace(trainable, rest, list(leaves), dict(targets), mask_ones).jaxpr.jaxpr)
 
     def executed(self, trainable: Any, rest: Any, leaves: Sequence[Any], mask_ones: Any = None) -> list[list[object]]:
@@ -249,13 +277,19 @@ class Program:
         result, stream = self.call(model, [floats.get(str(index), leaf) for index, leaf in enumerate(leaves)], mask_ones)
         outputs: list[Any] = []
         tree = trees.encode(result, outputs, is_leaf)
-        outputs = [value.get_value() if isinstance(value, nnx.Variable) else jnp.asarray(value) for value in outputs]
+        outputs = [self._array(value) for value in outputs]
         attributes = self._held(model) if self.held_paths else {}
         graphdef, parameters, after = split_kept(model)
         written = _written(trainable, parameters) | attributes | ({CHOSEN: self._heard.sides} if self._heard.sides else {})
         branching = stream if stream.optional else None
         self.traced = Traced(tree, stream.log(), stream.crossed, graphdef, self.rearranged, branching, tuple(self._heard.numbers))
         return loss(outputs, targets), (outputs, after, written), stream
+
+    def _array(self, value: Any) -> Any:
+        """An output as an array; NumPy's keeps its dtype where no compiler sees it."""
+        if isinstance(value, nnx.Variable):
+            return value.get_value()
+        return np.asarray(value) if self.on_host and isinstance(value, (np.ndarray, np.generic)) else jnp.asarray(value)
 
     def _held(self, model: Any) -> dict[str, Any]:
         """What the model holds in plain attributes after the call: a result of the program, since its structure keeps no arrays."""
@@ -363,9 +397,10 @@ class Programs:
         conditions: Conditions = AS_MADE,
         second: bool = False,
         prior: Prior | None = None,
+        on_host: bool = False,
     ) -> Program:
         """The program for this candidate, mode and argument tree."""
-        key = (id(candidate), mode, json.dumps(tree), gradient, paired, drawing, conditions, second, json.dumps(prior))
+        key = (id(candidate), mode, json.dumps(tree), gradient, paired, drawing, conditions, second, json.dumps(prior), on_host)
         if key not in self._made:
             self._made[key] = Program(
                 candidate.parts(mode, conditions)[0],
@@ -381,6 +416,7 @@ class Programs:
                 changes_objects=candidate.changes_objects,
                 prior=prior,
                 held_paths=candidate.held,
+                on_host=on_host,
             )
             self._made[key].listening = self.listening
         return self._made[key]

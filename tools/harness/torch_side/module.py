@@ -199,6 +199,8 @@ class Original:
         self.example = Example("", texts["init"], texts["call"], texts["setup"], tensors=tensors, method=self.method)
         self.leaves_memory = True
         self.changes_objects = False
+        self.on_host: bool | None = None
+        """Whether calls gave NumPy's arrays and no tensor; None where none gave either."""
         """Whether a call so far changed a plain object that the module holds, such as its configuration."""
         self.resolved: dict[str, Any] = {}
         """Attributes, no arrays, that a first call changed and a second one left as they were: path in the module → value."""
@@ -434,6 +436,8 @@ class Original:
         ):
             output = methods.bound(module, self.method)(*args, **kwargs)
             outputs = _note_outputs(result, trees.with_objects(output, (args, kwargs)))
+            if outputs:
+                self.on_host = self.on_host is not False and not any(isinstance(item, torch.Tensor) for item in outputs)
             if targets is not None:
                 result.targets = targets(result) if callable(targets) else targets
                 value = loss(outputs, result.targets)

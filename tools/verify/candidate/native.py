@@ -129,7 +129,7 @@ def _first(session: Session, role: Role) -> Request | None:
 def contract(session: Session) -> dict[str, Any]:
     """The compile contract of one forward pass (training mode where torch trains)."""
     scenario = _first(session, Role.GRADIENT) or _first(session, Role.SEED)
-    if scenario is None:
+    if scenario is None or session.on_host(scenario.example):
         return {}
     return session.once(("contract", scenario.name, session.form(scenario)), lambda: compile_contract(session, scenario))
 

@@ -65,6 +65,6 @@ def _trace(session: Session, candidate: Candidate, row: Mapping[str, Any]) -> No
     """Call the candidate as a row says. Raises its errors."""
     stored = tensor_files.load(session.given / f"inputs/{row['name']}.safetensors")
     leaves = [jax.device_put(stored[f"in/{index}"]) for index in range(len(row["leaf_dtypes"]))]
-    program = session.programs.get(candidate, "eval", row["tree"], gradient=False)
+    program = session.programs.get(candidate, "eval", row["tree"], gradient=False, on_host=session.on_host(0))
     _, trainable, rest = candidate.parts("eval")
     program.jitted.trace(trainable, rest, leaves, {}, None)

@@ -229,7 +229,12 @@ class Session:
             conditions=conditions,
             second=second,
             prior=self.prior(scenario),
+            on_host=self.on_host(scenario.example),
         )
+
+    def on_host(self, example: int) -> bool:
+        """Whether the original gives NumPy's arrays in an example, and no tensor: such a call runs in Python, and is not compiled."""
+        return bool(self.arguments["described"][example].get("on_host"))
 
     def drawing(self, scenario: Request) -> Drawing:
         """How a scenario draws its random numbers."""

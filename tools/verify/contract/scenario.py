@@ -357,7 +357,7 @@ class Expectations:
     @cached_property
     def search_start(self) -> Scenario | None:
         """The scenario whose inputs the search for the worst starts from: that of the smallest example with gradients; None where no input
-        is a float."""
+        is a float, and for what runs in Python, which cannot be exported."""
         moving = [
             scenario
             for scenario in self.scenarios
@@ -365,6 +365,7 @@ class Expectations:
             and scenario.sampled
             and scenario.seed == 0
             and any("float" in dtype for dtype in scenario.leaf_dtypes)
+            and not self.examples[scenario.example].get("on_host")
         ]
         # Each step of the search runs both programs; the smallest example costs the least and shows the same formulas.
         return min(moving, key=self._bytes_given, default=None)

@@ -326,6 +326,7 @@ class Results:
             "inits",
             "customs",
             "changes_objects",
+            "on_host",
             "held",
             *(("parameters", "tied") if self.port is not None else ()),
         )

@@ -246,6 +246,7 @@ def described(unit: Original) -> dict[str, Any]:
         "parameters": sorted(unit.parameters),
         "tied": unit.tied(),
         "changes_objects": unit.changes_objects,
+        "on_host": unit.on_host is True,
         "resolved": unit.resolved,
         "held": sorted(unit.held),
         "frozen": sorted(name for name, value in unit.parameters.items() if not value.requires_grad),

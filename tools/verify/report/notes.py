@@ -29,6 +29,7 @@ def notes(results: Results, *, unrun: bool = False) -> tuple[str, ...]:
     texts += through_torchax(results)
     texts += spent(results)
     texts += on_accelerators(results)
+    texts += on_host(results)
     # Without an exact run there is no candidate to speak of.
     return (
         *texts,
@@ -68,6 +69,13 @@ def on_accelerators(results: Results) -> list[str]:
         f"compared with nothing, since torch runs it on an accelerator alone (the port does what torch does on the CPU): {row}"
         for row in rows
     ]
+
+
+def on_host(results: Results) -> list[str]:
+    """That calls which give NumPy's arrays were run in Python."""
+    given = [example.get("on_host") for example in results.expected.examples]
+    subject = "it" if all(given) else "a method of it"
+    return [f"{subject} gives NumPy's arrays, as the original does: it runs in Python, and was not compiled"] if any(given) else []
 
 
 def constructed(results: Results) -> list[str]:

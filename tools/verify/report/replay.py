@@ -24,7 +24,7 @@ from migrate_agent.tools.verify.report.localise import Record, captured, find, f
 NAME = "failing"
 VERSION = 4
 SAVED = ("name", "role", "extreme", "mode", "gradient", "state", "drawing", "conditions", "leaf_dtypes", "narrow", "tree", "before")
-DESCRIBED = ("tree", "state", "state_dtypes", "frozen", "parameters", "changes", "customs", "changes_objects", "held")
+DESCRIBED = ("tree", "state", "state_dtypes", "frozen", "parameters", "changes", "customs", "changes_objects", "on_host", "held")
 
 
 class NoReplay(ValueError):

@@ -363,6 +363,16 @@ def _collects_parameters(value: cst.BaseExpression) -> bool:
     return name in ("parameters", "named_parameters", "buffers", "named_buffers")
 
 
+def _is_numpys(value: cst.BaseExpression) -> bool:
+    """Whether this is an array of NumPy's, which has no gradient: `x.numpy()`, `np.asarray(x)`, or a method of such."""
+    while isinstance(value, cst.Call) and isinstance(value.func, cst.Attribute):
+        match value.func:
+            case cst.Attribute(attr=cst.Name("numpy")) | cst.Attribute(value=cst.Name("np" | "numpy"), attr=cst.Name("asarray")):
+                return True
+        value = value.func.value
+    return False
+
+
 def _stop_gradient(value: cst.BaseExpression) -> cst.BaseExpression:
     # Parameters require their gradients wherever somebody collects them.
     if _collects_parameters(value):
@@ -371,6 +381,8 @@ def _stop_gradient(value: cst.BaseExpression) -> cst.BaseExpression:
     if (isinstance(value, cst.Name) and value.value in ("None", "True", "False")) or isinstance(
         value, (cst.Integer, cst.Float, cst.SimpleString)
     ):
+        return value
+    if _is_numpys(value):
         return value
     if isinstance(value, cst.Tuple) and not value.lpar:  # else its elements would be arguments
         value = value.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
