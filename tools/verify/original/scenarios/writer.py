@@ -224,6 +224,8 @@ class ScenarioWriter:
         Returns whether it was written.
         """
         trial = Trial(role, mode, seed, values, **how)
+        if trial.gradient and self.original.on_host:
+            return False  # NumPy's arrays have none
         if self.deadline.passed and not trial.required:
             self.late(label)
             return False
