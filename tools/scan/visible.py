@@ -52,6 +52,8 @@ def source_file(files: Iterable[SourceFile], path: str) -> SourceFile:
 
 def _hidden(files: Sequence[SourceFile], roots: Sequence[str]) -> set[str]:
     """The paths of files that cannot be imported beside those that the import roots before theirs give."""
+    # Nothing imports the `__init__.py` of a folder that is an import root itself.
+    files = [file for file in files if file.module != "__init__"]
     if len({file.module for file in files}) == len(files):
         return set()
     taken: dict[str, str] = {}

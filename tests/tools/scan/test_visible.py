@@ -103,3 +103,22 @@ def test_mirrors_stay_apart_and_shared_files_hold_both(inventory: Inventory) -> 
     assert "def double" in draft.files["a/utils_jax.py"] and "def halve" in draft.files["b/utils_jax/more.py"]
     assert all(f"class {name}(nnx.Module)" in draft.files["common_jax/layers.py"] for name in ("Left", "Right"))
     assert mentions(inventory, {}, "b/net.py:Net") == ("common/layers.py:Right",)
+
+
+def test_helpers_of_import_roots_that_are_used_together(tmp_path: Path) -> None:
+    """Folders that are put on PYTHONPATH: files of helpers have one name, so that each has what the others need."""
+    texts = {
+        "nets/__init__.py": "",
+        "nets/part.py": "SIZE = 3\n",
+        "nets/net.py": "from torch import nn\nfrom part import SIZE\nfrom tools import pad\n\n\nclass Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+        "        self.norm = nn.BatchNorm1d(SIZE)\n\n    def forward(self, x):\n        return self.norm(pad(x))\n",
+        "tools/__init__.py": "",
+        "tools/tools.py": "import torch\n\n\ndef pad(x: torch.Tensor):\n    return torch.nn.functional.gelu(x).unfold(0, 2, 1)\n",
+    }
+    for path, text in texts.items():
+        (tmp_path / path).parent.mkdir(exist_ok=True)
+        (tmp_path / path).write_text(text)
+    draft = compose(scan(tmp_path), {}, ["nets/net.py:Net"])
+    assert "from tools_jax import pad" in draft.files["nets/net_jax.py"]
+    helpers = [draft.files[f"{folder}/nnx_layers_jax.py"] for folder in ("nets", "tools")]
+    assert helpers[0] == helpers[1]

@@ -613,4 +613,19 @@ class _Composer:
             names = selection.vendored | selection.qualified | self.example_helpers.get(path, set())
             if names:
                 by_target.setdefault(helpers.file_of(self.repo.files[path].file), set()).update(names)
+        for together in self._imported_together():
+            names = set().union(*(by_target.get(target, set()) for target in together))
+            by_target |= {target: set(names) for target in together if target in by_target}
         return by_target
+
+    def _imported_together(self) -> list[set[str]]:
+        """Helper files beside top-level files of several import roots that import each other. All have one name, so that whichever is
+        imported first must have what all of them need."""
+        groups: list[set[str]] = []
+        for path in sorted(self.selections):
+            file = self.repo.files[path].file
+            reached = [self.repo.files[other].file for other in file.imports if other in self.repo.files]
+            targets = {target for one in (file, *reached) if helpers.is_beside(target := helpers.file_of(one))}
+            joined = [group for group in groups if group & targets]
+            groups = [*(group for group in groups if group not in joined), targets.union(*joined)]
+        return [group for group in groups if len(group) > 1]

@@ -297,3 +297,8 @@ def file_of(file: SourceFile) -> str:
     if len(module) > 1 or file.path.endswith("__init__.py"):
         return str(root / module[0] / "nnx_layers.py")
     return str(root / HELPERS)
+
+
+def is_beside(target: str) -> bool:
+    """Whether a file of helpers lies beside top-level files, which import it by a name that it shares with those of other import roots."""
+    return PurePosixPath(target).name == HELPERS

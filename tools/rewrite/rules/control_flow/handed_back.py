@@ -78,14 +78,27 @@ def _is_handed_back(context: Context) -> bool:
 
 
 def _is_only_returned(context: Context, name: str) -> bool:
-    """Whether the function around binds a local name once, and returns it, alone or in a tuple, list or dictionary, and does nothing else with it."""
+    """Whether the function around binds a local name here last, and from then on returns it, alone or in a tuple, list or dictionary, and does nothing
+    else with it."""
     function = context.file.functions.get(".".join(context.path))
     if function is None:
         return False
+    assignment = next(node for node in reversed(context.stack) if isinstance(node, cst.Assign))
+    line, end = context.span(assignment).line, context.span(assignment).end_line
     uses = [node for node in ast.walk(function) if isinstance(node, ast.Name) and node.id == name]
     loads = [node for node in uses if isinstance(node.ctx, ast.Load)]
     returned = [leaf for node in ast.walk(function) if isinstance(node, ast.Return) and node.value for leaf in _leaves(node.value)]
-    return len(uses) == len(loads) + 1 and bool(loads) and all(any(load is leaf for leaf in returned) for load in loads)
+    if len(uses) > len(loads) + 1:
+        branched = any(isinstance(node, (cst.If, cst.For, cst.While, cst.Try, cst.With, cst.Match)) for node in context.stack)
+        if branched or any(isinstance(node.ctx, ast.Store) and node.lineno > end for node in uses) or _is_in_loop(function, line):
+            return False
+        loads = [load for load in loads if load.lineno > end]
+    return bool(loads) and all(any(load is leaf for leaf in returned) for load in loads)
+
+
+def _is_in_loop(function: ast.AST, line: int) -> bool:
+    loops = [node for node in ast.walk(function) if isinstance(node, (ast.For, ast.While))]
+    return any(loop.lineno <= line <= (loop.end_lineno or loop.lineno) for loop in loops)
 
 
 def _leaves(node: ast.expr) -> list[ast.expr]:
