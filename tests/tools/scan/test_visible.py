@@ -110,8 +110,8 @@ def test_helpers_of_import_roots_that_are_used_together(tmp_path: Path) -> None:
     texts = {
         "nets/__init__.py": "",
         "nets/part.py": "SIZE = 3\n",
-        "nets/net.py": "from torch import nn\nfrom part import SIZE\nfrom tools import pad\n\n\nclass Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
-        "        self.norm = nn.BatchNorm1d(SIZE)\n\n    def forward(self, x):\n        return self.norm(pad(x))\n",
+        "nets/net.py": "from torch import nn\nfrom part import SIZE\nfrom tools import pad\n\n\nclass Net(nn.Module):\n    def __init__(self):\n"
+        "        super().__init__()\n        self.norm = nn.BatchNorm1d(SIZE)\n\n    def forward(self, x):\n        return self.norm(pad(x))\n",
         "tools/__init__.py": "",
         "tools/tools.py": "import torch\n\n\ndef pad(x: torch.Tensor):\n    return torch.nn.functional.gelu(x).unfold(0, 2, 1)\n",
     }
