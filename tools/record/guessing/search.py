@@ -13,7 +13,7 @@ from typing import NamedTuple
 from migrate_agent.tools.record.guessing.options import Options
 from migrate_agent.tools.record.guessing.repairs import other_branches, repairs, smaller_models
 from migrate_agent.tools.record.guessing.trials.own_seconds import OwnSeconds
-from migrate_agent.tools.record.guessing.trials.trial import Attempt, Outcome, Stage, Trial
+from migrate_agent.tools.record.guessing.trials.trial import MOST_SECONDS, Attempt, Outcome, Stage, Trial
 from migrate_agent.tools.record.guessing.values import Tensor, Value, change_tensors, tensors
 
 MOST_TRIALS = 600
@@ -28,6 +28,8 @@ LARGE_IMAGE = 32_768
 SMALLEST_SIDE = 4
 SLOW = 0.2
 """Seconds of this process from which a call takes long: a verification repeats it a hundred times."""
+MOST_FORGIVEN = 20.0
+"""Seconds beyond the limit of a trial that count for nothing, where code in C cannot be interrupted."""
 PATIENCE = 40
 """Trials from one attempt after which another one has its turn."""
 
@@ -138,6 +140,7 @@ class Search:
         self.best: Found | None = None
         self._seconds = 0.0
         """How long the last attempt took."""
+        self._forgiven = MOST_FORGIVEN
 
     def run(self) -> Found | None:
         """The attempt that runs, else the one that came furthest; `None` where there was none to try."""
@@ -232,6 +235,10 @@ class Search:
         began = time.process_time()
         outcome = self.trial.run(attempt)
         self._seconds = time.process_time() - began
+        excess = min(self._seconds - MOST_SECONDS, self._forgiven)
+        if excess > 0:
+            self._time.forgive(excess)
+            self._forgiven -= excess
         return outcome
 
     def _calls(self, attempt: Attempt) -> Iterator[Attempt]:
