@@ -28,8 +28,8 @@ def hooked_class(cls: type) -> type:
 
     hooked: Any = type(cls)(cls.__name__, (cls,), {"__call__": call, "__module__": cls.__module__, "__doc__": cls.__doc__})
     hooked.parametrised_slots = (hooked, ())
-    made: type = hooked
-    return made
+    subclass: type = hooked
+    return subclass
 
 
 def add_hooks(module: Any, before: tuple[Hook, ...], after: tuple[Hook, ...]) -> None:

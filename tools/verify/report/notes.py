@@ -73,9 +73,9 @@ def on_accelerators(results: Results) -> list[str]:
 
 def on_host(results: Results) -> list[str]:
     """That calls which give NumPy's arrays were run in Python."""
-    given = [example.get("on_host") for example in results.expected.examples]
-    subject = "it" if all(given) else "a method of it"
-    return [f"{subject} gives NumPy's arrays, as the original does: it runs in Python, and was not compiled"] if any(given) else []
+    answers = [bool(example.get("on_host")) for example in results.expected.examples]
+    subject = "it" if all(answers) else "a method of it"
+    return [f"{subject} gives NumPy's arrays, as the original does: it runs in Python, and was not compiled"] if any(answers) else []
 
 
 def constructed(results: Results) -> list[str]:
