@@ -16,12 +16,12 @@ def reduce_loss(loss: jax.Array, reduction: str) -> jax.Array:
 
 
 def legacy_reduction(size_average: bool | None, reduce: bool | None, reduction: str) -> str:
-    """What PyTorch's deprecated `size_average` and `reduce` mean; `reduction` where neither is given, by its present name.
+    """What PyTorch's deprecated `size_average` and `reduce` mean; `reduction` where neither is given.
 
     https://docs.pytorch.org/docs/stable/generated/torch.nn.MSELoss.html
     """
     if size_average is None and reduce is None:
-        return "mean" if reduction == "elementwise_mean" else reduction
+        return reduction
     if reduce is False:
         return "none"
     return "sum" if size_average is False else "mean"

@@ -21,6 +21,7 @@ from migrate_agent.tools.rewrite.rules.calls.name_lookups import ReplaceLookups
 from migrate_agent.tools.rewrite.rules.calls.packed_lengths import KeepLengthsInArrays
 from migrate_agent.tools.rewrite.rules.calls.partials import BindTorchFunctions
 from migrate_agent.tools.rewrite.rules.calls.pointers import WriteAtPointers
+from migrate_agent.tools.rewrite.rules.calls.present_names import UsePresentNames
 from migrate_agent.tools.rewrite.rules.calls.seeded_generators import SeedGenerators
 from migrate_agent.tools.rewrite.rules.calls.size_tensors import KeepSizesInNumpy
 from migrate_agent.tools.rewrite.rules.calls.static_arrays import KeepArraysStatic
@@ -227,6 +228,7 @@ STATE: tuple[type[Rule], ...] = (
     SetBuffers,
     ConvertMethods,
     CountInVariables,
+    UsePresentNames,
     NamePackedParts,
     IndexByArrays,
     TakePartsAlone,

@@ -104,7 +104,9 @@ class Reaching:
 
         unit = self.results.unit
         root = Name(unit.target, _head(unit.name))
-        closures = Closures(layout(sorted(self.texts), self.texts), self.texts, entries=False)
+        # The mirror has no `__init__.py` where the original's folder is an import root in spite of one: what tells so is the original's.
+        on_path = [file for file in self.results.inventory.files if file.module == "__init__" and not file.adopted]
+        closures = Closures([*layout(sorted(self.texts), self.texts), *on_path], self.texts, entries=False)
         without = {Name(other.target, _head(other.name)) for other in self._others if self.results.port is None}
         roots = [root, *self._named(self.results.translated, self.texts)]
         names = _by_path(closures.of(roots, without.difference(bases(closures, self.texts, root))).digests)

@@ -99,6 +99,8 @@ def test_helpers_with_what_they_must_be_given_are_a_file_that_runs(start: int) -
 
 def _required(name: str) -> int:
     known = signature(provider(name))
+    if name == "clamp":
+        return 2  # torch refuses a clamp without a bound
     return len([parameter for parameter in known.positional if parameter not in known.defaults])
 
 
