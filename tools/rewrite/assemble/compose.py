@@ -112,6 +112,12 @@ def _share_selections(composers: Sequence[_Composer]) -> None:
             composer.selections[path] = holders[-1].selections[path]
 
 
+def _concerns(note: str, path: str, statement: Statement) -> bool:
+    """Whether a note of a file is of this statement, or of no line."""
+    line = note.removeprefix(f"{path}:").partition(":")[0]
+    return not note.startswith(f"{path}:") or not line.isdigit() or statement.first_line <= int(line) <= statement.last_line
+
+
 def _joined(drafts: Sequence[Draft], vendored: Sequence[Mapping[str, set[str]]], plain: bool, fixed: Collection[str] = ()) -> Draft:
     """One draft of several, in one style; of a file in several of them, the last one's. `fixed`: helpers that the texts of examples call."""
     files: dict[str, str] = {}
@@ -587,7 +593,9 @@ class _Composer:
         for name, holes in idle.items():
             reason = f"{statement.defines[0]}.{name} is not migrated, an error once it is called: {holes[0].reason}"
             self.notes[f"{path}:{holes[0].span.line}: {reason}"] = None
-        self.notes |= dict.fromkeys([*statement.notes, *self.space.rewritten(path).notes])
+        # Those of a file are of all its statements, most of which may stay behind in a script.
+        of_file = [note for note in self.space.rewritten(path).notes if _concerns(note, path, statement)]
+        self.notes |= dict.fromkeys([*statement.notes, *of_file])
 
     def _vendored_imports(self, file: FileModel, selection: _Selection) -> list[str]:
         if not selection.vendored and not selection.qualified:

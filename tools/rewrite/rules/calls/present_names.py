@@ -17,7 +17,7 @@ class UsePresentNames(Rule):
     CHANGE = (
         (
             "import torch.nn.functional as F\n\ndef f(x, y):\n    return F.l1_loss(x, y, reduction='elementwise_mean')\n",
-            "def f(x, y):\n    return l1_loss(x, y)\n",
+            'def f(x, y):\n    return l1_loss(x, y, reduction="mean")\n',
         ),
     )
 
