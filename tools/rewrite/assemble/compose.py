@@ -593,8 +593,9 @@ class _Composer:
         for name, holes in idle.items():
             reason = f"{statement.defines[0]}.{name} is not migrated, an error once it is called: {holes[0].reason}"
             self.notes[f"{path}:{holes[0].span.line}: {reason}"] = None
-        # Those of a file are of all its statements, most of which may stay behind in a script.
-        of_file = [note for note in self.space.rewritten(path).notes if _concerns(note, path, statement)]
+        # Those of a file are of all its statements, most of which stay behind in a script.
+        script = is_script(self.repo.files[path].tree)
+        of_file = [note for note in self.space.rewritten(path).notes if not script or _concerns(note, path, statement)]
         self.notes |= dict.fromkeys([*statement.notes, *of_file])
 
     def _vendored_imports(self, file: FileModel, selection: _Selection) -> list[str]:
