@@ -196,7 +196,8 @@ def _refused(results: Results, run: CandidateRun) -> bool:
     """Whether what one call gave is wrong however far rounding noise may move the original's results."""
     scenario = results.expected.scenarios[0]
     try:
-        return scenario.name not in run.result["scenarios"] or hopeless(scenario, results.answer(run, scenario))
+        # Its own answer: what is refused elsewhere is known after the whole job, which this precedes.
+        return scenario.name not in run.result["scenarios"] or hopeless(scenario, results.own_answer(run, scenario))
     except MALFORMED:  # safe: the whole job runs, and its checks say what is malformed
         return False
 

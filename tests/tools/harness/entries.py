@@ -138,6 +138,8 @@ def host_draws(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output:
             np.random.standard_normal((1, 2)),
             np.random.normal(1.0, 2.0, 3),
             np.random.permutation(6),
+            random.sample(range(2, 9), 3),
+            random.choices([5, 6, 7], k=4),
         ]
     return {"values": [np.asarray(value).tolist() for value in values], "draws": [draw[:2] for draw in stream.log()]}
 
@@ -173,6 +175,8 @@ def jax_host_draws(arguments: Mapping[str, Any], inputs: Mapping[str, Path], out
             jax.random.normal(key, (1, 2)),
             1 + 2 * jax.random.normal(key, (3,)),
             jax.random.permutation(key, 6),
+            jax.random.choice(key, jnp.arange(2, 9), (3,), replace=False),
+            jax.random.choice(key, few, (4,)),
         ]
     return {"values": [value.tolist() for value in values], "draws": [draw[:2] for draw in stream.log()]}
 

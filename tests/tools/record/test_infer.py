@@ -23,6 +23,25 @@ from migrate_agent.tools.scan import scan
 HEAD = "import torch\nfrom torch import nn\nfrom dataclasses import dataclass\n"
 
 GUESSABLE = {
+    "an object whose methods are called, of the class that implements them": (
+        "class Pairs:\n def __init__(self, step=1):\n  self.step = step\n def pairs_of(self, x):\n  raise NotImplementedError\n"
+        "class Neighbours(Pairs):\n def pairs_of(self, x):\n  return x, x.roll(self.step, 0)\n"
+        "class Net(nn.Module):\n def __init__(self, margin, picker):\n  super().__init__()\n  self.margin, self.picker = margin, picker\n"
+        " def forward(self, x):\n  a, b = self.picker.pairs_of(x)\n  return (self.margin - (a - b).pow(2)).relu().mean()\n",
+        ("0.5, Neighbours()", "torch.randn(2, 16, 64)"),
+    ),
+    "keywords that a base reads by their names": (
+        "class Sizes:\n def __init__(self, **options):\n  self.width, self.depth = int(options.get('width')), int(options.pop('depth', 2))\n"
+        "class Net(nn.Module, Sizes):\n def __init__(self, rate, **options):\n  nn.Module.__init__(self)\n  Sizes.__init__(self, **options)\n"
+        "  self.fc = nn.Linear(self.width, options['n_out'])\n def forward(self, x):\n  return self.fc(x)\n",
+        ("0.0, width=32, n_out=64", "torch.randn(2, 16, 32)"),
+    ),
+    "a matrix between nodes that is an array of NumPy": (
+        "class Net(nn.Module):\n def __init__(self, adj_mx):\n  super().__init__()\n"
+        "  self.fc = nn.Linear(len(adj_mx), 4)\n  self.total = float(adj_mx.astype('float32').sum())\n"
+        " def forward(self, x):\n  return self.fc(x) * self.total\n",
+        ("torch.ones(8, 8).numpy()", "torch.randn(2, 16, 8)"),
+    ),
     "linear layers": (
         "class Net(nn.Module):\n def __init__(self, in_features, hidden, p=0.1):\n  super().__init__()\n"
         "  self.fc = nn.Linear(in_features, hidden)\n def forward(self, x):\n  return self.fc(x)\n",

@@ -89,11 +89,16 @@ def measured(x: torch.Tensor, table: torch.Tensor) -> torch.Tensor:
     return x
 
 
+def flattened(image: torch.Tensor) -> torch.Tensor:
+    return functional.max_pool2d(image, 8).view(-1, 3 * 7 * 7)
+
+
 SHAPES: tuple[tuple[Callable[..., Any], tuple[Tensor, ...], list[tuple[str, ...]]], ...] = (
     (loss, (Tensor((2, 6, 4)), Tensor((2, 6, 4))), [("torch.randn(8, 6)", "torch.randn(8, 6)")]),
     (rotated, (Tensor((2, 5, 8)), Tensor((2, 5, 8))), [("torch.randn(5, 4)", "torch.randn(5, 4)")]),
     (rotated, (Tensor((2, 5, 8)), Tensor((2, 9))), [("torch.randn(2, 5, 8)", "torch.randn(5, 4)")]),
     (measured, (Tensor((2, 3, 4)), Tensor((2, 9))), []),
+    (flattened, (Tensor((2, 3, 32, 32)),), [("torch.randn(2, 3, 56, 56)",)]),
 )
 
 

@@ -78,8 +78,9 @@ def check_pair(
     seconds: float = 120.0,
     seed: int = 0,
     budget: float = 0.0,
+    file_bytes: int = Limits().file_bytes,
 ) -> Evidence:
-    """Verify this candidate text against the pair's original; `budget` is that of a large unit."""
+    """Verify this candidate text against the pair's original; `budget` is that of a large unit, `file_bytes` what a run may write."""
     original, mirror = folder / "original", folder / "candidate"
     for root, name, text in ((original, "m.py", TORCH + textwrap.dedent(pair.torch)), (mirror, "m_jax.py", candidate)):
         root.mkdir(parents=True, exist_ok=True)
@@ -95,7 +96,8 @@ def check_pair(
     translated = [Example(unit.id, text, pair.call, train=pair.train, full=full) for text in texts]
     performance = Performance("eager", pair.max_slowdown) if pair.max_slowdown else Performance()
     portable = Portable((pair.topology,)) if pair.topology else Portable()
-    options = Options(limits=Limits(seconds=seconds), stop=stop, seed=seed, performance=performance, portable=portable, seconds=budget)
+    limits = Limits(seconds=seconds, file_bytes=file_bytes)
+    options = Options(limits=limits, stop=stop, seed=seed, performance=performance, portable=portable, seconds=budget)
     return verify(unit, examples, translated, original, mirror, inventory, sandbox, folder / "work", options)
 
 

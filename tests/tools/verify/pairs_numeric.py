@@ -48,6 +48,34 @@ class M(nnx.Module):
     ),
 )
 
+ADAPTING = Pair(
+    "adapting",
+    """
+    class M(nn.Module):
+        def __init__(self, wide=True):
+            super().__init__()
+            self.fc = nn.Linear(6, 4)
+            # A tensor without axes widens nothing that has some.
+            self.scale = torch.tensor(1.5) if wide else torch.ones(4).float()
+
+        def forward(self, x):
+            return torch.tanh(self.fc(x)) * self.scale
+    """,
+    LINEAR
+    + """
+class M(nnx.Module):
+    def __init__(self, wide=True, *, rngs):
+        self.fc = linear(6, 4, rngs)
+        self.scale = jnp.array(1.5) if wide else jnp.ones(4)
+
+    def __call__(self, x):
+        return jnp.tanh(self.fc(x)) * self.scale
+""",
+    call="torch.randn(5, 6)",
+    wrongs=(Wrong("widens", "narrow_inputs", "jnp.array(1.5)", "jnp.array(1.5, dtype=jnp.float32)", alone=True),),
+)
+"""A number kept as a tensor, in a file that casts: an array of JAX without a dtype adapts to what it is computed with, as torch's does."""
+
 BUMP = Pair(
     "bump",
     """
@@ -393,4 +421,4 @@ class M(nnx.Module):
     ),
 )
 
-PAIRS = (DOUBLED, NARROW, BUMP, TIES, EMPTY, SUBNORMAL, SHUT, CUT, STARTS, SLOW, LARGE, MOMENTUM)
+PAIRS = (DOUBLED, NARROW, ADAPTING, BUMP, TIES, EMPTY, SUBNORMAL, SHUT, CUT, STARTS, SLOW, LARGE, MOMENTUM)

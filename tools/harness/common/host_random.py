@@ -94,6 +94,19 @@ class FromStream(random.Random):
         """A number of (0, 1) that depends on both parameters, as `jax.random.beta` draws it on the other side."""
         return _beta(self.stream, None)(alpha, beta)  # type: ignore[no-any-return]
 
+    def sample(self, population: Any, k: int, *, counts: Any = None) -> list[Any]:
+        """`k` items without replacement, as `jax.random.choice` draws them; with `counts` as Python does, by single draws."""
+        if counts is not None or not 0 <= k <= len(population):
+            return super().sample(population, k, counts=counts)
+        order = self.stream.draw("permutation", (len(population),)).astype(np.int64)
+        return [population[index] for index in order[:k]]
+
+    def choices(self, population: Any, weights: Any = None, *, cum_weights: Any = None, k: int = 1) -> list[Any]:
+        """`k` items with replacement, as `jax.random.choice` draws them; with weights as Python does, by single draws."""
+        if weights is not None or cum_weights is not None or not len(population):
+            return super().choices(population, weights, cum_weights=cum_weights, k=k)
+        return [population[index] for index in _integers(self.stream, None)(len(population), size=(k,))]
+
 
 def _sized(value: Any, size: Any) -> Any:
     return value if size is not None else value.item()
@@ -187,7 +200,7 @@ def _choice(stream: Stream, own: Any) -> Any:
     return choice
 
 
-PYTHON = ("random", "gauss", "normalvariate", "expovariate", "betavariate")
+PYTHON = ("random", "gauss", "normalvariate", "expovariate", "betavariate", "sample", "choices")
 """Functions of `random` that are replaced by name; the others call `random` and `_randbelow` of the hidden generator."""
 NUMPY: dict[str, Callable[[Stream, Any], Any]] = {
     "random": _standard("uniform"),

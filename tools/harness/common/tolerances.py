@@ -147,6 +147,10 @@ INIT_REPEATED: Final = 0.05
 INIT_TILED: Final = 0.99
 """Where fewer are distinct, copies count once in the test of the distribution (they are no draws of their own), unless fewer than these are
 distinct over all constructions too: those are discrete draws."""
+INIT_SHARES: Final = (0.1, 0.3, 0.5, 0.7, 0.9)
+INIT_DEPENDENT: Final = 0.95
+"""Elements of a parameter count as dependent where the shares of them below these quantiles vary more between torch's constructions than
+those of independent elements do with this probability."""
 INIT_COPIED: Final = 64
 INIT_COPIED_WITHIN: Final = 1e-3
 INIT_COPIED_LEAST: Final = 8

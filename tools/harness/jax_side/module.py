@@ -199,7 +199,12 @@ class Candidate:
         return np.complex128 if jnp.issubdtype(dtype, jnp.complexfloating) else np.float64
 
     def _widen(self, leaf: Any) -> Any:
-        return leaf if is_key(leaf) else jax.device_put(np.asarray(leaf).astype(self._widened(leaf.dtype)))
+        """The leaf in the width of this run; a number that adapts to other dtypes, as `jnp.array(2.0)` does, stays one."""
+        if is_key(leaf):
+            return leaf
+        if getattr(leaf, "weak_type", False) and leaf.ndim == 0:
+            return jnp.asarray(leaf.item())
+        return jax.device_put(np.asarray(leaf).astype(self._widened(leaf.dtype)))
 
     def load(self, state: Mapping[str, Array], model: Any = None) -> None:
         """Put a torch state into the module, or into another of the same class. Raises what `load_state_dict` raises."""

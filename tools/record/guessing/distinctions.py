@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import argparse
 import ast
 import inspect
+import types
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from migrate_agent.tools.record.guessing.arguments import Call, by_position, text_of
 
 SWITCH = ("True", "False")
-OTHER = "'none'"
+OTHERS = ("'none'", "'other'")
+"""Words, of which one that code does not ask for stands for all others."""
 CONTAINERS = frozenset({"list", "tuple", "Iterable", "Sequence", "Collection"})
 """What a list is, by the names that code asks for."""
 
@@ -124,8 +127,13 @@ def _targets(node: ast.Assign) -> list[str]:
 
 
 def last(node: ast.AST) -> str:
-    """The last part of a name, or ""."""
-    return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
+    """The last part of a name, `cfg.act`, or the word by which code looks something up, `cfg["act"]` and `cfg.get("act")`; else ""."""
+    match node:
+        case ast.Name(id=name) | ast.Attribute(attr=name) | ast.Subscript(slice=ast.Constant(value=str(name))):
+            return name
+        case ast.Call(func=ast.Attribute(attr="get"), args=[ast.Constant(value=str(name)), *_]):
+            return name
+    return ""
 
 
 def _of(node: ast.AST, tables: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, list[str]]]:
@@ -172,6 +180,10 @@ def _beyond(texts: Sequence[str]) -> list[str]:
     return [repr(other) for number in numbers for other in (number - 1, number + 0.5, number + 1)]
 
 
+NAMESPACES = (types.SimpleNamespace, argparse.Namespace)
+"""What holds settings of any names."""
+
+
 def other_constructions(
     call: Call, parameters: Sequence[inspect.Parameter], options: Mapping[str, Sequence[str]], evaluate: Callable[[str], Any]
 ) -> Iterator[str]:
@@ -195,8 +207,10 @@ def other_values(parameter: inspect.Parameter, options: Mapping[str, Sequence[st
 
 
 def other_settings(text: str, options: Mapping[str, Sequence[str]], evaluate: Callable[[str], Any]) -> Iterator[str]:
-    """Of `Config(width=4)`, the same with one argument changed that the code distinguishes."""
+    """Of `Config(width=4)` and `{"width": 4}`, the same with one setting changed that the code distinguishes; of settings inside of these too."""
     node = ast.parse(text, mode="eval").body
+    if isinstance(node, ast.Dict):
+        yield from _other_items(node, options, evaluate)
     if not isinstance(node, ast.Call):
         return
     match node.func:  # an object of a class that is known by its name: `type("Box", (), {"shape": (8,)})()`
@@ -208,9 +222,23 @@ def other_settings(text: str, options: Mapping[str, Sequence[str]], evaluate: Ca
     constructor = evaluate(ast.unparse(node.func))
     if inner is None or not isinstance(constructor, type):
         return
-    parameters = list(inspect.signature(constructor).parameters.values())
-    for arguments in other_constructions(inner, parameters, options, lambda text: None):
+    holds_any = constructor in NAMESPACES
+    parameters = [] if holds_any else list(inspect.signature(constructor).parameters.values())
+    known = {parameter.name for parameter in parameters}
+    for name in inner.by_name([]) if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters) or holds_any else ():
+        if name not in known:
+            parameters.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY))
+    for arguments in other_constructions(inner, parameters, options, evaluate if holds_any else lambda text: None):
         yield f"{ast.unparse(node.func)}({arguments})"
+
+
+def _other_items(node: ast.Dict, options: Mapping[str, Sequence[str]], evaluate: Callable[[str], Any]) -> Iterator[str]:
+    for place, (key, value) in enumerate(zip(node.keys, node.values, strict=True)):
+        if isinstance(key, ast.Constant) and isinstance(key.value, str):
+            text = ast.unparse(value)
+            for other in (*_fitting(options.get(key.value, ()), text), *other_settings(text, options, evaluate)):
+                values = [*node.values[:place], ast.parse(other, mode="eval").body, *node.values[place + 1 :]]
+                yield ast.unparse(ast.Dict(node.keys, values))
 
 
 def _fitting(texts: Sequence[str], usual: str) -> list[str]:
@@ -222,7 +250,7 @@ def _fitting(texts: Sequence[str], usual: str) -> list[str]:
         texts = [*texts, "0" if ast.literal_eval(usual) else "1"]
     texts = [f"{text}.0" if kind == "float" and _kind(text) == "int" else text for text in texts]
     # A string that none of them is takes what is left over.
-    texts = [*texts, OTHER] if texts and kind == "str" else texts
+    texts = [*texts, *[text for text in OTHERS if text not in texts][:1]] if texts and kind == "str" else texts
     return [text for text in dict.fromkeys(texts) if text != usual and (_kind(text) == kind or "NoneType" in (kind, _kind(text)))]
 
 

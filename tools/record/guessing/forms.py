@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -45,3 +46,27 @@ def _tensors(arguments: Mapping[str, Any]) -> dict[str, Any]:
     import torch
 
     return {name: value for name, value in arguments.items() if isinstance(value, torch.Tensor)}
+
+
+LENGTHS: Mapping[int, str] = {1: "(64,)", 2: "(16, 64)", 3: "(3, 32, 32)", 4: "(3, 8, 32, 32)"}
+"""How many sizes an input may have without its batch → such: a vector, a sequence, an image, a video."""
+
+
+def of_other_lengths(values: Mapping[str, str], tree: ast.AST) -> Iterator[dict[str, str]]:
+    """Other argument lists where code compares how many sizes an argument has, `len(obs_shape) == 3`: with as many as it asks about."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Compare(
+                left=ast.Call(func=ast.Name(id="len"), args=[ast.Name(id=name) | ast.Attribute(attr=name)]),
+                ops=[ast.Eq() | ast.NotEq()],
+                comparators=[ast.Constant(value=int(count))],
+            ) if _is_sizes(values.get(name, "")) and count in LENGTHS:
+                yield {**values, name: LENGTHS[count]}
+
+
+def _is_sizes(text: str) -> bool:
+    try:
+        value = ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return False
+    return isinstance(value, (tuple, list)) and bool(value) and all(type(item) is int for item in value)

@@ -36,12 +36,14 @@ from migrate_agent.tools.record.guessing.distinctions import (
     other_settings,
 )
 from migrate_agent.tools.record.guessing.feedback import fed_back, given_by_methods, refilled
-from migrate_agent.tools.record.guessing.forms import features, of_other_axes, without_modules
+from migrate_agent.tools.record.guessing.forms import features, of_other_axes, of_other_lengths, without_modules
 from migrate_agent.tools.record.guessing.kinds_asked import asked_kinds, in_other_brackets, of_other_kinds
 from migrate_agent.tools.record.guessing.refused import SIZES, names_asked
 from migrate_agent.tools.record.guessing.rows import annotation_text, parameter_texts
 from migrate_agent.tools.record.guessing.trials.own_seconds import WAITING, OwnSeconds
 from migrate_agent.tools.record.guessing.trials.trial import MOST_SECONDS, constructor_parameters, leaves, time_limit
+from migrate_agent.tools.record.guessing.unlike_calls import MOST as MOST_UNLIKE
+from migrate_agent.tools.record.guessing.unlike_calls import with_inferred_call
 from migrate_agent.tools.record.session import import_roots
 from migrate_agent.tools.types import Example
 
@@ -213,15 +215,18 @@ def further_calls(arguments: Mapping[str, Any], inputs: Mapping[str, Path], outp
         ]
         # An example that does not run here is told where it is recorded.
         with suppress(Exception, SystemExit):
-            for index, other in _of_unit(unit["module"], unit["name"], examples, OwnSeconds(unit["seconds"]), root):
+            files = [(root / path, module_name) for path, module_name, _ in arguments["files"]]
+            for index, other in _of_unit(unit["module"], unit["name"], examples, OwnSeconds(unit["seconds"]), root, files):
                 rows.append({"unit": number, "example": index, "init": other.init, "call": other.call})
     return rows
 
 
-def _of_unit(module_name: str, name: str, examples: Sequence[Example], time: OwnSeconds, root: Path) -> Iterator[tuple[int, Example]]:
+def _of_unit(
+    module_name: str, name: str, examples: Sequence[Example], time: OwnSeconds, root: Path, files: Sequence[tuple[Path, str]]
+) -> Iterator[tuple[int, Example]]:
     """The number of an example and a call: of the examples those that run what earlier ones do not, then other calls that do."""
     module = import_module(module_name)
-    search = Search(module, name, time, root, examples[0].method if examples else "")
+    search = Search(module, name, time, root, examples[0].method if examples else "", files)
     starts = []
     for index, example in enumerate(examples):
         trial = _trial(module, name, example)
@@ -265,6 +270,8 @@ class Search:
     root: Path
     method: str = ""
     """The method that is called in place of the module."""
+    files: Sequence[tuple[Path, str]] = ()
+    """Those of the repository, with the names of their modules."""
     known: set[int] = field(default_factory=set)
     count: int = 0
     _errors: dict[tuple[str, str], str] = field(default_factory=dict)
@@ -272,6 +279,10 @@ class Search:
     _idle: set[frozenset[tuple[str, str]]] = field(default_factory=set)
     """Changes, names with texts, that ran nothing new beside some example."""
     _done: dict[tuple[str, str], Trial | frozenset[str]] = field(default_factory=dict)
+    _ran_in_vain: dict[tuple[str, str], frozenset[int]] = field(default_factory=dict)
+    """Init and call of what was refused → the places that it ran and no other call did."""
+    _refusing: dict[frozenset[int], tuple[Start, Example]] = field(default_factory=dict)
+    """Places that no call reached → a construction that ran them and refused its call."""
 
     def adds(self, trial: Trial) -> bool:
         """Note what a trial ran; whether it ran something new."""
@@ -292,10 +303,24 @@ class Search:
                         waiting.append(other)
                         reaching.append(other)
                         yield other
+            for other in self._with_unlike_calls():
+                reaching.append(other)
+                yield other
             starts = reaching
         while self._later and not self._over:
             start, example = self._later.pop(0)
             yield from self._added(start, (example,))
+
+    def _with_unlike_calls(self) -> Iterator[Start]:
+        """Constructions that ran new places and refused the call, with calls that they take."""
+        left = [(places, row) for places, row in self._refusing.items() if not places <= self.known]
+        for places, (start, example) in left[:MOST_UNLIKE]:
+            del self._refusing[places]
+            if self._over:
+                return
+            with suppress(Exception, SystemExit):  # what was reached before an error counts
+                inferred = with_inferred_call(self.unit, self.module, example, self.files, self.root)
+                yield from self._added(start, (inferred,) if inferred is not None else ())
 
     @property
     def _over(self) -> bool:
@@ -362,6 +387,8 @@ class Search:
             elif all(count < ALIKE for (changed, _), count in errors.items() if changed == names):
                 reaching = list(self._added(start, self._with_what_is_asked(other, start)))
                 yield from reaching
+                if not reaching and start.example.init != other.init and (places := self._ran_in_vain.get(_key(other))):
+                    self._refusing.setdefault(places, (start, other))
                 # One that was refused may run beside another example.
                 if not reaching and isinstance(self._done.get(_key(other)), Trial):
                     self._idle.add(values)
@@ -413,6 +440,7 @@ class Search:
         except (Exception, SystemExit) as error:
             result = names_asked(error, self.root)
             self._errors[key] = f"{type(error).__name__}: {error}"
+            self._ran_in_vain[key] = reach.take() - self.known
         self._done[key] = result
         return result
 
@@ -501,7 +529,9 @@ class Search:
         leading = by_position(parameters)
         texts = call.by_name([parameter.name for parameter in parameters])
         kinds = chain(of_other_kinds(texts, parameters, self.kinds), in_other_brackets(texts, self.kinds))
-        for values in chain(kinds, self._given(texts, start.trial), self._of_relatives(texts, namespace)):
+        for values in chain(
+            kinds, of_other_lengths(texts, self.tree), self._given(texts, start.trial), self._of_relatives(texts, namespace)
+        ):
             yield replace(example, init=text_of(values, leading))
         yield from self._of_first_elements(example, texts, leading)
 

@@ -281,11 +281,16 @@ class Options:
 
     def _objects_read(self, name: str, main: Tensor) -> tuple[Value, ...]:
         """Objects of the repository's classes that have all the attributes which the code reads of a parameter of the call; modules are no arguments."""
+        plain = self._plain_classes(attributes_read(self._code, name))
+        return tuple(value for other in plain for value in object_values(self._classes[other], other, self._classes, main))
+
+    def _plain_classes(self, attributes: frozenset[str]) -> list[str]:
+        """Classes of the repository that have all of these attributes and are no modules; those that others are made of come last."""
         import torch
 
-        fitting = self._with_members(attributes_read(self._code, name))
-        plain = [other for other in fitting if not issubclass(self._classes[other], torch.nn.Module)]
-        return tuple(value for other in plain[:MOST_WRAPPED] for value in object_values(self._classes[other], other, self._classes, main))
+        plain = [name for name in self._with_members(attributes) if not issubclass(self._classes[name], torch.nn.Module)]
+        bases = {base for name in plain for base in self._classes[name].__mro__[1:]}
+        return sorted(plain, key=lambda name: self._classes[name] in bases)[:MOST_WRAPPED]
 
     def _ranks(self, name: str) -> Ranks:
         """The rank of an argument by what the code does with it."""
@@ -439,6 +444,8 @@ class Options:
             attributes = module_attributes(self.trial.cls, parameter.name)
             if attributes and (texts := self._wrapped(attributes)):
                 return texts
+            if not annotation and (plain := self._plain_classes(attributes_read(self.trial.cls, parameter.name))):
+                return tuple(text for name in plain for text in object_texts(self._classes[name], name, self._classes, 1))
             return (fields,) if fields is not None and len(fields.items) > 1 else ()
         self._find_configs()
         names = {name for name, _ in fields.items} if fields else set()

@@ -78,6 +78,7 @@ INIT_ROWS = (
         "1.0",
         "64",
     ),
+    row(r"(.*_)?(adj|adjacency|laplacian)(_?(mx|mat|matrix))?", "torch.ones(8, 8)", "torch.ones(8, 8).numpy()"),
     row(r"modules|nets|fns|encoders", "[torch.nn.Identity(), torch.nn.Identity()]"),
     row(r"name|key|tag", "'a'"),
     row(r"padding_mode", "'zeros'", "'reflect'"),
@@ -208,7 +209,7 @@ def call_values(name: str, annotation: str, main: Tensor) -> tuple[Value, ...]:
     nodes = main.shape[-2] if len(main.shape) > 1 else 8
     if re.fullmatch(r"edge_(index|indices|list)|edges", lower):
         return Tensor((2, 2 * nodes), "integer", nodes), main
-    if re.fullmatch(r"adj(acency)?(_(mat|matrix|t))?", lower):
+    if re.fullmatch(r"adj(acency)?(_(mx|mat|matrix|t))?", lower):
         return Tensor((nodes, nodes), "positive"), Tensor((batch, nodes, nodes), "positive"), main
     if re.fullmatch(r"(.*_)?shape", lower):
         return f"({', '.join(map(str, main.shape))}{',' if len(main.shape) == 1 else ''})", "(16, 16)", "(2, 3, 8, 8)", main

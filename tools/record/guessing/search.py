@@ -157,6 +157,12 @@ class Search:
             self._shrink(self.best)
         return self.best
 
+    def run_from(self, start: Attempt) -> Found | None:
+        """As `run`, from this construction alone."""
+        if not self._begin(start):
+            self._work(MOST_TRIALS)
+        return self.best
+
     def _shrink(self, success: Found) -> None:
         """Take smaller inputs where these run too: every check of the verifier repeats the example many times."""
         for fewer in (flatter, smaller, narrower, halved):

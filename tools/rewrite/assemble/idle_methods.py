@@ -14,6 +14,7 @@ import libcst as cst
 
 from migrate_agent.tools.rewrite.analysis.repo import ClassModel
 from migrate_agent.tools.rewrite.rules.cleanup.unexercised import with_docstring
+from migrate_agent.tools.rewrite.rules.environment.outside_access import reaches_out
 from migrate_agent.tools.types import Example, Hole
 
 CALLED_BY_PYTHON = ("forward", "__")
@@ -68,9 +69,7 @@ def with_stubs(node: cst.ClassDef, idle: Mapping[str, Hole]) -> cst.ClassDef:
             # migrated.
             decorators = [d for d in statement.decorators if isinstance(d.decorator, cst.Name)]
             body = with_docstring(statement, cst.IndentedBlock([line]))
-            statement = statement.with_changes(
-                body=body, decorators=decorators, returns=None, params=_without_annotations(statement.params)
-            )
+            statement = statement.with_changes(body=body, decorators=decorators, returns=None, params=_plain(statement.params))
         statements.append(statement)  # type: ignore[arg-type]
     return node.with_changes(body=node.body.with_changes(body=statements))
 
@@ -112,14 +111,17 @@ def _first_line(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     return min([node.lineno, *(d.lineno for d in node.decorator_list)])
 
 
-def _without_annotations(params: cst.Parameters) -> cst.Parameters:
-    """Parameters without annotations."""
+def _plain(params: cst.Parameters) -> cst.Parameters:
+    """Parameters without annotations, and without defaults that reach out of the program (`pickle_module=pickle`)."""
     # Annotations may name torch types, which the mirror does not import.
-    result = params.visit(_NoAnnotations())
+    result = params.visit(_Plain())
     assert isinstance(result, cst.Parameters)
     return result
 
 
-class _NoAnnotations(cst.CSTTransformer):
+class _Plain(cst.CSTTransformer):
     def leave_Param(self, original_node: cst.Param, updated_node: cst.Param) -> cst.Param:
-        return updated_node.with_changes(annotation=None)
+        default = updated_node.default
+        if isinstance(default, (cst.Name, cst.Attribute)) and reaches_out(cst.Module([]).code_for_node(default)):
+            default = cst.Name("None")
+        return updated_node.with_changes(annotation=None, default=default)

@@ -139,6 +139,33 @@ def _choice(call: Call) -> str:
     return "jax.random.choice({rng}, jnp.array({seq}))"
 
 
+def _several(call: Call, name: str, count: str, how: str = "") -> str:
+    """Python's `sample` and `choices` of a range or of numbers that are written out: an array of them."""
+    pool = ast.parse(call.text(name), mode="eval").body
+    match pool:
+        case ast.Call(func=ast.Name("range"), args=[stop], keywords=[]):
+            numbers = ast.unparse(stop)
+        case ast.Call(func=ast.Name("range"), args=args, keywords=[]):
+            numbers = f"jnp.arange({', '.join(map(ast.unparse, args))})"
+        case _ if _are_numbers(call, name):
+            numbers = f"jnp.array({{{name}}})"
+        case _:
+            raise Refuse(UNCHOSEN, "randomness")
+    return f"jax.random.choice({{rng}}, {numbers}, ({count},){how})"
+
+
+def _sample(call: Call) -> str:
+    if call.given("counts"):
+        raise Refuse("`sample` with counts: the numbers of both sides cannot be paired", "randomness")
+    return _several(call, "population", "{k}", ", replace=False")
+
+
+def _choices(call: Call) -> str:
+    if call.given("weights") or call.given("cum_weights"):
+        raise Refuse("`choices` with weights: the numbers of both sides cannot be paired", "randomness")
+    return _several(call, "population", "{k=1}")
+
+
 def _numpy_choice(call: Call) -> str:
     if call.given("p") and call.literal("p") is not None:
         raise Refuse("`choice` with weights: the numbers of both sides cannot be paired", "randomness")
@@ -179,7 +206,7 @@ def _op(name: str, signature: str, to: Template) -> Op:
 
 
 UNPAIRED: Mapping[str, str] = {
-    "random": "shuffle sample choices triangular lognormvariate vonmisesvariate gammavariate paretovariate weibullvariate getrandbits randbytes",
+    "random": "shuffle triangular lognormvariate vonmisesvariate gammavariate paretovariate weibullvariate getrandbits randbytes",
     "numpy.random": """shuffle gamma dirichlet poisson multinomial multivariate_normal laplace logistic lognormal geometric gumbel chisquare
         standard_exponential standard_gamma standard_cauchy standard_t triangular power rayleigh vonmises wald weibull zipf random_integers
         negative_binomial hypergeometric logseries f pareto noncentral_chisquare noncentral_f ranf sample bytes""",
@@ -195,6 +222,8 @@ DRAWS = [
     _op("random.expovariate", "lambd=1.0", "jax.random.exponential({rng}) / {lambd=1.0}"),
     _op("random.betavariate", "alpha, beta", _beta("alpha", "beta")),
     _op("random.choice", "seq", _choice),
+    _op("random.sample", "population, k, counts=None", _sample),
+    _op("random.choices", "population, weights=None, cum_weights=None, k=1", _choices),
     *(_op(f"numpy.random.{name}", "size=None", _standard("uniform")) for name in ("random", "random_sample")),
     _op("numpy.random.rand", "*size", _spread("uniform")),
     _op("numpy.random.randn", "*size", _spread("normal")),

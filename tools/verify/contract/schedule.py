@@ -66,7 +66,8 @@ SEARCH: Final = "the search for the worst input"
 """Among the names of what a candidate's job left out."""
 
 LATE: Final = "the budget of `[verify] seconds` was spent"
-"""The reason of what was left out."""
+FULL: Final = "the inputs and results of the others take the room that a run has on the disk"
+"""The reasons of what was left out."""
 
 
 def is_large(elements: int, seconds: float, least: int = LARGE_ELEMENTS) -> bool:
@@ -98,8 +99,8 @@ def longer(limits: Limits, budget: float) -> Limits:
 
 @dataclass
 class Deadline:
-    """The end of what is optional in a job of a large unit: `seconds` after it began. Never passed where `seconds` is 0, or the unit is `small`;
-    with `large_from` elements it is not."""
+    """The end of what is optional in a job. Of a large unit: `seconds` after it began; never passed where `seconds` is 0, or the unit is `small`;
+    with `large_from` elements it is not. Of any unit: when the files fill the `room`."""
 
     seconds: float = 0.0
     small: bool = False
@@ -107,11 +108,25 @@ class Deadline:
     began: float = field(default_factory=time.monotonic)
     longest: float = 0.0
     """Seconds of the longest optional call so far: a further one is not begun where it may end so much later."""
+    room: int = 0
+    """Bytes that may be written, 0 for any number."""
+    written: int = 0
+    largest: int = 0
+    """Bytes of the largest call so far: a further one is not begun where it may not fit."""
 
     @property
     def passed(self) -> bool:
         """Whether nothing more is begun."""
         return bool(self.seconds) and not self.small and time.monotonic() - self.began + self.longest / 2 > self.seconds
+
+    @property
+    def full(self) -> bool:
+        """Whether nothing more is written, large or small."""
+        return bool(self.room) and self.written + self.largest > self.room
+
+    def wrote(self, count: int) -> None:
+        """Take in that a call wrote so many bytes."""
+        self.written, self.largest = self.written + count, max(self.largest, count)
 
     def note(self, since: float) -> None:
         """Take in that an optional call began at `since` (`time.monotonic`) and has ended."""

@@ -376,12 +376,16 @@ class Results:
                 yield scenario, self.answer(run, scenario)
 
     def answer(self, run: CandidateRun, scenario: Scenario) -> Answer:
+        """What a run gave in a scenario; an error where it calls a method that is refused elsewhere and only guesses call."""
+        if not run.result["scenarios"][scenario.name].get("error") and self.refuses_guess(scenario):
+            return Answer({"error": REFUSED_ELSEWHERE}, {})
+        return self.own_answer(run, scenario)
+
+    def own_answer(self, run: CandidateRun, scenario: Scenario) -> Answer:
         """What a run gave in a scenario, with the state that the call left as it was given, which the run does not write, and the given one of what the
         call alone changed."""
         arrays = run.arrays.get(scenario.name, {})
         facts = run.result["scenarios"][scenario.name]
-        if not facts.get("error") and self.refuses_guess(scenario):
-            return Answer({"error": REFUSED_ELSEWHERE}, {})
         raised = bool(facts.get("error"))
         expected, written = ({key for key in side if key.startswith("state/")} for side in (scenario.arrays, arrays))
         unwritten, unexpected = (set(), set()) if raised else (expected - written, written - expected)

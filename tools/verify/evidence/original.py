@@ -40,7 +40,8 @@ def expectations(
     rows = [texts(example) for example in examples]
     budgeted = {"budget": budget, "large_from": large_from}
     limits = longer(job_limits, budget)
-    arguments = {"examples": rows, "seed": seed, "sizes": list(sizes), "memory": limits.memory_bytes * 3 // 4, **budgeted}
+    bounded = {"memory": limits.memory_bytes * 3 // 4, "disk": limits.file_bytes // 2}
+    arguments = {"examples": rows, "seed": seed, "sizes": list(sizes), **bounded, **budgeted}
     arguments |= importing(file, inventory, unit, examples)
     job = original_job("job:run", unit, file, original, limits, arguments, tensor_inputs(examples))
     beside = replace(job, entry=entry("original", "job:configured"), limits=job_limits)

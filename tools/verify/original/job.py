@@ -63,7 +63,8 @@ class Examples:
         self.base = budgets.SEED_STRIDE * int(self.arguments["seed"])
         self.lines = Lines(self.arguments["name"], Path(sys.path[0]))
         large_from = int(self.arguments.get("large_from", LARGE_ELEMENTS))
-        self.deadline = Deadline(ORIGINAL_SHARE * float(self.arguments.get("budget", 0.0)), small=True, large_from=large_from)
+        seconds = ORIGINAL_SHARE * float(self.arguments.get("budget", 0.0))
+        self.deadline = Deadline(seconds, small=True, large_from=large_from, room=int(self.arguments.get("disk", 0)))
 
     def __iter__(self) -> Iterator[One]:
         for index, texts in enumerate(self.arguments["examples"]):
@@ -95,8 +96,8 @@ class Examples:
 
 @flushing()
 def run(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) -> dict[str, Any]:
-    """Job entry. `arguments`: `module`, `name`, `examples` (texts, `train`, `domain`), `seed`, `memory` (bytes that it may allocate). `inputs`:
-    `tensors<i>`. Returns the expectations of the examples, and which lines they run (`Lines.told`)."""
+    """Job entry. `arguments`: `module`, `name`, `examples` (texts, `train`, `domain`), `seed`, `memory` (bytes that it may allocate),
+    `disk` (bytes that its optional calls may write). `inputs`: `tensors<i>`. Returns the expectations of the examples, and which lines they run (`Lines.told`)."""
     # Larger inputs than the example's may need more memory than there is: they are left out then.
     bound_memory(arguments["memory"])
     example_units = Examples(arguments, inputs)

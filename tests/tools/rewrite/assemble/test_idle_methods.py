@@ -9,8 +9,9 @@ import pytest
 
 from migrate_agent.tools.record.instrument import Columns
 from migrate_agent.tools.rewrite import compose
+from migrate_agent.tools.rewrite.assemble.idle_methods import text_with_stubs
 from migrate_agent.tools.scan import scan
-from migrate_agent.tools.types import Draft, Example, Observations, Observed
+from migrate_agent.tools.types import Draft, Example, Hole, Observations, Observed, Span
 
 SOURCE = """from torch import nn
 
@@ -104,3 +105,11 @@ def test_a_method_that_nothing_names_is_an_error_with_its_reason(tmp_path: Path)
     assert bodies["load_all"] == f"raise NotImplementedError('load_all was not migrated: {reason}')"
     assert bodies["twice"] == "return 2 * self.size"
     assert f"model.py:12: Base.load_all is not migrated, an error once it is called: {reason}" in draft.notes
+
+
+def test_a_default_that_reaches_out_is_none_in_a_stub() -> None:
+    text = (
+        "class A:\n    def load(self, path, how: str, module=pickle.load, size=SIZE, *, loader=pickle):\n        return loader.load(path)\n"
+    )
+    stub = text_with_stubs(text, {"load": Hole("m.py", Span(3, 8, 3, 20), "reaches-out", "pickle reaches out of the program", "pickle")})
+    assert "def load(self, path, how, module=None, size=SIZE, *, loader=None):" in stub

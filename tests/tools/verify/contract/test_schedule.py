@@ -16,6 +16,7 @@ from migrate_agent.tools.harness.common.random_streams import Drawing
 from migrate_agent.tools.types import Job, Limits, Run
 from migrate_agent.tools.verify.contract.scenario import Request, Role
 from migrate_agent.tools.verify.contract.schedule import (
+    FULL,
     LARGE_ELEMENTS,
     LARGE_SECONDS,
     LATE,
@@ -56,6 +57,24 @@ class M(nnx.Module):
     call="torch.randn(5, 4)",
 )
 """A unit of 1.2 million parameters."""
+LONG = Pair(
+    "long",
+    """
+    class M(nn.Module):
+        def forward(self, x):
+            return torch.tanh(x).sum(1)
+    """,
+    """
+class M(nnx.Module):
+    def __init__(self, *, rngs):
+        pass
+
+    def __call__(self, x):
+        return jnp.tanh(x).sum(1)
+""",
+    call="torch.randn(3, 200_000)",
+)
+"""A unit whose inputs fill a small disk: 5 MB each."""
 
 
 def call(role: Role, name: str = "", seed: int = 0, **fields: Any) -> Request:
@@ -106,6 +125,22 @@ def test_a_call_that_would_end_long_after_the_deadline_is_not_begun() -> None:
     deadline = Deadline(1e6)
     deadline.note(deadline.began - 4e6)
     assert deadline.passed
+
+
+def test_what_may_not_fit_is_not_written() -> None:
+    assert not Deadline().full
+    deadline = Deadline(room=100)
+    deadline.wrote(40)
+    assert not deadline.full
+    deadline.wrote(30)
+    assert deadline.full
+
+
+def test_inputs_that_fill_the_disk_are_left_out_with_a_note(tmp_path: Path) -> None:
+    with ProcessSandbox() as sandbox:
+        evidence = check_pair(LONG, LONG.candidate(), sandbox, tmp_path, file_bytes=80 * 2**20)
+    assert evidence.status == "verified", told(evidence)
+    assert any(FULL in note for note in evidence.notes)
 
 
 def test_jobs_of_large_units_may_take_longer() -> None:

@@ -9,8 +9,10 @@ import pytest
 
 from migrate_agent.tools.types import Example
 from migrate_agent.tools.verify.contract.scenario import Scenario
+from migrate_agent.tools.verify.evidence.candidate import CandidateRun, Results
 from migrate_agent.tools.verify.evidence.counted_file import counted_file
 from migrate_agent.tools.verify.evidence.refused_guesses import methods_of, refused_guesses
+from migrate_agent.tools.verify.verifier import _refused
 
 PATH = "net_jax.py"
 PORT = """class Net:
@@ -86,3 +88,13 @@ def test_a_job_that_tells_its_lines_in_another_form() -> None:
     answered = {"scenarios": {"s0": {"error": "x"}, "s1": None}, "reach": {"sets": 3}}
     examples = [Example("net.py:Net", "", "", method="outer", origin="inference")]
     assert not refused_guesses(examples, {"s0": frozenset({"outer"})}, answered, {PATH: counted_file(PORT)}, {})
+
+
+def test_a_first_look_asks_for_no_further_run() -> None:
+    """A repair is looked at by its first call before the whole job, which says what guesses are refused, has run."""
+    made = object.__new__(Results)
+    made.unreached, made.examples, made.runs = "stub", [Example("net.py:Net", "", "", method="outer", origin="inference")], {}
+    made.original = SimpleNamespace(scenarios=[SimpleNamespace(name="s0", arrays={}, state="e0-s0")], examples=[{"index": 0}])  # type: ignore[assignment]
+    made.obtain = lambda results, kind: pytest.fail(f"the {kind} job runs again")
+    run = CandidateRun({"scenarios": {"s0": {"tree": None}}}, {}, {}, 0.0)
+    assert _refused(made, run) in (True, False)

@@ -337,6 +337,7 @@ def _sides_of_patches(images: Mapping[str, Tensor], counts: Sequence[int]) -> It
 LENGTHS = re.compile(
     r"mat1 and mat2 shapes cannot be multiplied \(\d+x(?P<now>\d+) and (?P<then>\d+)x\d+\)"
     r"|size of tensor a \((?P<a>\d+)\) must match the size of tensor b \((?P<b>\d+)\)"
+    r"|shape '\[(?P<samples>-1|\d+), (?P<features>[\d, ]+)\]' is invalid for input of size (?P<numbers>\d+)"
 )
 STRIDES = (32, 16, 8, 4, 2, 1)
 """By how much what layers leave of an image may be smaller than the image."""
@@ -351,10 +352,17 @@ def _other_lengths(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
     if match is None or len(spatial) != 1 or len(ranks) != 1:
         return
     (side,), (rank,) = spatial, ranks
-    counts = [int(match[name]) for name in (("now", "then") if match["now"] else ("a", "b"))]
+    ordered = match["a"] is None  # how much is left, and how much is wanted
+    if match["numbers"]:
+        samples = next(iter(images.values())).shape[0]
+        if int(match["samples"]) not in (-1, samples) or int(match["numbers"]) % samples:
+            return
+        counts = [int(match["numbers"]) // samples, math.prod(map(int, match["features"].split(",")))]
+    else:
+        counts = [int(match[name]) for name in (("now", "then") if ordered else ("a", "b"))]
     if side in counts or any(count in image.shape[1:] for image in images.values() for count in counts):
         return  # a size of the input itself is at fault
-    for now, then in (counts,) if match["now"] else (counts, counts[::-1]):
+    for now, then in (counts,) if ordered else (counts, counts[::-1]):
         left, wanted = _lengths_of(now, then, rank)
         # Layers without padding leave less than an image divided by their strides.
         for stride in [stride for stride in STRIDES if left and stride * left <= side] if left != wanted else ():

@@ -8,6 +8,7 @@ import os
 import re
 import signal
 import sys
+import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -21,6 +22,7 @@ from migrate_agent.tools.harness.common.function_module import function_module
 from migrate_agent.tools.harness.common.trees import distribution_names
 from migrate_agent.tools.record.guessing.choices import nodes_of, value_of_name
 from migrate_agent.tools.record.guessing.functions import called_parameters
+from migrate_agent.tools.record.guessing.trials.keyword_reads import parameters_read
 from migrate_agent.tools.record.guessing.trials.origins import Operation, Origins
 from migrate_agent.tools.record.guessing.trials.own_seconds import WAITING
 from migrate_agent.tools.record.guessing.trials.place import Place, place_of
@@ -197,10 +199,16 @@ class Trial:
         abstract = (isinstance(error, NotImplementedError) and not (stage is Stage.CONSTRUCT and str(error))) or "abstract class" in str(
             error
         )
-        hopeless = abstract and (stage is Stage.CONSTRUCT or not self._places)
+        hopeless = abstract and (stage is Stage.CONSTRUCT or not self._places) and not self._of_an_argument(error)
         missing = isinstance(error, NotImplementedError) and "is missing the required" in str(error)
         progress = self._progress(place.line)
         return Outcome(stage, progress, f"{type(error).__name__}: {error}", place, hopeless or missing, operation)
+
+    def _of_an_argument(self, error: Exception) -> bool:
+        """Whether a method of another object raised: a base of the class that the unit should be given, for one."""
+        frame = [frame for frame, _ in traceback.walk_tb(error.__traceback__)][-1]
+        owner = frame.f_locals.get("self")
+        return owner is not None and not isinstance(owner, self.cls)
 
     def _progress(self, line: int = 0) -> int:
         """How far a trial came: the places that used tensors, then the line of the class that failed, then the operations: a part that is called
@@ -331,7 +339,8 @@ def _set_for_base(cls: type, base: type) -> set[str]:
 
 
 def _with_those_of_parts(cls: type, signature: list[inspect.Parameter]) -> list[inspect.Parameter]:
-    """The parameters of a constructor, with those of the classes that it constructs from all that it takes: `self.stream = Stream(*args, **kwargs)`."""
+    """The parameters of a constructor, with those of the classes that it constructs from all that it takes, `self.stream = Stream(*args, **kwargs)`,
+    and with those that it reads by their names."""
     keywords = next((parameter for parameter in signature if parameter.kind is parameter.VAR_KEYWORD), None)
     if keywords is None:
         return signature
@@ -344,6 +353,7 @@ def _with_those_of_parts(cls: type, signature: list[inspect.Parameter]) -> list[
             if inspect.isclass(called) and not called.__module__.startswith("torch."):
                 written = {one.arg for one in node.keywords}
                 parts |= {one.name: one for one in parameters(called) if one.kind not in VARIADIC and one.name not in written}
+    parts = {one.name: one for one in parameters_read(cls, keywords.name)} | parts
     by_name = [one.replace(kind=one.KEYWORD_ONLY) for one in parts.values() if one.name not in {mine.name for mine in own}]
     return [*own, *by_name] if by_name else signature
 

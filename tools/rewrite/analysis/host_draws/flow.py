@@ -17,7 +17,7 @@ DTYPES = {"float": "float32", "int": "int64", "bool": "bool"}
 """Kind of a Python number → the dtype of the array that takes its place."""
 DRAWN = frozenset({"torch.rand", "torch.randn", "torch.randint", "torch.bernoulli", "torch.rand_like", "torch.randn_like"})
 """Draws of torch that `item()` may read a number out of."""
-COMPUTING = frozenset({"float", "int", "bool", "abs", "min", "max", "round", "sum", "divmod", "pow"})
+COMPUTING = frozenset({"float", "int", "bool", "abs", "min", "max", "round", "sum", "divmod", "pow", "sorted", "list", "tuple"})
 """Builtins whose result is computed from their arguments."""
 
 
@@ -154,7 +154,7 @@ class Walk:
         return self.facts.observed.get(span_of(node, self.file.lines))
 
     def value(self, node: ast.expr) -> bool:
-        """Whether an expression is a number, or a NumPy array, that follows from a draw. What a tensor is part of is a tensor already."""
+        """Whether an expression is a number, or an array or a list of numbers, that follows from a draw. What a tensor is part of is a tensor already."""
         traced = self.follows(node)
         fact = self.observed(node)
         if not traced or is_tensor(fact) or not is_number(fact):
@@ -226,5 +226,5 @@ class Walk:
 
 
 def is_number(fact: Observed | None) -> bool:
-    """Whether a value may be a number or an array of numbers; an unknown one may."""
-    return fact is None or all(kind in DTYPES or kind == "ndarray" or kind.startswith("object:numpy.") for kind in fact.kinds)
+    """Whether a value may be a number, or an array or a list of numbers; an unknown one may."""
+    return fact is None or all(kind in DTYPES or kind in ("ndarray", "list") or kind.startswith("object:numpy.") for kind in fact.kinds)

@@ -128,6 +128,9 @@ class DrawOnDevice(Rule):
     def _computed(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression | None:
         """What is computed from random numbers, as arrays. Raises `Refuse`."""
         context = self.context
+        func = original.func
+        if isinstance(func, cst.Attribute) and func.attr.value == "tolist" and is_traced(context, func.value):
+            return cst.ensure_type(updated.func, cst.Attribute).value
         traced = [argument for argument in original.args if is_traced(context, argument.value)]
         if not traced:
             return None
@@ -160,7 +163,9 @@ class DrawOnDevice(Rule):
             return self.context.build("jnp.abs({x})", x=updated.args[0].value)
         if name == "round" and plain and len(original.args) == 1:
             return self.context.build("jnp.round({x}).astype(int)", x=updated.args[0].value)
-        if name in ("min", "max", "round", "divmod", "pow", "sum"):
+        if name in ("sorted", "list", "tuple") and plain and len(original.args) == 1:
+            return self.context.build("jnp.sort({x})" if name == "sorted" else "{x}", x=updated.args[0].value)
+        if name in ("min", "max", "round", "divmod", "pow", "sum", "sorted"):
             raise Refuse(f"no rule for {name} of a random number in this form", "randomness")
         return None
 

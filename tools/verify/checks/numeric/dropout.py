@@ -21,6 +21,8 @@ def judge(results: Results) -> Verdict | None:
     drawing = first_drawing(results.expected.scenarios)
     if drawing is None or (drawing.role in REFUSABLE and any(answer.error for _, answer in results.answers(drawing.role))):
         return None
+    if results.refuses_guess(drawing):
+        return None  # a stub takes the place of what draws
     crossed = [answer.facts.get("crossed", ()) for scenario, answer in results.answers(drawing.role) if scenario.name == drawing.name]
     theirs = rates([*(draw[1:] for draw in drawing.draws if draw[0] == "bernoulli"), *chain.from_iterable(crossed)])
     noisy = any(draw[0] == "normal" for draw in drawing.draws)

@@ -22,7 +22,7 @@ from migrate_agent.tools.harness.torch_side.line_coverage import Lines
 from migrate_agent.tools.harness.torch_side.module import Layout, Original, Result, State
 from migrate_agent.tools.harness.torch_side.precision import Undefined, Undetermined
 from migrate_agent.tools.verify.contract.scenario import Mode, NoiseOfScenario, Role, Scenario
-from migrate_agent.tools.verify.contract.schedule import LARGE_ELEMENTS, LATE, Deadline
+from migrate_agent.tools.verify.contract.schedule import FULL, LARGE_ELEMENTS, LATE, Deadline
 from migrate_agent.tools.verify.original.outputs import (
     attempt,
     divides_by_vanishing,
@@ -226,7 +226,7 @@ class ScenarioWriter:
         trial = Trial(role, mode, seed, values, **how)
         if trial.gradient and self.original.on_host:
             return False  # NumPy's arrays have none
-        if self.deadline.passed and not trial.required:
+        if (self.deadline.passed or self.deadline.full) and not trial.required:
             self.late(label)
             return False
         began = time.monotonic()
@@ -309,7 +309,7 @@ class ScenarioWriter:
         """As `add`, for what the original need not take: where it raises, nothing is noted."""
         if self.add(label, role, mode, seed, values, gradient=gradient, **how):
             return True
-        self.skipped = [row for row in self.skipped if row["name"] != f"{self._called}{label}" or row["reason"] == LATE]
+        self.skipped = [row for row in self.skipped if row["name"] != f"{self._called}{label}" or row["reason"] in (LATE, FULL)]
         return False
 
     @property
@@ -322,14 +322,16 @@ class ScenarioWriter:
         self.skipped.append({"name": f"{self._called}{name}", "reason": undetermined_reason(error)})
 
     def late(self, name: str) -> None:
-        """Note that something is not compared, since it would not fit into the budget."""
-        self.skipped.append({"name": f"{self._called}{name}", "reason": LATE})
+        """Note that something is not compared, since it would not fit into the budget of time, or on the disk."""
+        self.skipped.append({"name": f"{self._called}{name}", "reason": FULL if self.deadline.full else LATE})
 
     def keep(self, scenario: Scenario, candidate_inputs: Mapping[str, Array], result: Result, plain: Result | None) -> None:
         """Write a scenario: the candidate's inputs, and the expected results (native ones too, where `plain` is given)."""
-        tensor_files.save(self.folder / f"given/inputs/{scenario.name}.safetensors", dict(candidate_inputs))
+        given, expected = (self.folder / f"{kind}/{scenario.name}.safetensors" for kind in ("given/inputs", "expected"))
+        tensor_files.save(given, dict(candidate_inputs))
         native = {f"native/{key}": value for key, value in plain.arrays.items()} if plain is not None else {}
-        tensor_files.save(self.folder / f"expected/{scenario.name}.safetensors", sketched({**result.arrays, **native}))
+        tensor_files.save(expected, sketched({**result.arrays, **native}))
+        self.deadline.wrote(given.stat().st_size + expected.stat().st_size)
         if scenario.gradient:
             gradients = (value for key, value in result.arrays.items() if key.startswith("grad/"))
             self.steepness[scenario.name] = sum(float(np.sum(np.abs(value) ** 2)) for value in gradients) ** 0.5
