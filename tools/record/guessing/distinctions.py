@@ -224,20 +224,20 @@ def other_settings(text: str, options: Mapping[str, Sequence[str]], evaluate: Ca
         return
     holds_any = constructor in NAMESPACES
     parameters = [] if holds_any else list(inspect.signature(constructor).parameters.values())
-    known = {parameter.name for parameter in parameters}
+    declared = {parameter.name for parameter in parameters}
     for name in inner.by_name([]) if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters) or holds_any else ():
-        if name not in known:
+        if name not in declared:
             parameters.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY))
     for arguments in other_constructions(inner, parameters, options, evaluate if holds_any else lambda text: None):
         yield f"{ast.unparse(node.func)}({arguments})"
 
 
 def _other_items(node: ast.Dict, options: Mapping[str, Sequence[str]], evaluate: Callable[[str], Any]) -> Iterator[str]:
-    for place, (key, value) in enumerate(zip(node.keys, node.values, strict=True)):
+    for index, (key, value) in enumerate(zip(node.keys, node.values, strict=True)):
         if isinstance(key, ast.Constant) and isinstance(key.value, str):
             text = ast.unparse(value)
             for other in (*_fitting(options.get(key.value, ()), text), *other_settings(text, options, evaluate)):
-                values = [*node.values[:place], ast.parse(other, mode="eval").body, *node.values[place + 1 :]]
+                values = [*node.values[:index], ast.parse(other, mode="eval").body, *node.values[index + 1 :]]
                 yield ast.unparse(ast.Dict(node.keys, values))
 
 

@@ -313,9 +313,9 @@ class Search:
 
     def _with_unlike_calls(self) -> Iterator[Start]:
         """Constructions that ran new places and refused the call, with calls that they take."""
-        left = [(places, row) for places, row in self._refusing.items() if not places <= self.known]
-        for places, (start, example) in left[:MOST_UNLIKE]:
-            del self._refusing[places]
+        refusing = [(lines, row) for lines, row in self._refusing.items() if not lines <= self.known]
+        for lines, (start, example) in refusing[:MOST_UNLIKE]:
+            del self._refusing[lines]
             if self._over:
                 return
             with suppress(Exception, SystemExit):  # what was reached before an error counts
@@ -387,8 +387,8 @@ class Search:
             elif all(count < ALIKE for (changed, _), count in errors.items() if changed == names):
                 reaching = list(self._added(start, self._with_what_is_asked(other, start)))
                 yield from reaching
-                if not reaching and start.example.init != other.init and (places := self._ran_in_vain.get(_key(other))):
-                    self._refusing.setdefault(places, (start, other))
+                if not reaching and start.example.init != other.init and (lines := self._ran_in_vain.get(_key(other))):
+                    self._refusing.setdefault(lines, (start, other))
                 # One that was refused may run beside another example.
                 if not reaching and isinstance(self._done.get(_key(other)), Trial):
                     self._idle.add(values)

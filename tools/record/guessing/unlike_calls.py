@@ -29,12 +29,12 @@ def with_inferred_call(cls: type, module: Any, example: Example, files: Sequence
     if init is None:
         return None
     texts = init.by_name([parameter.name for parameter in trial.init_parameters])
-    found = Search(trial, Options(trial, files, root), SECONDS).run_from(Attempt(tuple(texts.items())))
-    if found is None or found.outcome.stage is not Stage.DONE:
+    best = Search(trial, Options(trial, files, root), SECONDS).run_from(Attempt(tuple(texts.items())))
+    if best is None or best.outcome.stage is not Stage.DONE:
         return None
-    inferred = trial.example(found.attempt)
-    known = set(inferred.setup.splitlines()) <= set(example.setup.splitlines())
-    return replace(example, init=inferred.init, call=inferred.call) if known else None
+    inferred = trial.example(best.attempt)
+    imported = set(inferred.setup.splitlines()) <= set(example.setup.splitlines())
+    return replace(example, init=inferred.init, call=inferred.call) if imported else None
 
 
 def _names_set_up(setup: str) -> Mapping[str, str]:

@@ -139,7 +139,7 @@ def _choice(call: Call) -> str:
     return "jax.random.choice({rng}, jnp.array({seq}))"
 
 
-def _several(call: Call, name: str, count: str, how: str = "") -> str:
+def _several(call: Call, name: str, count: str, options: str = "") -> str:
     """Python's `sample` and `choices` of a range or of numbers that are written out: an array of them."""
     pool = ast.parse(call.text(name), mode="eval").body
     match pool:
@@ -151,7 +151,7 @@ def _several(call: Call, name: str, count: str, how: str = "") -> str:
             numbers = f"jnp.array({{{name}}})"
         case _:
             raise Refuse(UNCHOSEN, "randomness")
-    return f"jax.random.choice({{rng}}, {numbers}, ({count},){how})"
+    return f"jax.random.choice({{rng}}, {numbers}, ({count},){options})"
 
 
 def _sample(call: Call) -> str:

@@ -74,8 +74,8 @@ def on_accelerators(results: Results) -> list[str]:
 def on_host(results: Results) -> list[str]:
     """That calls which give NumPy's arrays were run in Python."""
     answers = [bool(example.get("on_host")) for example in results.expected.examples]
-    which = "its calls give" if all(answers) else "some of its calls give"
-    return [f"{which} NumPy's arrays, as the original's do: they run in Python, and were not compiled"] if any(answers) else []
+    subject = "its calls give" if all(answers) else "some of its calls give"
+    return [f"{subject} NumPy's arrays, as the original's do: they run in Python, and were not compiled"] if any(answers) else []
 
 
 def constructed(results: Results) -> list[str]:

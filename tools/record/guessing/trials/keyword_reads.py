@@ -17,11 +17,11 @@ NONE = inspect.Parameter.empty
 
 def parameters_read(cls: type, name: str) -> list[inspect.Parameter]:
     """What a class and its bases read of the keywords `name` of its constructor: with the default that is written beside, or as needed."""
-    found: dict[str, inspect.Parameter] = {}
+    read_parameters: dict[str, inspect.Parameter] = {}
     for key, default in _reads(vars(cls).get("__init__"), name, cls, HANDED):
-        if key not in found or found[key].default is NONE:
-            found[key] = inspect.Parameter(key, inspect.Parameter.KEYWORD_ONLY, default=default)
-    return [one for one in found.values() if one.name.isidentifier()]
+        if key not in read_parameters or read_parameters[key].default is NONE:
+            read_parameters[key] = inspect.Parameter(key, inspect.Parameter.KEYWORD_ONLY, default=default)
+    return [one for one in read_parameters.values() if one.name.isidentifier()]
 
 
 def _reads(constructor: Any, name: str, cls: type, depth: int) -> Iterator[tuple[str, Any]]:
@@ -50,8 +50,8 @@ def _handed(call: ast.Call, cls: type, names: Mapping[str, Any]) -> Iterator[tup
             others = [value_of_name(function, names)]
     for other in others:
         if inspect.isclass(other) and inspect.isfunction(vars(other).get("__init__")) and not other.__module__.startswith("torch."):
-            taken = inspect.signature(vars(other)["__init__"]).parameters.values()
-            yield from ((other, one.name) for one in taken if one.kind is one.VAR_KEYWORD)
+            signature = inspect.signature(vars(other)["__init__"]).parameters.values()
+            yield from ((other, one.name) for one in signature if one.kind is one.VAR_KEYWORD)
 
 
 def _literal(node: ast.expr) -> Any:

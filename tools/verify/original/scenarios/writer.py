@@ -327,11 +327,11 @@ class ScenarioWriter:
 
     def keep(self, scenario: Scenario, candidate_inputs: Mapping[str, Array], result: Result, plain: Result | None) -> None:
         """Write a scenario: the candidate's inputs, and the expected results (native ones too, where `plain` is given)."""
-        given, expected = (self.folder / f"{kind}/{scenario.name}.safetensors" for kind in ("given/inputs", "expected"))
-        tensor_files.save(given, dict(candidate_inputs))
+        inputs, expected = (self.folder / f"{kind}/{scenario.name}.safetensors" for kind in ("given/inputs", "expected"))
+        tensor_files.save(inputs, dict(candidate_inputs))
         native = {f"native/{key}": value for key, value in plain.arrays.items()} if plain is not None else {}
         tensor_files.save(expected, sketched({**result.arrays, **native}))
-        self.deadline.wrote(given.stat().st_size + expected.stat().st_size)
+        self.deadline.wrote(inputs.stat().st_size + expected.stat().st_size)
         if scenario.gradient:
             gradients = (value for key, value in result.arrays.items() if key.startswith("grad/"))
             self.steepness[scenario.name] = sum(float(np.sum(np.abs(value) ** 2)) for value in gradients) ** 0.5
