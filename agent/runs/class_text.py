@@ -30,13 +30,25 @@ PLAIN_BASES = frozenset({"Module", "ABC", "object"})
 
 
 def is_called(file: Path, name: str) -> bool:
-    """Whether a class may have a `forward`: it defines one, or derives from anything but `nn.Module`. A function is called itself."""
+    """Whether a class may have a `forward`: it defines one that does something, or derives from anything but `nn.Module`. A function is called
+    itself."""
     definition = class_node(ast.parse(file.read_text(encoding="utf-8")), name)
     if not isinstance(definition, ast.ClassDef) or any(
-        isinstance(node, ast.FunctionDef) and node.name in ("forward", "__call__") for node in definition.body
+        isinstance(node, ast.FunctionDef) and node.name in ("forward", "__call__") and not _is_left_open(node) for node in definition.body
     ):
         return True
     return any(ast.unparse(base).rpartition(".")[2] not in PLAIN_BASES for base in definition.bases)
+
+
+def _is_left_open(method: ast.FunctionDef) -> bool:
+    """Whether a method is for classes that derive from its own to define: it passes, or says that it is not implemented."""
+    statements = [node for node in method.body if not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))]
+    match statements:
+        case [] | [ast.Pass()]:
+            return True
+        case [ast.Raise(exc=ast.Name(id=raised) | ast.Call(func=ast.Name(id=raised)))]:
+            return raised == "NotImplementedError"
+    return False
 
 
 def public_methods(file: Path, name: str) -> set[str]:

@@ -99,10 +99,10 @@ def _settle_unexercised(context: Context, state: RunState, work: UnitWork) -> St
     if inside := context.recording.inside.get(unit.id):
         reason = f"no example runs it alone, since {inside}: it is judged as part of what constructs it"
         return settle(context, state, work, "unverified", Cause.NO_EXAMPLE, reason)
-    if not is_called(context.original / unit.source, unit.name):
-        reason = "no example reached it: it has no forward, and is judged as part of what derives from it or uses it"
-        return settle(context, state, work, "unverified", Cause.NO_EXAMPLE, reason)
     guess = context.plan.guesses.get(unit.id)
+    if guess is None and not is_called(context.original / unit.source, unit.name):
+        reason = "no example reached it: it has no forward of its own, and is judged as part of what derives from it or uses it"
+        return settle(context, state, work, "unverified", Cause.NO_EXAMPLE, reason)
     snippet = example_table(context.original / unit.source, unit, guess)
     ended = f"; the guess that came furthest ended with {shorten(guess.error, 200)}" if guess else ""
     reason = f"no example reached it: add an [[example]] for it to migrate.toml{ended}"

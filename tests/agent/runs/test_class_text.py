@@ -17,6 +17,9 @@ CALLED = [
     ("class A(torch.nn.Module, abc.ABC):\n    pass\n", False),
     ("class A(Base):\n    pass\n", True),
     ("class A(nn.ReLU):\n    pass\n", True),
+    ("class A(nn.Module):\n    def forward(self, *x):\n        '''Derive from it.'''\n        pass\n", False),
+    ("class A(nn.Module):\n    def forward(self, x):\n        raise NotImplementedError('derive')\n", False),
+    ("class A(Base):\n    def forward(self, x):\n        raise NotImplementedError\n", True),
     ("x = 1\n", True),
 ]
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import libcst as cst
 
 from migrate_agent.tools.rewrite.analysis.facts import Facts, span_of
-from migrate_agent.tools.rewrite.analysis.repo import ClassModel, Repo
+from migrate_agent.tools.rewrite.analysis.randomness import FunctionKey, callees_of
+from migrate_agent.tools.rewrite.analysis.repo import ClassModel, FileModel, Repo
 from migrate_agent.tools.rewrite.analysis.self_references import family, unseen_read
 from migrate_agent.tools.rewrite.rules.context import Context
 from migrate_agent.tools.rewrite.rules.rule import Rule
@@ -49,6 +50,14 @@ class KeepArraysStatic(Rule):
             "        self.lower = Static(np.tril_indices(n, k=-1))\n\n    def __call__(self, x):\n"
             "        return x[self.lower.value[0], self.lower.value[1]]\n",
         ),
+        (
+            "import numpy as np\nimport torch\nfrom torch import nn\n\ndef powers(t, n):\n    return torch.tensor(np.stack([t**i for i in range(n)]))\n\n"
+            "class Base(nn.Module):\n    def __init__(self, n):\n        super().__init__()\n        self.t = np.arange(n) / n\n\n"
+            "class M(Base):\n    def forward(self, x):\n        return powers(self.t, 3)\n",
+            "import numpy as np\n\ndef powers(t, n):\n    return jnp.array(np.stack([t**i for i in range(n)]))\n\n"
+            "class Base(nnx.Module):\n    def __init__(self, n, *, rngs: nnx.Rngs):\n        self.t = Static(np.arange(n) / n)\n\n"
+            "class M(Base):\n    def __call__(self, x):\n        return powers(self.t.value, 3)\n",
+        ),
     )
 
     def __init__(self, context: Context) -> None:
@@ -76,26 +85,44 @@ class KeepArraysStatic(Rule):
 
 
 def _static_nodes(repo: Repo, model: ClassModel, facts: Facts) -> Iterator[ast.Assign | ast.Attribute]:
-    """The statements that keep arrays whose values Python needs, and all reads of these."""
-    constructor = model.methods.get("__init__")
-    if constructor is None or not repo.is_module_class(model):
+    """The statements of a class that keep arrays whose values Python needs, and all of its reads of these and of those that its bases keep.
+    `facts` are those of its file."""
+    if not repo.is_module_class(model):
         return
     members = family(repo, model)
-    for name, stores in _array_stores(model, facts).items():
-        others = [one for one in members if one is not model and name in one.own.values()]
-        nodes = [node for node in walk(model.node) if isinstance(node, ast.Attribute) and model.own.get(id(node)) == name]
-        reads = [node for node in nodes if isinstance(node.ctx, ast.Load)]
-        if others or len(nodes) - len(reads) != len(stores) or unseen_read(repo, members, name):
+    for owner in (model, *repo.ancestors(model)):
+        if "__init__" not in owner.methods or owner.file is not model.file:
             continue
-        called = {id(node) for method in model.methods.values() if method is not constructor for node in walk(method)}
-        several = all(_numpy_call(store.value, model) in SEVERAL for store in stores)
+        for name, stores in _array_stores(owner, facts).items():
+            if _needs_values(repo, owner, name, stores, members, facts):
+                yield from stores if owner is model else ()
+                yield from (node for node in _attributes(model, name) if isinstance(node.ctx, ast.Load))
+
+
+def _attributes(model: ClassModel, name: str) -> list[ast.Attribute]:
+    return [node for node in walk(model.node) if isinstance(node, ast.Attribute) and model.own.get(id(node)) == name]
+
+
+def _needs_values(
+    repo: Repo, owner: ClassModel, name: str, stores: Sequence[ast.Assign], members: Sequence[ClassModel], facts: Facts
+) -> bool:
+    """Whether Python needs the values of an array while a module is called, and nothing but these statements of the constructor sets it. Of classes in
+    other files nothing is known here."""
+    if any(_attributes(one, name) for one in members if one.file is not owner.file):
+        return False
+    nodes = [node for one in members for node in _attributes(one, name)]
+    if sum(not isinstance(node.ctx, ast.Load) for node in nodes) != len(stores) or unseen_read(repo, list(members), name):
+        return False
+    if all(_numpy_call(store.value, owner.file) in SEVERAL for store in stores):
+        return True
+    for one in members:
+        called = {id(node) for key, method in one.methods.items() if key != "__init__" for node in walk(method)}
         # A shape is known while tracing, whatever holds the array.
-        called -= {id(node.value) for node in walk(model.node) if isinstance(node, ast.Attribute) and node.attr in OF_SHAPE}
-        if several or any(
-            id(node) in called for read in _value_readers(model, facts) for node in walk(read) if model.own.get(id(node)) == name
-        ):
-            yield from stores
-            yield from reads
+        called -= {id(node.value) for node in walk(one.node) if isinstance(node, ast.Attribute) and node.attr in OF_SHAPE}
+        reads = {id(node) for node in _attributes(one, name)} & called
+        if reads and any(id(node) in reads for read in _value_readers(repo, one, facts) for node in walk(read)):
+            return True
+    return False
 
 
 def _array_stores(model: ClassModel, facts: Facts) -> dict[str, list[ast.Assign]]:
@@ -110,23 +137,23 @@ def _array_stores(model: ClassModel, facts: Facts) -> dict[str, list[ast.Assign]
 
 def _is_array(value: ast.expr, facts: Facts, lines: list[str], model: ClassModel) -> bool:
     fact = facts.observed.get(span_of(value, lines))
-    function = _numpy_call(value, model)
+    function = _numpy_call(value, model.file)
     if function in SEVERAL:
         return True
     return fact.kinds == ("ndarray",) if fact is not None else function in ("array", "arange", "linspace", "zeros", "ones")
 
 
-def _numpy_call(value: ast.expr, model: ClassModel) -> str:
+def _numpy_call(value: ast.AST, file: FileModel) -> str:
     """The name of the function of numpy that an expression calls, or ""."""
     match value:
-        case ast.Call(func=ast.Attribute(value=ast.Name(id=owner), attr=name)) if model.file.bindings.get(owner) == "numpy":
+        case ast.Call(func=ast.Attribute(value=ast.Name(id=owner), attr=name)) if file.bindings.get(owner) == "numpy":
             return name
     return ""
 
 
-def _value_readers(model: ClassModel, facts: Facts) -> Iterator[ast.expr]:
-    """Expressions of which Python needs the value: what loops go through, tests, bounds of slices, arguments of `float` and the like; and single
-    elements of numpy, which beside tensors become Python's numbers."""
+def _value_readers(repo: Repo, model: ClassModel, facts: Facts) -> Iterator[ast.expr]:
+    """Expressions of which Python needs the value: what loops go through, tests, bounds of slices, arguments of `float` and the like, of functions of
+    numpy, and of functions that hand them on to these; and single elements of numpy, which beside tensors become Python's numbers."""
 
     def kinds_of(part: ast.expr) -> set[str]:
         fact = facts.observed.get(span_of(part, model.file.lines))
@@ -147,3 +174,22 @@ def _value_readers(model: ClassModel, facts: Facts) -> Iterator[ast.expr]:
                 yield from args
             case ast.Call(func=ast.Attribute(value=value, attr=function)) if function in READING:
                 yield value
+            case ast.Call(args=args) if _numpy_call(node, model.file):
+                yield from args
+    for name, method in model.methods.items():
+        caller = (model.file.file.path, f"{model.qualname}.{name}")
+        for call in walk(method) if caller[1] in model.file.functions else ():
+            if isinstance(call, ast.Call):
+                yield from _handed_on(repo, model, facts, caller, call)
+
+
+def _handed_on(repo: Repo, model: ClassModel, facts: Facts, caller: FunctionKey, call: ast.Call) -> Iterator[ast.expr]:
+    """The arguments of a call that the function of the repository gives to numpy."""
+    held = [argument for argument in call.args if isinstance(argument, ast.Attribute) and id(argument) in model.own]
+    for path, function in callees_of(repo, model.file, facts, caller, model, call) if held else ():
+        file = repo.files[path]
+        definition = file.functions[function]
+        names = [parameter.arg for parameter in (*definition.args.posonlyargs, *definition.args.args)]
+        names = names[1:] if names[:1] == ["self"] else names
+        computed = {name.id for node in walk(definition) if _numpy_call(node, file) for name in walk(node) if isinstance(name, ast.Name)}
+        yield from (argument for name, argument in zip(names, call.args, strict=False) if name in computed)

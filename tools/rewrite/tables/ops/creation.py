@@ -87,6 +87,9 @@ def _constructor(dtype: str) -> Template:
     def to(call: Call) -> str:
         # One number or `torch.Size` is a shape, one list or tensor is data.
         if call.count("args") == 1 and not may_be_kind(call, "args", "int", "size"):
+            fact, written = call.observed("args"), call.literal("args")
+            if (fact is None or not fact.kinds) and not isinstance(written, (list, tuple)) and call.text("args").lstrip()[:1] not in "[(":
+                raise Refuse(f"whether {call.text('args')} is a size or holds data was neither observed nor inferred", "unknown-receiver")
             return _without_gradient(call, "args", f"jnp.array({{*args}}, dtype={dtype})")
         return f"jnp.empty({sequence(call, 'args')}, dtype={dtype})"
 
