@@ -21,6 +21,12 @@ def attempt_with_same_code(attempts: Sequence[Attempt], texts: Mapping[str, str]
 
 
 def best_evidence(attempts: Sequence[Attempt]) -> Evidence | None:
-    """The evidence that went furthest: the one with most checks passed, and of equals the latest."""
-    judged = [attempt.evidence for attempt in attempts if attempt.evidence is not None]
-    return max(reversed(judged), key=lambda evidence: sum(verdict.status == "pass" for verdict in evidence.verdicts), default=None)
+    """The evidence that went furthest: the one with most checks passed. Of equals that of a proposal comes before that of a known repair of it, which
+    nobody sees, then the latest."""
+    judged = [(attempt, attempt.evidence) for attempt in attempts if attempt.evidence is not None]
+
+    def reach(row: tuple[Attempt, Evidence]) -> tuple[int, bool]:
+        return sum(verdict.status == "pass" for verdict in row[1].verdicts), row[0].by != "repair"
+
+    best = max(reversed(judged), key=reach, default=None)
+    return best[1] if best is not None else None

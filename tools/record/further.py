@@ -14,7 +14,7 @@ from migrate_agent.tools.record.guessing.distinctions import asked_containers, c
 from migrate_agent.tools.record.session import plan
 from migrate_agent.tools.types import Example, Inventory, Job, Limits, Recording, Unit
 
-ENTRY = "migrate_agent.tools.record.guessing.further:further_calls"
+ENTRY = "migrate_agent.tools.record.guessing.beyond.job:further_calls"
 SECONDS = 8.0
 """For the search of one unit."""
 MOST_EXAMPLES = 3

@@ -13,8 +13,10 @@ import pytest
 from migrate_agent.sandbox.process import ProcessSandbox
 from migrate_agent.tools.record.further import further_examples
 from migrate_agent.tools.record.guessing.arguments import Call
+from migrate_agent.tools.record.guessing.beyond.other_calls import guesses, others
+from migrate_agent.tools.record.guessing.beyond.search import Start, reaching_most
+from migrate_agent.tools.record.guessing.beyond.trial import Trial
 from migrate_agent.tools.record.guessing.distinctions import distinctions, other_constructions
-from migrate_agent.tools.record.guessing.further import Start, Trial, guesses, others, reaching_most
 from migrate_agent.tools.scan import scan
 from migrate_agent.tools.types import Example, Inventory, Limits, Recording, Unit
 

@@ -1,34 +1,36 @@
-"""The job inside the sandbox: which other calls and constructions of an example that runs reach code that it does not.
-
-Cheapest first, within a time.
-"""
+"""The search for calls and constructions of one unit that reach code which its examples do not, cheapest first."""
 
 from __future__ import annotations
 
 import ast
 import inspect
-import re
-import sys
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain, islice
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from migrate_agent.tools.harness.common import methods, reach
-from migrate_agent.tools.harness.common.example_text import build, call_arguments, import_module, in_mode, make_namespace
-from migrate_agent.tools.harness.common.partial_import import use_parts
-from migrate_agent.tools.harness.common.trees import encode, is_collection_class, is_own_class
+from migrate_agent.tools.harness.common.example_text import build, make_namespace
 from migrate_agent.tools.record.guessing.arguments import Call, by_position, first_samples, text_of
-from migrate_agent.tools.record.guessing.configs import object_texts, of_relatives
+from migrate_agent.tools.record.guessing.beyond.other_calls import (
+    first_element,
+    in_other_containers,
+    objects_asked,
+    of_one_sample,
+    of_other_ranks,
+    others,
+)
+from migrate_agent.tools.record.guessing.beyond.trial import Trial, arguments_of, changed_names, result_of, trial_of, unit_of, value_of
+from migrate_agent.tools.record.guessing.beyond.unlike_calls import MOST as MOST_UNLIKE
+from migrate_agent.tools.record.guessing.beyond.unlike_calls import with_inferred_call
+from migrate_agent.tools.record.guessing.configs import of_relatives
 from migrate_agent.tools.record.guessing.distinctions import (
     SWITCH,
     asked_containers,
-    compares_ranks,
     conditions_asked,
     distinctions,
     indexed,
@@ -40,19 +42,14 @@ from migrate_agent.tools.record.guessing.forms import features, of_other_axes, o
 from migrate_agent.tools.record.guessing.kinds_asked import asked_kinds, in_other_brackets, of_other_kinds
 from migrate_agent.tools.record.guessing.refused import SIZES, names_asked
 from migrate_agent.tools.record.guessing.rows import annotation_text, parameter_texts
-from migrate_agent.tools.record.guessing.trials.own_seconds import WAITING, OwnSeconds
-from migrate_agent.tools.record.guessing.trials.trial import MOST_SECONDS, constructor_parameters, leaves, time_limit
-from migrate_agent.tools.record.guessing.unlike_calls import MOST as MOST_UNLIKE
-from migrate_agent.tools.record.guessing.unlike_calls import with_inferred_call
-from migrate_agent.tools.record.session import import_roots
+from migrate_agent.tools.record.guessing.trials.own_seconds import OwnSeconds
+from migrate_agent.tools.record.guessing.trials.trial import constructor_parameters
 from migrate_agent.tools.types import Example
 
 MOST = 12
 """Further calls of one module."""
 MOST_REACHING = 24
 """Further calls of one module that are looked for: of more than `MOST`, those are chosen that reach most together."""
-MOST_WIDTHS = 4
-"""Sizes of a module's parameters that an optional argument may have."""
 MOST_OF_FUNCTION = 6
 """Further calls of one function."""
 DEPTH = 2
@@ -61,183 +58,6 @@ ALIKE = 3
 """Values of one argument that end with the same error: no more of them are tried."""
 MOST_TOGETHER = 6
 """Changes that are tried together with one that is refused."""
-BOOLEAN = re.compile(r"mask|pad|valid|keep")
-WHOLE = re.compile(
-    r"^(t|time\w*|timesteps?|step\w*|ids?|\w*_ids?|pos\w*|label\w*|target\w*|index|\w*_index|indices|len\w*|\w*_lens?|classes)$"
-)
-SCALARS = ("1", "0.5", "True")
-ONE_NUMBER = "torch.ones(1)"
-"""A tensor that may be a condition: those of more numbers may not."""
-
-
-class Trial(NamedTuple):
-    """What a call showed: the places that it ran, the shape of its first tensor, and sizes that only the module's parameters have."""
-
-    ran: frozenset[int]
-    shape: Sequence[int] | None
-    widths: Sequence[int] = ()
-
-
-def others(
-    call: Call,
-    parameters: Sequence[inspect.Parameter],
-    shape: Sequence[int] | None,
-    widths: Sequence[int] = (),
-    changed: Sequence[inspect.Parameter] | None = None,
-    conditions: Collection[str] = (),
-    objects: Mapping[str, Sequence[str]] = MappingProxyType({}),
-) -> Iterator[dict[str, str]]:
-    """Other argument lists of a call: each optional argument left out, and each that is None given. `shape` is that of its first tensor [*]. With
-    `changed`, of these parameters alone. `conditions` are the arguments that code takes for conditions as they are, and `objects` texts of those that are
-    objects of the repository."""
-    plain = [parameter for parameter in parameters if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)]
-    values = call.by_name([parameter.name for parameter in plain if parameter.kind is parameter.POSITIONAL_OR_KEYWORD])
-    plain = [parameter for parameter in plain if changed is None or parameter in changed]
-    for parameter in plain:
-        if parameter.default is not parameter.empty and parameter.name in values and values[parameter.name] != repr(parameter.default):
-            yield {name: value for name, value in values.items() if name != parameter.name}
-    for parameter in plain:
-        if isinstance(parameter.default, bool):
-            yield {**values, parameter.name: str(not parameter.default)}
-    for parameter in plain:
-        if parameter.default is None and values.get(parameter.name, "None") == "None":
-            tensors = [*([ONE_NUMBER] if shape and parameter.name in conditions else []), *guesses(parameter.name, shape, widths)]
-            for text in objects.get(parameter.name, tensors):
-                yield {**values, parameter.name: text}
-
-
-def of_other_ranks(values: Mapping[str, str], arguments: Mapping[str, Any], tree: ast.AST) -> Iterator[dict[str, str]]:
-    """Other argument lists where code compares how many axes something has: all tensors without their first axis, or with one more, then the first
-    tensor alone. `arguments` are what the first of the `values` stand for."""
-    import torch
-
-    tensors = [name for name, value in arguments.items() if isinstance(value, torch.Tensor)]
-    if not tensors or not compares_ranks(tree):
-        return
-    for axis in ("0", "None"):
-        for chosen in dict.fromkeys((tuple(tensors), tuple(tensors[:1]))):
-            if axis == "None" or all(arguments[name].ndim > 1 for name in chosen):
-                yield {**values, **{name: ast.unparse(ast.parse(f"({values[name]})[{axis}]")) for name in chosen}}
-
-
-def of_one_sample(
-    values: Mapping[str, str], arguments: Mapping[str, Any], parameters: Sequence[inspect.Parameter]
-) -> Iterator[dict[str, str]]:
-    """Other argument lists with a switch turned and the first sample of all tensors alone, as streaming code and samplers ask for."""
-    alone = first_samples(values, arguments)
-    for parameter in parameters:
-        if alone and isinstance(parameter.default, bool):
-            yield {**values, **alone, parameter.name: str(not parameter.default)}
-
-
-def objects_asked(parameters: Sequence[inspect.Parameter], names: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
-    """Parameter → texts that build what its annotation asks for, where that is a plain class of the repository that these names of a file hold."""
-    collections = {name for name, value in names.items() if isinstance(value, type) and is_collection_class(value)}
-    classes = {name: value for name, value in names.items() if isinstance(value, type) and (is_own_class(value) or name in collections)}
-    texts = dict[str, tuple[str, ...]]()
-    for parameter in parameters:
-        words = re.findall(r"\w+", str(parameter.annotation)) if parameter.annotation is not parameter.empty else []
-        chosen = next((name for name in words if name in classes), None)
-        if chosen in collections:
-            texts[parameter.name] = (f"{chosen}()",)
-            continue
-        with suppress(TypeError, ValueError):  # a class whose constructor has no signature
-            if chosen is not None and (built := object_texts(classes[chosen], chosen, classes)):
-                texts[parameter.name] = built
-    return texts
-
-
-def in_other_containers(values: Mapping[str, str], tree: ast.AST) -> Iterator[dict[str, str]]:
-    """Other argument lists where code asks whether an argument is a list or a tuple: of a list its first element alone, and else a list of one."""
-    for name in values:
-        if name in asked_containers(tree):
-            yield {**values, name: first_element(values[name]) or f"[{values[name]}]"}
-
-
-def first_element(text: str) -> str:
-    """The text of the first element of a list or a tuple; "" of others."""
-    literal = ast.parse(text, mode="eval").body
-    return ast.unparse(literal.elts[0]) if isinstance(literal, (ast.List, ast.Tuple)) and literal.elts else ""
-
-
-def guesses(name: str, shape: Sequence[int] | None, widths: Sequence[int] = ()) -> list[str]:
-    """Texts of values for an optional argument, likeliest first, by its name and the shape of the first tensor of the call."""
-    if not shape:
-        return list(SCALARS)
-    batch, last = shape[:1], shape[-1:]
-    if BOOLEAN.search(name):
-        length = shape[1:2] or batch
-        square = [*length, *length]
-        sizes = [
-            shape[:2],
-            shape[:-1],
-            square,
-            [*batch, *batch],
-            [*batch, 1, *square],
-            [*batch, 1, 1, *length],
-            [*batch, *square],
-            shape,
-            batch,
-        ]
-        return [f"torch.ones({_size(size)}, dtype=torch.bool)" for size in _different(sizes)]
-    if WHOLE.search(name):
-        texts = [_size(size) for size in _different([batch, shape[:2], shape[1:2] or batch, shape])]
-        # Times need not be whole, and code may divide by them.
-        return [*(f"torch.randint(0, 2, {text})" for text in texts), *SCALARS, *(f"torch.rand({text}) + 0.5" for text in texts)]
-    sizes = [shape, shape[:-1], last, batch, [*batch, *last], [*shape[:-1], 1]]
-    sizes += [size for width in widths for size in ([width], [*batch, width], [*shape[:-1], width])]
-    return [*(f"torch.randn({_size(size)})" for size in _different(sizes)), *SCALARS]
-
-
-def _different(sizes: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
-    return list(dict.fromkeys(tuple(size) for size in sizes if size))
-
-
-def _size(size: Sequence[int]) -> str:
-    return f"({', '.join(map(str, size))}{',' if len(size) == 1 else ''})"
-
-
-def further_calls(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) -> list[dict[str, Any]]:
-    """Job entry. `arguments`: `files` and `parts` as for other jobs, `units`: rows of `module`, `name`, `examples` and `seconds`. Inputs
-    `<unit>-<example>` are their tensors. Returns rows of `unit` and `example` (their indices), `init` and `call`: what runs and reaches new code."""
-    import torch
-
-    torch.set_num_threads(1)
-    root = Path(sys.path[0] or ".").resolve()
-    sys.path[:0] = import_roots(root, arguments)
-    reach.count(root)
-    use_parts(arguments["parts"], root)
-    rows = []
-    for number, unit in enumerate(arguments["units"]):
-        examples = [
-            Example("", row["init"], row["call"], row["setup"], tensors=inputs.get(f"{number}-{index}"), method=row.get("method", ""))
-            for index, row in enumerate(unit["examples"])
-        ]
-        # An example that does not run here is told where it is recorded.
-        with suppress(Exception, SystemExit):
-            files = [(root / path, module_name) for path, module_name, _ in arguments["files"]]
-            for index, other in _of_unit(unit["module"], unit["name"], examples, OwnSeconds(unit["seconds"]), root, files):
-                rows.append({"unit": number, "example": index, "init": other.init, "call": other.call})
-    return rows
-
-
-def _of_unit(
-    module_name: str, name: str, examples: Sequence[Example], time: OwnSeconds, root: Path, files: Sequence[tuple[Path, str]]
-) -> Iterator[tuple[int, Example]]:
-    """The number of an example and a call: of the examples those that run what earlier ones do not, then other calls that do."""
-    module = import_module(module_name)
-    search = Search(module, name, time, root, examples[0].method if examples else "", files)
-    starts = []
-    for index, example in enumerate(examples):
-        trial = _trial(module, name, example)
-        starts.append(Start(index, example, trial))
-        if search.adds(trial):
-            yield index, example
-    further = list[Start]()
-    with suppress(Exception, SystemExit):  # what was reached before an error counts
-        further.extend(search.beyond(starts))
-    for start in reaching_most(further, frozenset().union(*(start.trial.ran for start in starts)), search.most):
-        yield start.number, start.example
 
 
 class Start(NamedTuple):
@@ -336,7 +156,7 @@ class Search:
     @cached_property
     def unit(self) -> Any:
         """The class or the function."""
-        return _unit(self.module, self.name)
+        return unit_of(self.module, self.name)
 
     @cached_property
     def tree(self) -> ast.Module:
@@ -436,7 +256,7 @@ class Search:
         if key in self._done:
             return self._done[key]
         try:
-            result: Trial | frozenset[str] = _trial(self.module, self.name, example)
+            result: Trial | frozenset[str] = trial_of(self.module, self.name, example)
         except (Exception, SystemExit) as error:
             result = names_asked(error, self.root)
             self._errors[key] = f"{type(error).__name__}: {error}"
@@ -452,7 +272,7 @@ class Search:
         options = {name: texts for name, texts in self.options.items() if name in names}
         if init := Call.of(example.init):
             namespace = make_namespace(self.module, example)
-            for text in other_constructions(init, self.constructor, options, lambda text: _value(text, namespace)):
+            for text in other_constructions(init, self.constructor, options, lambda text: value_of(text, namespace)):
                 yield replace(example, init=text)
         if names & SIZES:
             yield from self._of_one_sample(example, call)
@@ -473,10 +293,10 @@ class Search:
         without_options = {name: text for name, text in texts.items() if name in self._leading}
         if without_options != texts:
             yield replace(example, call=text_of(without_options, self._leading))
-        arguments = _arguments(self.module, self.name, example, self.parameters)
+        arguments = arguments_of(self.module, self.name, example, self.parameters)
         namespace = make_namespace(self.module, example)
         settings = init.by_name([parameter.name for parameter in self.constructor])
-        plain = text_of(without_modules(settings, lambda text: _value(text, namespace)), by_position(self.constructor))
+        plain = text_of(without_modules(settings, lambda text: value_of(text, namespace)), by_position(self.constructor))
         names = changed_names(usual.init, example.init, self.constructor)
         rows = of_other_axes(arguments) if any(settings.get(name) in SWITCH for name in names) else features(arguments, trial.widths)
         for row in rows:
@@ -485,7 +305,7 @@ class Search:
 
     def _of_one_sample(self, example: Example, call: Call) -> Iterator[Example]:
         texts = call.by_name([parameter.name for parameter in self.parameters])
-        arguments = _arguments(self.module, self.name, example, self.parameters)
+        arguments = arguments_of(self.module, self.name, example, self.parameters)
         if alone := first_samples(texts, arguments):
             yield replace(example, call=text_of({**texts, **alone}, self._leading))
 
@@ -502,9 +322,9 @@ class Search:
         texts = call.by_name([parameter.name for parameter in parameters])
 
         def result(values: Mapping[str, str]) -> Any:
-            return _result(self.module, self.name, replace(example, call=text_of(values, self._leading)), parameters)[1]
+            return result_of(self.module, self.name, replace(example, call=text_of(values, self._leading)), parameters)[1]
 
-        arguments = _result(self.module, self.name, example, parameters)[0]
+        arguments = result_of(self.module, self.name, example, parameters)[0]
         forms = chain(of_other_ranks(texts, arguments, self.tree), in_other_containers(texts, self.tree))
         given = others(call, parameters, trial.shape, trial.widths, conditions=conditions_asked(self.tree), objects=self.objects)
         options = chain(given, of_one_sample(texts, arguments, parameters))
@@ -524,7 +344,7 @@ class Search:
         if call is None or not isinstance(self.unit, type):
             return
         namespace = make_namespace(self.module, example)
-        for init in other_constructions(call, parameters, self.options, lambda text: _value(text, namespace)):
+        for init in other_constructions(call, parameters, self.options, lambda text: value_of(text, namespace)):
             yield replace(example, init=init)
         leading = by_position(parameters)
         texts = call.by_name([parameter.name for parameter in parameters])
@@ -539,7 +359,7 @@ class Search:
         """Constructor arguments with one object of the repository made by another class of its family, and that with other settings."""
 
         def evaluate(text: str) -> Any:
-            return _value(text, namespace)
+            return value_of(text, namespace)
 
         for name, text in texts.items():
             for other in of_relatives(text, evaluate):
@@ -579,76 +399,3 @@ def _listed(texts: Mapping[str, str]) -> dict[str, str]:
 
 def _key(example: Example) -> tuple[str, str]:
     return example.init, example.call
-
-
-def changed_names(one: str, other: str, parameters: Sequence[inspect.Parameter]) -> set[str]:
-    """The parameters whose text differs between two argument lists, and names of arguments inside of these."""
-    names = [parameter.name for parameter in parameters]
-    before, after = (call.by_name(names) if (call := Call.of(text)) else {} for text in (one, other))
-    different = {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
-    return different | {word for name in different for word in re.findall(r"(\w+)=", after.get(name, ""))}
-
-
-def _arguments(module: Any, name: str, example: Example, parameters: Sequence[inspect.Parameter]) -> dict[str, Any]:
-    """What the first arguments of an example's call stand for, by name; nothing where they cannot be made."""
-    try:
-        args = call_arguments(example, make_namespace(module, example))[0]
-    except Exception:  # its values depend on what only a whole run makes
-        return {}
-    return dict(zip([parameter.name for parameter in parameters], args, strict=False))
-
-
-def _value(text: str, namespace: dict[str, Any]) -> Any:
-    """What a name stands for in the example, or None."""
-    try:
-        return eval(text, namespace)
-    except Exception:  # it may be known while the example runs alone
-        return None
-
-
-def _result(module: Any, name: str, example: Example, parameters: Sequence[inspect.Parameter]) -> tuple[dict[str, Any], Any]:
-    """The arguments of an example by name, as the call leaves them, and what it gives in evaluation mode. Raises the errors of the original."""
-    import torch
-
-    torch.manual_seed(0)
-    with time_limit(MOST_SECONDS), torch.no_grad():
-        instance, args, kwargs = build(module, name, example)
-        result = methods.bound(in_mode(instance, training=False), example.method)(*args, **kwargs)
-    return dict(zip([parameter.name for parameter in parameters], args, strict=False)) | kwargs, result
-
-
-def _unit(module: Any, name: str) -> Any:
-    value = module
-    for part in name.split("."):
-        value = getattr(value, part)
-    return value
-
-
-def _trial(module: Any, name: str, example: Example) -> Trial:
-    """What an example runs, its constructor too. Raises the errors of the original."""
-    import numpy
-    import torch
-
-    from migrate_agent.tools.harness.torch_side.module import is_leaf  # here alone: it imports torch
-
-    torch.manual_seed(0)
-    with time_limit(MOST_SECONDS, WAITING):
-        reach.take()
-        instance, args, kwargs = build(module, name, example)
-        tensors = [value for value in torch.utils._pytree.tree_leaves((args, kwargs)) if isinstance(value, torch.Tensor)]
-        result = methods.bound(in_mode(instance, training=False), example.method)(*args, **kwargs)
-        ran = reach.take()
-        encode(result, [], is_leaf)  # raises on what cannot be compared
-        every = leaves(result)
-        output_tensors = [value for value in every if isinstance(value, torch.Tensor)]
-        # A metric reads numbers out of the tensors that it is given.
-        kinds = (int, float, numpy.number, numpy.ndarray)
-        numbers = [value for value in every if isinstance(value, kinds) and tensors and not isinstance(_unit(module, name), type)]
-        if not (output_tensors or numbers) or any(
-            value.is_floating_point() and not bool(torch.isfinite(value).all()) for value in output_tensors
-        ):
-            raise ValueError("it gives no finite tensor")
-    shape = list(tensors[0].shape) if tensors else None
-    sizes = [size for value in instance.parameters() for size in value.shape] if isinstance(instance, torch.nn.Module) else []
-    widths = [size for size in dict.fromkeys(sizes) if size > 1 and size not in (shape or ())]
-    return Trial(ran, shape, widths[:MOST_WIDTHS])

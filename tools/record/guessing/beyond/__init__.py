@@ -1,0 +1,1 @@
+"""Further calls: what reaches code that the examples of a unit do not."""
