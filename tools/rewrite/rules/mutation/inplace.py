@@ -80,6 +80,13 @@ class ReplaceInplaceUpdates(_Writes):
             "def f(x: jax.Array):\n    y = x[:, 1:]\n    x = x.at[0].set(1)\n    y = x[:, 1:]\n    return y\n",
         ),
         (
+            "import torch\nfrom torch import nn\n\nclass M(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+            "        self.register_buffer('u', torch.ones(3))\n\n    def forward(self, x: torch.Tensor):\n        u = self.u.mul_(0.9)\n"
+            "        return x + u\n",
+            "class M(nnx.Module):\n    def __init__(self, *, rngs: nnx.Rngs):\n        self.u = nnx.Variable(jnp.ones(3))\n\n"
+            "    def __call__(self, x: jax.Array):\n        u = self.u[...] = self.u[...] * 0.9\n        return x + u\n",
+        ),
+        (
             "import torch\nimport torch.nn.functional as F\nfrom torch import nn\n\nclass M(nn.Module):\n    def __init__(self):\n"
             "        super().__init__()\n        self.register_buffer('u', torch.ones(3))\n\n    def forward(self, w: torch.Tensor):\n"
             "        u = self.u\n        u = torch.mv(w, u, out=u)\n        return w / u.sum()\n",
@@ -99,6 +106,8 @@ class ReplaceInplaceUpdates(_Writes):
         out = self._written_out(original.value) if original.value is not updated.value else None
         if out is not None and is_bound_to(original, out):  # `v = f(x, out=v)` is `f(x, out=v)`
             return self._write_or_hole(original, lambda: self._assign(out, self._rewrite_again(out), updated.value))
+        if (receiver := self._kept_and_named(original)) is not None:
+            return self._write_or_hole(original, lambda: self._named_too(receiver, updated))
         if not isinstance(target, cst.Subscript) or not self._is_tensor(target.value):
             return None
         if len(original.targets) > 1:
@@ -107,6 +116,26 @@ class ReplaceInplaceUpdates(_Writes):
         new = updated.targets[0].target
         assert isinstance(new, cst.Subscript)
         return self._write_or_hole(original, lambda: self._write(target, new, updated.value, original.value))
+
+    def _kept_and_named(self, original: cst.Assign) -> cst.Attribute | None:
+        """Of `noise = self.noise.normal_()` the attribute, where nothing else in the function changes it or what the name stands for in place."""
+        match original.targets, original.value:
+            case [cst.AssignTarget(target=cst.Name(value=name))], cst.Call(func=cst.Attribute(value=cst.Attribute() as receiver)) as call:
+                changed = call.func.attr.value if isinstance(call.func, cst.Attribute) else ""
+                if not is_inplace(changed) or self.context.dotted(call.func) or not is_tensor(self.context.observed(receiver)):
+                    return None
+                function = self._function_with_copies()
+                kept = cst.Module([]).code_for_node(receiver)
+                changes = list(_changed_in_place(function)) if function is not None else []
+                return receiver if name not in changes and changes.count(kept) == 1 else None
+        return None
+
+    def _named_too(self, receiver: cst.Attribute, updated: cst.Assign) -> cst.BaseSmallStatement:
+        """`noise = self.noise = …`."""
+        kept = self._assign(receiver, self._receiver_form(receiver), updated.value)
+        if not isinstance(kept, cst.Assign):
+            raise Refuse("an in-place update whose value is used as well", "alias-write")
+        return kept.with_changes(targets=[updated.targets[0], *kept.targets])
 
     def leave_AugAssign(self, original: cst.AugAssign, updated: cst.AugAssign) -> cst.BaseSmallStatement | None:
         target, new = original.target, updated.target
@@ -181,6 +210,8 @@ class ReplaceInplaceUpdates(_Writes):
                 context.hole(original, f"{receiver.value} is changed in place inside an expression and read later", "alias-write")
             else:
                 self._check_alias(receiver)
+        elif isinstance(parent, cst.Assign) and parent.value is original and self._kept_and_named(parent) is not None:
+            return  # see `leave_Assign`
         elif not isinstance(receiver, (cst.Call, cst.BinaryOperation)):  # what was just computed has no other name
             context.hole(original, "an in-place update whose value is used as well", "alias-write")
 
@@ -413,6 +444,16 @@ class ReplaceInplaceUpdates(_Writes):
             if isinstance(node, cst.Name)
         }
         return bool(inside) and name.value not in loop_names
+
+
+def _changed_in_place(function: ast.AST) -> Iterator[str]:
+    """The texts of what a function writes into: `x` of `x.add_(1)`, `x[0] = 1` and `x += 1`."""
+    for node in walk(function):
+        match node:
+            case ast.Call(func=ast.Attribute(value=written, attr=name)) if is_inplace(name):
+                yield ast.unparse(written)
+            case ast.AugAssign(target=written) | ast.Subscript(value=written, ctx=ast.Store()):
+                yield ast.unparse(written)
 
 
 def _parse_expression(node: cst.BaseExpression) -> ast.expr:
