@@ -36,6 +36,11 @@ GUESSABLE = {
         "  self.fc = nn.Linear(self.width, options['n_out'])\n def forward(self, x):\n  return self.fc(x)\n",
         ("0.0, width=32, n_out=64", "torch.randn(2, 16, 32)"),
     ),
+    "a device that tensors are moved to, and how many there are": (
+        "class Net(nn.Module):\n def forward(self, x, n, device, out_dtype=None):\n  total = torch.zeros(1).to(device)\n"
+        "  mask = torch.ones(n, device=device, dtype=out_dtype)\n  return x[..., :n] * mask + total\n",
+        ("", "torch.randn(2, 16, 64), 4, 'cpu'"),
+    ),
     "a matrix between nodes that is an array of NumPy": (
         "class Net(nn.Module):\n def __init__(self, adj_mx):\n  super().__init__()\n"
         "  self.fc = nn.Linear(len(adj_mx), 4)\n  self.total = float(adj_mx.astype('float32').sum())\n"

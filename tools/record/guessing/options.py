@@ -59,6 +59,7 @@ from migrate_agent.tools.record.guessing.ranks import Ranks, ranked, ranks_of
 from migrate_agent.tools.record.guessing.roles import roles
 from migrate_agent.tools.record.guessing.rows import (
     CONFIGS,
+    DEVICES,
     EMPTY,
     FEATURES,
     INTEGERS,
@@ -310,7 +311,7 @@ class Options:
             yield from (Tensor(main.shape[:1], "integer"), Tensor(main.shape[:2], "integer"))
         elif main.kind == "integer" and FEATURES.fullmatch(name.lower()):
             yield from (Tensor((*main.shape, width)) for width in widths(self.trial.instance))
-        elif name in self._tensors and isinstance(values[0], str) and values[0] != "None":
+        elif name in self._tensors and isinstance(values[0], str) and values[0] != "None" and not DEVICES.fullmatch(name.lower()):
             yield main
 
     def call_values(self, name: str, attempt: Attempt) -> tuple[Value, ...]:

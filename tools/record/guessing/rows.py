@@ -178,6 +178,7 @@ def annotation_text(annotation: Any) -> str:
 
 
 INTEGERS = re.compile(r"(.*_)?(ids?|idx|indices|tokens?|labels?|targets?|seq|words|positions?|tags)")
+DEVICES = re.compile(r"(.*_)?(device|dev)|map_location")
 TARGETS = re.compile(r"(.*_)?(labels?|targets?|y|y_true|gt|tags)")
 FEATURES = re.compile(r"enc(oder|oded)?(_.*)?|memory|context|cond(ition)?|features?|(.*_)?(embeds?|embeddings?|states|latents?)")
 """Names of what stands beside token ids and is made of features."""
@@ -188,6 +189,10 @@ def call_values(name: str, annotation: str, main: Tensor) -> tuple[Value, ...]:
     """What a further parameter of `forward` probably takes beside the main input."""
     kind = OPTIONAL.sub(r"\1", annotation)
     batch, length = main.shape[0] if main.shape else 2, main.shape[1] if len(main.shape) > 1 else 1
+    if DEVICES.fullmatch(name.lower()) or kind in ("device", "torch.device"):
+        return "'cpu'", "torch.device('cpu')"
+    if kind in ("dtype", "torch.dtype") or re.fullmatch(r"(.*_)?dtype", name.lower()):
+        return "torch.float32", "None"
     if kind in ("int", "float", "bool", "str"):
         return ANNOTATED.get(kind, ("2", "8", "0", "1"))
     if TENSOR_LISTS.fullmatch(kind):
