@@ -203,4 +203,43 @@ class M(OwnTrain, Linear):
         Wrong("merges twice as much", "forward_fp64", "(-1 if mode else 1) *", "(-1 if mode else 2) *"),
     ),
 )
-PAIRS = (MERGED, PADDED, REPARAMETRISED, USED)
+STANDING = Pair(
+    "standing",
+    """
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(6, 5)
+        self.norm = nn.BatchNorm1d(5)
+
+    def train(self, mode=True):
+        super().train(mode)
+        self.norm.eval()
+        return self
+
+    def forward(self, x):
+        return self.norm(self.fc(x))
+""",
+    """
+from nnx_layers_jax import BatchNorm1d, Linear, OwnTrain
+
+
+class M(OwnTrain):
+    def __init__(self, *, rngs):
+        self.fc = Linear(6, 5, rngs=rngs)
+        self.norm = BatchNorm1d(5, rngs=rngs)
+
+    def train(self, mode=True):
+        super().train(mode)
+        self.norm.eval()
+        return self
+
+    def __call__(self, x):
+        return self.norm(self.fc(x))
+""",
+    call="torch.randn(7, 6)",
+    extra={"nnx_layers_jax.py": helpers.render({"BatchNorm1d", "Linear", "OwnTrain"})},
+    wrongs=(Wrong("trains with the rest", "training_fp64", "self.norm.eval()", "pass"),),
+)
+"""A norm that stands still while the rest trains: it is in the other mode than the rest already."""
+PAIRS = (MERGED, PADDED, REPARAMETRISED, STANDING, USED)

@@ -356,8 +356,8 @@ class Original:
                 tensor.copy_(torch.from_numpy(np.array(state[name])))
         module = in_mode(module, training=mode == "train")
         for path in conditions.turned:
-            part = module.get_submodule(path)
-            part.train(not part.training)
+            # Into the other mode than the rest, as the port's side does: a `train` of its own may have put the part there already.
+            module.get_submodule(path).train(mode != "train")
         for path in conditions.beside:
             part = module.get_submodule(path)
             part.training = not part.training
