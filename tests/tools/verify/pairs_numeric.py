@@ -76,6 +76,41 @@ class M(nnx.Module):
 )
 """A number kept as a tensor, in a file that casts: an array of JAX without a dtype adapts to what it is computed with, as torch's does."""
 
+SELECTED = Pair(
+    "selected",
+    """
+    class M(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.centers = nn.Parameter(torch.randn(7, 3))
+
+        def forward(self, x, labels):
+            distances = x.pow(2).sum(1, keepdim=True) + self.centers.pow(2).sum(1) - 2 * x @ self.centers.t()
+            return (distances * (labels[:, None] == torch.arange(7)).float()).clamp(1e-12, 1e12).sum() / len(x)
+    """,
+    """
+class M(nnx.Module):
+    def __init__(self, *, rngs):
+        self.centers = nnx.Param(jax.random.normal(rngs.params(), (7, 3)))
+
+    def __call__(self, x, labels):
+        distances = (x**2).sum(1, keepdims=True) + (self.centers[...] ** 2).sum(1) - 2 * x @ self.centers[...].T
+        chosen = labels[:, None] == jnp.arange(7)
+        return jnp.clip(distances * chosen.astype(jnp.float32), 1e-12, 1e12).sum() / len(x)
+""",
+    call="torch.randn(2, 3), torch.tensor([1, 4])",
+    wrongs=(
+        Wrong(
+            "hides what is not chosen",
+            "nonfinite",
+            "distances * chosen.astype(jnp.float32)",
+            "jnp.where(chosen, distances.astype(jnp.float32), 0.0)",
+            alone=True,
+        ),
+    ),
+)
+"""Zero times NaN: XLA makes a choice of a product with a mask, so that a right rewrite gives numbers once it is compiled."""
+
 BUMP = Pair(
     "bump",
     """
@@ -421,4 +456,4 @@ class M(nnx.Module):
     ),
 )
 
-PAIRS = (DOUBLED, NARROW, ADAPTING, BUMP, TIES, EMPTY, SUBNORMAL, SHUT, CUT, STARTS, SLOW, LARGE, MOMENTUM)
+PAIRS = (DOUBLED, NARROW, ADAPTING, SELECTED, BUMP, TIES, EMPTY, SUBNORMAL, SHUT, CUT, STARTS, SLOW, LARGE, MOMENTUM)

@@ -53,6 +53,21 @@ def native(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Pat
     return result
 
 
+@telling_of_compiler
+def uncompiled(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) -> dict[str, Any]:
+    """Job entry: runs scenarios in float32 in Python, one operator after the other."""
+    described = [{**one, "on_host": True} for one in arguments["described"]]
+    session = Session({**arguments, "described": described}, inputs, output, exact=False)
+    try:
+        session.candidate(0)
+    except Exception as error:
+        return {"construction": session.fail(error)}
+    session.ran()
+    result: dict[str, Any] = {"scenarios": {}}
+    _run(session, result, session.requests)
+    return result
+
+
 def _must(session: Session, result: dict[str, Any], constructed: Sequence[int], fresh: Mapping[int, Any], counts: dict[str, int]) -> None:
     """Run what is judged of every unit; of one that is not large these are all scenarios."""
     calls = _first_calls(session)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -22,6 +23,7 @@ from migrate_agent.tools.verify.contract.jobs import discard, source_file, tenso
 from migrate_agent.tools.verify.contract.scenario import (
     CONFIGURATIONS,
     EXHAUSTED,
+    MALFORMED,
     REFUSABLE,
     Answer,
     CandidateFailed,
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
 FUNCTIONS = {
     "exact": "job:exact",
     "native": "native:native",
+    "uncompiled": "native:uncompiled",
     "capture": "capture:capture",
     "timing": "timing:timing",
     "full": "full_size:run",
@@ -124,6 +127,7 @@ class Results:
     original: Expectations | None = field(default=None, repr=False)
     """The original's results, as far as they were asked for."""
     _states: dict[str, dict[str, Array]] = field(default_factory=dict, repr=False)
+    _uncompiled: dict[str, Answer | None] = field(default_factory=dict, repr=False)
 
     def __enter__(self) -> Results:
         return self
@@ -397,6 +401,16 @@ class Results:
         state = self._states[name]
         as_given = {key: state[key[6:]] for key in unwritten if key[6:] in state}
         return Answer(facts, {**arrays, **as_given}, {key: state[key[6:]] for key in unexpected if key[6:] in state})
+
+    def uncompiled(self, scenario: Scenario) -> Answer | None:
+        """What the candidate gives natively in a scenario operator by operator, where XLA joins none; None where it gives nothing so."""
+        if scenario.name not in self._uncompiled:
+            self._uncompiled[scenario.name] = None
+            with suppress(CandidateFailed, Exhausted, NotCompiled, *MALFORMED):
+                run = self.run_job("uncompiled", [scenario])
+                answer = self.own_answer(run, scenario)
+                self._uncompiled[scenario.name] = None if answer.error else answer
+        return self._uncompiled[scenario.name]
 
     def forgives(self, scenario: Scenario, answer: Answer) -> bool:
         """Whether the candidate's error leaves out what it may leave out, of which a note tells. In another configuration, or on longer inputs, a

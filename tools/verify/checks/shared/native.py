@@ -69,15 +69,22 @@ def _loses_nan(exact: Pair, native: Pair) -> bool:
 
 
 def _nan_as_in_float64(exact: Pair, native: Pair, results: Results, scenario: Scenario) -> Pair:
-    """The native pair with NaN where the candidate's own float64 run has it, as torch has in both precisions.
+    """The native pair with NaN where the candidate's own float64 run has it, or its run without a compiler, as torch has in both precisions.
 
-    The formula has NaN there then. XLA for CPUs may still give a number in float32: `exp(x / 4 - max(x / 4))` of a single `-inf` is 0 there.
+    The formula has NaN there then. XLA may still give a number: `exp(x / 4 - max(x / 4))` of a single `-inf` is 0 in float32 on CPUs, and of
+    `x * mask.astype(float)` it makes a choice by the mask in all precisions.
     """
     row = next((answer for other, answer in results.answers(scenario.role) if other.name == scenario.name and not answer.error), None)
-    in_float64 = next((pair.got for pair in output_pairs(scenario, row) if pair.key == exact.key), None) if row is not None else None
-    if in_float64 is None or native.got is None or in_float64.shape != native.got.shape:
+    native = _with_nan_of(row, exact, native, scenario)
+    return _with_nan_of(results.uncompiled(scenario), exact, native, scenario) if _loses_nan(exact, native) else native
+
+
+def _with_nan_of(answer: Answer | None, exact: Pair, native: Pair, scenario: Scenario) -> Pair:
+    """The native pair with NaN where an answer has it too, as torch has in both precisions."""
+    other = next((pair.got for pair in output_pairs(scenario, answer) if pair.key == exact.key), None) if answer is not None else None
+    if other is None or native.got is None or other.shape != native.got.shape:
         return native
-    of_formula = np.isnan(exact.expected) & np.isnan(native.expected) & np.isnan(in_float64)
+    of_formula = np.isnan(exact.expected) & np.isnan(native.expected) & np.isnan(other)
     return native._replace(got=np.where(of_formula, native.expected, native.got))
 
 
