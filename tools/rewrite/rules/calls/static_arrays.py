@@ -52,10 +52,10 @@ class KeepArraysStatic(Rule):
         ),
         (
             "import numpy as np\nimport torch\nfrom torch import nn\n\ndef powers(t, n):\n    return torch.tensor(np.stack([t**i for i in range(n)]))\n\n"
-            "class Base(nn.Module):\n    def __init__(self, n):\n        super().__init__()\n        self.t = np.arange(n) / n\n\n"
+            "class Base(nn.Module):\n    def __init__(self, n):\n        super().__init__()\n        self.t = np.linspace(0, 1, n)\n\n"
             "class M(Base):\n    def forward(self, x):\n        return powers(self.t, 3)\n",
             "import numpy as np\n\ndef powers(t, n):\n    return jnp.array(np.stack([t**i for i in range(n)]))\n\n"
-            "class Base(nnx.Module):\n    def __init__(self, n, *, rngs: nnx.Rngs):\n        self.t = Static(np.arange(n) / n)\n\n"
+            "class Base(nnx.Module):\n    def __init__(self, n, *, rngs: nnx.Rngs):\n        self.t = Static(np.linspace(0, 1, n))\n\n"
             "class M(Base):\n    def __call__(self, x):\n        return powers(self.t.value, 3)\n",
         ),
     )

@@ -15,15 +15,15 @@ class CompareDtypes(Rule):
     Where tensors lie counts for nothing: `"torch.cuda.FloatTensor"` is `jnp.float32`. Declines in any other use of a name.
     """
 
-    KEEP = ("def f(x, y):\n    return x.type() == y.type()\n",)
+    KEEP = ("def f(x, y):\n    return type(x) == type(y)\n",)
     CHANGE = (
         (
-            "import torch\n\ndef f(x: torch.Tensor, y: torch.Tensor):\n    if x.data.type() != y.type():\n        y = y.type_as(x)\n    return x + y\n",
-            "def f(x: jax.Array, y: jax.Array):\n    if x.dtype != y.dtype:\n        y = y.astype(x.dtype)\n    return x + y\n",
+            "import torch\n\ndef f(x: torch.Tensor, y: torch.Tensor):\n    other = x.data.type() != y.type()\n    return x + y, other\n",
+            "def f(x: jax.Array, y: jax.Array):\n    other = x.dtype != y.dtype\n    return x + y, other\n",
         ),
         (
-            "import torch\n\ndef f(x: torch.Tensor):\n    return x.type() == 'torch.cuda.LongTensor'\n",
-            "def f(x: jax.Array):\n    return x.dtype == jnp.int64\n",
+            "import torch\n\ndef f(x: torch.Tensor):\n    return x.type() == 'torch.cuda.HalfTensor'\n",
+            "def f(x: jax.Array):\n    return x.dtype == jnp.float16\n",
         ),
     )
 
@@ -63,7 +63,7 @@ def _reads_data(call: cst.Call) -> bool:
 
 
 def _legacy(node: cst.BaseExpression) -> str:
-    """The name of a type that is written out, without its place; else ""."""
+    """The name of a type of floats that is written out, without its place; else "". What integers are in JAX is up to its configuration."""
     value = node.evaluated_value if isinstance(node, cst.SimpleString) else ""
     name = value.replace(".cuda", "") if isinstance(value, str) else ""
-    return name if name in LEGACY_TYPES else ""
+    return name if LEGACY_TYPES.get(name, "").startswith("jnp.float") else ""
