@@ -18,7 +18,9 @@ def _linear(call: Call) -> str:
     product = "{input} @ {weight}.T"
     if not call.given("bias") or call.literal("bias") is None:
         return product
-    return f"{product} + {{bias}}" if is_kind(call, "bias", "tensor", "parameter") else ""
+    # What a class inherits of a layer is None where its constructor says so, whatever the examples saw.
+    inherited = call.text("bias") == "self.bias"
+    return f"{product} + {{bias}}" if is_kind(call, "bias", "tensor", "parameter") and not inherited else ""
 
 
 ROWS = (Idiom(f"{F}layer_norm", _layer_norm), Idiom(f"{F}linear", _linear))
