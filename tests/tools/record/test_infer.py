@@ -30,6 +30,13 @@ GUESSABLE = {
         " def forward(self, x):\n  a, b = self.picker.pairs_of(x)\n  return (self.margin - (a - b).pow(2)).relu().mean()\n",
         ("0.5, Neighbours()", "torch.randn(2, 16, 64)"),
     ),
+    "a configuration whose sizes are None until somebody says them": (
+        "@dataclass\nclass ModelConfig:\n block_size: int = None\n vocab_size: int = None\n n_embd: int = 16\n"
+        "class Net(nn.Module):\n def __init__(self, config):\n  super().__init__()\n"
+        "  self.wte = nn.Embedding(config.vocab_size, config.n_embd)\n  self.block_size = config.block_size\n"
+        " def forward(self, idx):\n  assert idx.size(1) <= self.block_size\n  return self.wte(idx)\n",
+        ("ModelConfig(block_size=32, vocab_size=64, n_embd=64)", "torch.randint(0, 64, (2, 16))"),
+    ),
     "keywords that a base reads by their names": (
         "class Sizes:\n def __init__(self, **options):\n  self.width, self.depth = int(options.get('width')), int(options.pop('depth', 2))\n"
         "class Net(nn.Module, Sizes):\n def __init__(self, rate, **options):\n  nn.Module.__init__(self)\n  Sizes.__init__(self, **options)\n"

@@ -109,7 +109,7 @@ def _dataclass_texts(cls: Any, name: str, classes: Mapping[str, Any], depth: int
         inner = annotation_text(field.type).strip("'\"")
         if needed and inner in classes and depth:
             small.append(f"{field.name}={object_texts(classes[inner], inner, classes, depth - 1)[0]}")
-        elif needed or whole:
+        elif needed or whole or (field.default is None and inner in ("int", "float")):  # None stands for what the user has to say
             small.append(f"{field.name}={parameter_texts(field.name, 'int' if whole else inner)[0]}")
     return tuple(dict.fromkeys((f"{name}({', '.join(small)})", f"{name}()")))
 

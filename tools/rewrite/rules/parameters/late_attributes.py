@@ -295,7 +295,8 @@ class MarkLateAttributes(Rule):
         ]
         facts = [context.facts.observed.get(span_of(value, model.file.lines)) for value in values if not isinstance(value, ast.Constant)]
         of_modules = any(kind.startswith("module:") for fact in facts if fact is not None for kind in fact.kinds)
-        return not of_modules and any(fact is None or any(map(_is_data, fact.kinds)) for fact in facts)
+        # NNX takes an array of NumPy for data, too.
+        return not of_modules and any(fact is None or any(_is_data(kind) or kind == "ndarray" for kind in fact.kinds) for fact in facts)
 
     def _may_be_plain(self, value: ast.expr, method: FunctionNode) -> bool:
         """Whether a value was seen to be no data, or is an argument that may be left out as `None`."""
