@@ -116,25 +116,32 @@ def test_sums_of_equal_terms_may_drift(error: float, kinks: bool, failed: bool) 
 
 
 class Answered:
-    """What a candidate gave in float64 in one scenario, in place of the results of its run."""
+    """What a candidate gave in float64 in one scenario, and without a compiler, in place of the results of its runs."""
 
-    def __init__(self, *answers: tuple[Scenario, Answer]) -> None:
-        self.given = answers
+    def __init__(self, *answers: tuple[Scenario, Answer], uncompiled: Answer | None = None) -> None:
+        self.given, self.without_compiler = answers, uncompiled
+
+    def uncompiled(self, scenario: Scenario) -> Answer | None:
+        """As of results."""
+        return self.without_compiler
 
     def answers(self, *roles: str) -> tuple[tuple[Scenario, Answer], ...]:
         """As of results."""
         return self.given
 
 
-@pytest.mark.parametrize(("in_float64", "failed"), [(np.nan, False), (0.0, True)])
-def test_nan_of_the_formula_need_not_show_in_float32(in_float64: float, failed: bool) -> None:
+@pytest.mark.parametrize(
+    ("in_float64", "uncompiled", "failed"), [(np.nan, None, False), (0.0, None, True), (0.0, 0.0, True), (0.0, np.nan, False)]
+)
+def test_nan_of_the_formula_need_not_show_in_float32(in_float64: float, uncompiled: float | None, failed: bool) -> None:
     tree = {"leaf": 0}
     scenario = Scenario(name="a", role=Role.EDGE, noise=NoiseOfScenario({}), tree=tree, arrays={"out/0": np.array([np.nan, 1.0])})
     answer = Answer({"tree": tree}, {"out/0": np.array([in_float64, 1.0])})
     exact = Pair("out", "out/0", np.array([np.nan, 1.0]), None)
     native = Pair("out", "out/0", exact.expected.astype(np.float32), np.array([0.0, 1.0], np.float32))
     assert _loses_nan(exact, native)
-    judged = _nan_as_in_float64(exact, native, cast("Any", Answered((scenario, answer))), scenario)
+    operators = None if uncompiled is None else Answer({"tree": tree}, {"out/0": np.array([uncompiled, 1.0])})
+    judged = _nan_as_in_float64(exact, native, cast("Any", Answered((scenario, answer), uncompiled=operators)), scenario)
     assert compare_native(exact, judged, scenario).failed == failed
 
 
