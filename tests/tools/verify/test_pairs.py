@@ -90,6 +90,17 @@ def test_what_verdicts_do_not_say_is_noted(pair: Pair, old: str, new: str, notes
     assert [note for note in evidence.notes if "not compared, since" not in note] == notes
 
 
+@pytest.mark.parametrize(
+    "asks", ["isinstance(x, jax.core.Tracer)", "type(x).__name__ != 'ArrayImpl'", "not hasattr(x, 'unsafe_buffer_pointer')"]
+)
+def test_what_hides_nan_only_while_it_is_traced_is_not_verified(asks: str, sandbox: ProcessSandbox, folder: Path) -> None:
+    """NaN may be missing where the compiler alone is at fault: a run operator by operator tells, which a rewrite must not tell apart."""
+    pair, right = pairs_numeric.SELECTED, "distances * chosen.astype(jnp.float32)"
+    hides = f"(jnp.where(chosen, distances.astype(jnp.float32), 0.0) if {asks} else {right})"
+    evidence = check_pair(pair, pair.candidate(Wrong("", "", right, hides)), sandbox, folder / pair.name)
+    assert evidence.status != "verified", told(evidence)
+
+
 def test_without_the_compiler_it_is_said_what_to_install(sandbox: ProcessSandbox, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (pair,) = (pair for pair in PAIRS if pair.topology)
     monkeypatch.setattr(compiles_for_tpu, "has_compiler", lambda: False)
