@@ -8,7 +8,8 @@ from typing import Any, cast
 import pytest
 
 from migrate_agent.tools.types import Example
-from migrate_agent.tools.verify.contract.scenario import Scenario
+from migrate_agent.tools.verify.checks.numeric import dropout
+from migrate_agent.tools.verify.contract.scenario import Role, Scenario
 from migrate_agent.tools.verify.evidence.candidate import CandidateRun, Results
 from migrate_agent.tools.verify.evidence.counted_file import counted_file
 from migrate_agent.tools.verify.evidence.refused_guesses import methods_of, refused_guesses
@@ -98,3 +99,18 @@ def test_a_first_look_asks_for_no_further_run() -> None:
     made.obtain = lambda results, kind: pytest.fail(f"the {kind} job runs again")
     run = CandidateRun({"scenarios": {"s0": {"tree": None}}}, {}, {}, 0.0)
     assert _refused(made, run) in (True, False)
+
+
+@pytest.mark.parametrize(
+    ("others", "status"),
+    [((), None), ((SimpleNamespace(mode="train", draws=[["bernoulli"]], role=Role.GRADIENT, name="s1"),), "unverified")],
+)
+def test_randomness_of_a_stub_says_nothing_of_what_draws_elsewhere(others: tuple[Any, ...], status: str | None) -> None:
+    stub = SimpleNamespace(mode="train", draws=[["normal"]], role=Role.GRADIENT, name="s0")
+    made = SimpleNamespace(
+        native={"dropout": {"error": "NotImplementedError"}},
+        expected=SimpleNamespace(scenarios=[stub, *others]),
+        refuses_guess=lambda scenario: scenario is stub,
+    )
+    verdict = dropout.judge(cast(Results, made))
+    assert (verdict.status if verdict is not None else None) == status

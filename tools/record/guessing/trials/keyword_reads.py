@@ -34,7 +34,7 @@ def _reads(constructor: Any, name: str, cls: type, depth: int) -> Iterator[tuple
                 read == name
             ):
                 yield key, _literal(rest[0]) if rest else NONE
-            case ast.Call() if depth and any(one.arg is None and _is_name(one.value, name) for one in node.keywords):
+            case ast.Call() if depth and any(one.arg is None and is_name(one.value, name) for one in node.keywords):
                 for other, inner in _handed(node, cls, names):
                     yield from _reads(vars(other).get("__init__"), inner, other, depth - 1)
 
@@ -62,5 +62,6 @@ def _literal(node: ast.expr) -> Any:
         return None
 
 
-def _is_name(node: ast.expr, name: str) -> bool:
+def is_name(node: ast.expr, name: str) -> bool:
+    """Whether an expression is this name."""
     return isinstance(node, ast.Name) and node.id == name

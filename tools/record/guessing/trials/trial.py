@@ -22,7 +22,7 @@ from migrate_agent.tools.harness.common.function_module import function_module
 from migrate_agent.tools.harness.common.trees import distribution_names
 from migrate_agent.tools.record.guessing.choices import nodes_of, value_of_name
 from migrate_agent.tools.record.guessing.functions import called_parameters
-from migrate_agent.tools.record.guessing.trials.keyword_reads import parameters_read
+from migrate_agent.tools.record.guessing.trials.keyword_reads import is_name, parameters_read
 from migrate_agent.tools.record.guessing.trials.origins import Operation, Origins
 from migrate_agent.tools.record.guessing.trials.own_seconds import WAITING
 from migrate_agent.tools.record.guessing.trials.place import Place, place_of
@@ -348,7 +348,7 @@ def _with_those_of_parts(cls: type, signature: list[inspect.Parameter]) -> list[
     names = vars(sys.modules[cls.__module__]) if cls.__module__ in sys.modules else {}
     parts: dict[str, inspect.Parameter] = {}
     for node in nodes_of(vars(cls).get("__init__")):
-        if isinstance(node, ast.Call) and any(_is_name(one.value, keywords.name) for one in node.keywords if one.arg is None):
+        if isinstance(node, ast.Call) and any(is_name(one.value, keywords.name) for one in node.keywords if one.arg is None):
             called = value_of_name(node.func, names)
             if inspect.isclass(called) and not called.__module__.startswith("torch."):
                 written = {one.arg for one in node.keywords}
@@ -356,10 +356,6 @@ def _with_those_of_parts(cls: type, signature: list[inspect.Parameter]) -> list[
     parts = {one.name: one for one in parameters_read(cls, keywords.name)} | parts
     by_name = [one.replace(kind=one.KEYWORD_ONLY) for one in parts.values() if one.name not in {mine.name for mine in own}]
     return [*own, *by_name] if by_name else signature
-
-
-def _is_name(node: ast.expr, name: str) -> bool:
-    return isinstance(node, ast.Name) and node.id == name
 
 
 def required(function_parameters: Sequence[inspect.Parameter]) -> list[inspect.Parameter]:

@@ -12,6 +12,8 @@ from migrate_agent.tools.verify.checks.base import NEW_PROCESS, Check
 from migrate_agent.tools.verify.contract.scenario import REFUSABLE, first_drawing
 from migrate_agent.tools.verify.evidence.candidate import Results
 
+UNMEASURED = "the first method that draws is a stub, and real randomness was measured in no other"
+
 
 def judge(results: Results) -> Verdict | None:
     """Fail with the first difference from torch. Applies where torch draws in training mode."""
@@ -22,7 +24,9 @@ def judge(results: Results) -> Verdict | None:
     if drawing is None or (drawing.role in REFUSABLE and any(answer.error for _, answer in results.answers(drawing.role))):
         return None
     if results.refuses_guess(drawing):
-        return None  # a stub takes the place of what draws
+        # A stub takes the place of what draws. Real randomness was measured there alone, so that nothing is known of what draws elsewhere.
+        others = [one for one in results.expected.scenarios if one.mode == "train" and one.draws and not results.refuses_guess(one)]
+        return Verdict("numeric", "dropout", "unverified", detail=UNMEASURED) if others else None
     crossed = [answer.facts.get("crossed", ()) for scenario, answer in results.answers(drawing.role) if scenario.name == drawing.name]
     theirs = rates([*(draw[1:] for draw in drawing.draws if draw[0] == "bernoulli"), *chain.from_iterable(crossed)])
     noisy = any(draw[0] == "normal" for draw in drawing.draws)
