@@ -600,6 +600,22 @@ SETTINGS = {
         "levels = 5\n",
         "5",
     ),
+    "options that the program makes into something else": (
+        "class Net(nn.Module):\n def __init__(self, args):\n  super().__init__()\n  "
+        + PICKY.format("args.sizes != [3, 5] or args.rate != (0.5, 1)"),
+        "train.py",
+        "import argparse\nparser = argparse.ArgumentParser()\nparser.add_argument('-sizes', type=str, default='3,5')\n"
+        "parser.add_argument('-rate', default='(0.5, 1)')\nargs = parser.parse_args()\nargs.sizes = [int(k) for k in args.sizes.split(',')]\n"
+        "args.rate = eval(args.rate)\n",
+        "types.SimpleNamespace(sizes=[3, 5], rate=(0.5, 1))",
+    ),
+    "a class of settings, of which None is what the user says": (
+        "class Net(nn.Module):\n def __init__(self, config):\n  super().__init__()\n  "
+        + PICKY.format("config.levels is None or config.kind != 'slow'"),
+        "train.py",
+        "import absent_package\nclass NetConfig:\n levels: int = None\n kind: str = 'slow'\n",
+        "types.SimpleNamespace(levels=2, kind='slow')",
+    ),
     "a table that a script writes out": (
         "class Net(nn.Module):\n def __init__(self, levels, widths):\n  super().__init__()\n  "
         + PICKY.format("levels != len(widths) - 1 or widths[0] != 7"),

@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch import nn
 
-from migrate_agent.tools.record.guessing.search import flatter, halved
 from migrate_agent.tools.record.guessing.trials.demands import demands
+from migrate_agent.tools.record.guessing.trials.fewer_numbers import axis_by_axis, flatter, halved
 from migrate_agent.tools.record.guessing.trials.joined_inputs import equal_parts, joined_inputs
 from migrate_agent.tools.record.guessing.trials.labels_asked import labels_asked
 from migrate_agent.tools.record.guessing.trials.place import Place
@@ -94,6 +94,15 @@ def test_calls_that_take_less() -> None:
     assert not [*flatter(Attempt((), (("x", Tensor((2, 3, 64, 64))),)))]
     volume = Attempt((), (("x", Tensor((2, 8, 8, 16, 16))),))
     assert [text(dict(other.call or ())["x"]) for other in halved(volume)] == ["torch.randn(2, 8, 4, 8, 8)"]
+    steps = Attempt((), (("x", Tensor((2, 96, 5))), ("state", Tensor((96, 5)))))
+    assert [[text(value) for _, value in other.call or ()] for other in axis_by_axis(steps)] == [
+        ["torch.randn(2, 12, 5)", "torch.randn(12, 5)"],
+        ["torch.randn(2, 48, 5)", "torch.randn(48, 5)"],
+        ["torch.randn(2, 96, 5)", "torch.randn(12, 5)"],
+        ["torch.randn(2, 96, 5)", "torch.randn(48, 5)"],
+        ["torch.randn(2, 12, 5)", "torch.randn(96, 5)"],
+        ["torch.randn(2, 48, 5)", "torch.randn(96, 5)"],
+    ]
 
 
 def test_a_critic_with_one_number_for_each_sample() -> None:

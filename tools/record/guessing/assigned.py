@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import re
+import types
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,12 @@ MENTIONED = re.compile(r"\b(_{0,2}C|\w*(config|cfg|conf|args|params|opts?|option
 WRITTEN = re.compile(r"^class " + CONFIG_CLASS.pattern + r"|\b(?:" + CONFIGS.pattern + r") *= *(?:[\w.]+\(|\{)", re.M)
 """Classes of settings, and tables that are written out."""
 CONSTANT = re.compile(r"^([A-Z][A-Z0-9_]+) *= *([^\s#=][^#\n]*)", re.M)
+
+
+CONVERSIONS = {name: vars(builtins)[name] for name in "bool dict float int len list map max min sorted str sum tuple".split()} | {
+    "eval": ast.literal_eval
+}
+"""What an option may be made into another value by."""
 
 
 def may_assign(path: Path, source: str) -> bool:
@@ -105,6 +113,30 @@ def _attributes(tree: ast.Module) -> dict[str, Any]:
     return settings
 
 
+def processed_options(tree: ast.Module, options: Mapping[str, Any]) -> dict[str, Any]:
+    """What a program makes of its own options: `args.sizes = [int(size) for size in args.sizes.split(",")]`. Only what follows from options and
+    Python's conversions is computed."""
+    settings: dict[str, Any] = {}
+    for node in ast.walk(tree):
+        match node:
+            case ast.Assign(targets=[ast.Attribute(value=ast.Name(id=owner), attr=name)], value=value) if CONFIGS.fullmatch(owner):
+                settings |= _computed(name, value, {owner: types.SimpleNamespace(**{**options, **settings})}) if name in options else {}
+    return settings
+
+
+def _computed(name: str, value: ast.expr, names: Mapping[str, Any]) -> dict[str, Any]:
+    loaded = {one.id for one in ast.walk(value) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)}
+    bound = {one.id for one in ast.walk(value) if isinstance(one, ast.Name) and not isinstance(one.ctx, ast.Load)}
+    private = any(isinstance(one, ast.Attribute) and one.attr.startswith("_") for one in ast.walk(value))
+    if private or not loaded & names.keys() or not loaded <= {*names, *bound, *CONVERSIONS}:
+        return {}
+    try:
+        result = eval(compile(ast.Expression(value), "<option>", "eval"), {"__builtins__": CONVERSIONS, **names})
+        return {name: ast.literal_eval(repr(result))}
+    except Exception:  # an option without a default, or text that is no literal
+        return {}
+
+
 def _path(target: ast.expr) -> Sequence[str]:
     """The names below a configuration object: `("MODEL", "LEVELS")` of `_C.MODEL.LEVELS`; () of anything else."""
     names: list[str] = []
@@ -118,9 +150,12 @@ def _path(target: ast.expr) -> Sequence[str]:
 
 
 def _constants(body: Sequence[ast.stmt]) -> dict[str, Any]:
+    """What a body assigns. `width: int = None` stands for a number that the user has to say, and is none of them."""
     settings: dict[str, Any] = {}
     for statement in body:
         match statement:
+            case ast.AnnAssign(annotation=ast.Name(id="int" | "float"), value=ast.Constant(value=None)):
+                continue
             case ast.Assign(targets=[ast.Name(id=name)], value=value) | ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
                 settings.update(_literal(name, value))
     return settings

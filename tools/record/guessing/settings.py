@@ -13,7 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from migrate_agent.tools.record.guessing.assigned import assigned_settings, constants_of, may_assign, with_constants
+from migrate_agent.tools.record.guessing.assigned import assigned_settings, constants_of, may_assign, processed_options, with_constants
 from migrate_agent.tools.record.guessing.values import Fields, Value
 
 Settings = Mapping[str, Any]
@@ -100,8 +100,8 @@ def _declares(text: str) -> bool:
 
 def _of_source(path: Path, text: str, tree: ast.Module) -> list[Settings]:
     """What a file of the program declares as options, and assigns to configurations."""
-    declared = [command_line(tree)] if _declares(text) else []
-    return [*declared, *assigned_settings(path, text, tree)]
+    declared = command_line(tree) if _declares(text) else {}
+    return [{**declared, **processed_options(tree, declared)}, *assigned_settings(path, text, tree)]
 
 
 def _text(path: Path) -> str:
