@@ -127,7 +127,7 @@ from migrate_agent.tools.rewrite.rules.parameters.registries import ReplaceModul
 from migrate_agent.tools.rewrite.rules.parameters.removed_parameters import ComputeRemovedParameters
 from migrate_agent.tools.rewrite.rules.parameters.replaced_children import ReplaceChildren
 from migrate_agent.tools.rewrite.rules.parameters.resets import CallResets
-from migrate_agent.tools.rewrite.rules.parameters.running_statistics import MoveInheritedStatistics
+from migrate_agent.tools.rewrite.rules.parameters.running_statistics import MoveInheritedStatistics, MoveListedStatistics
 from migrate_agent.tools.rewrite.rules.parameters.sequential_parts import OpenSequences
 from migrate_agent.tools.rewrite.rules.parameters.shared_variables import ShareVariables
 from migrate_agent.tools.rewrite.rules.parameters.state_loops import WalkState
@@ -167,6 +167,7 @@ CALLS_IN_CONTEXT: tuple[type[Rule], ...] = (
     CallForks,
     MapWithRngs,
     MoveInheritedStatistics,
+    MoveListedStatistics,
     CallResets,
     FreezeParameters,
     CallBasesByName,

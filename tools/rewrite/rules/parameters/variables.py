@@ -458,7 +458,7 @@ class ReadVariables(Rule):
         if function is None or context.cls is None or name in argument_names(function):
             return False
         own = context.cls.own
-        values = [value for node in walk(function) if isinstance(node, ast.Assign) for value in _values_given_to(node, name)]
+        values = [value for node in walk(function) if isinstance(node, ast.Assign) for value in values_given_to(node, name)]
         stores = sum(isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store) for node in walk(function))
         return 0 < stores == len(values) and all(id(value) in own or isinstance(value, ast.Call | ast.BinOp) for value in values)
 
@@ -568,7 +568,7 @@ def _name_and_value(call: ast.Call) -> list[ast.expr]:
     return arguments if len(arguments) == 2 else []
 
 
-def _values_given_to(node: ast.Assign, name: str) -> list[ast.expr]:
+def values_given_to(node: ast.Assign, name: str) -> list[ast.expr]:
     """What an assignment gives a name, alone or in a tuple beside others."""
     target = node.targets[0]
     if isinstance(target, ast.Name):
