@@ -69,6 +69,8 @@ class Randomness:
     """Function → all of its names that may stand for such a variable."""
     made_buffers: Mapping[FunctionKey, frozenset[str]] = field(default_factory=dict)
     """Function → those of them that become variables where they are handed on."""
+    lent_buffers: Mapping[FunctionKey, frozenset[str]] = field(default_factory=dict)
+    """Function → its local tensors that are variables for single calls."""
     initialising: Mapping[str, frozenset[Span]] = field(default_factory=dict)
     """See `initialising_lambdas`."""
     walked: Set[str] = frozenset()

@@ -107,7 +107,7 @@ class Workspace:
         result.mutated, result.out_of_reach = mutations
         taking = buffer_arguments(self.repo, facts, mutations, result.written)
         result.buffers, result.used_buffers = taking.taken, taking.used
-        result.buffer_names, result.made_buffers = taking.names, taking.made
+        result.buffer_names, result.made_buffers, result.lent_buffers = taking.names, taking.made, taking.lent
         result.walked = walked_classes(self.repo, facts)
         result.asked_modes = asked_modes(self.repo, facts)
         result.asked_for_class = asks_layers_for_class(self.repo, facts)

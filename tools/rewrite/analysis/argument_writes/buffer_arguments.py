@@ -33,13 +33,14 @@ CALLED_OTHERWISE = frozenset({"forward", "backward", "__init__", "__call__"})
 class BufferArguments:
     """Function → its parameters that take the variable itself (`taken`), those of them that it does more with than to hand them on (`used`),
     and those of its names that may stand for one (`names`): these parameters, other names for them, and local tensors that it hands on to such
-    parameters and reads afterwards (`made`).
+    parameters and reads afterwards (`made`). `lent`: local tensors that are variables while such a call runs, and arrays before and after it.
     """
 
     taken: dict[FunctionKey, frozenset[str]] = field(default_factory=dict)
     used: dict[FunctionKey, frozenset[str]] = field(default_factory=dict)
     names: dict[FunctionKey, frozenset[str]] = field(default_factory=dict)
     made: dict[FunctionKey, frozenset[str]] = field(default_factory=dict)
+    lent: dict[FunctionKey, frozenset[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -154,21 +155,37 @@ class _Function:
 
     def makes(self, row: _Handed) -> bool:
         """Whether a local tensor is handed on and read afterwards, and a variable can be made of it before the call."""
-        if not isinstance(row.value, ast.Name):
+        if not isinstance(row.value, ast.Name) or not self._is_read_again(row, row.value):
             return False
-        name, line = row.value.id, row.call.end_lineno or 0
-        if name in self.parameters and not self.rebindings(name):
+        name, own = row.value.id, frozenset({row.value.id})
+        return self.is_simple(own) and not any(True for _ in self.writes(name)) and self.is_alone(own, [row.call.end_lineno or 0])
+
+    def lends(self, row: _Handed) -> bool:
+        """Whether it can be a variable for this call alone: what else changes it in place, or binds the name anew, keeps to arrays."""
+        if not isinstance(row.value, ast.Name) or self.makes(row) or not self._is_read_again(row, row.value):
             return False
-        fact = self.facts.observed.get(span_of(row.value, self.file.lines))
-        if not is_tensor(fact) or not read_after(self.node, name, line) or self._stands_in_test(row.call):
+        name, own = row.value.id, frozenset({row.value.id})
+        (statement,) = (one for one in self._statements() if any(inner is row.call for inner in ast.walk(one)))
+        named = [one for one in ast.walk(statement) if isinstance(one, ast.Name) and one.id == name]
+        return (
+            named == [row.value]
+            and not any(own & _free_names(inner) for inner in self.nested)
+            and self.is_alone(own, [row.call.end_lineno or 0])
+        )
+
+    def _is_read_again(self, row: _Handed, value: ast.Name) -> bool:
+        """Whether a local tensor is handed on by a statement, and read afterwards."""
+        if value.id in self.parameters and not self.rebindings(value.id):
             return False
-        own = frozenset({name})
-        return self.is_simple(own) and not any(True for _ in self.writes(name)) and self.is_alone(own, [line])
+        fact = self.facts.observed.get(span_of(value, self.file.lines))
+        return is_tensor(fact) and read_after(self.node, value.id, row.call.end_lineno or 0) and not self._stands_in_test(row.call)
+
+    def _statements(self) -> list[ast.stmt]:
+        return [one for one in self.nodes if isinstance(one, ast.Assign | ast.AugAssign | ast.AnnAssign | ast.Expr | ast.Return)]
 
     def _stands_in_test(self, call: ast.Call) -> bool:
         """Whether a call stands where no statement can come right before it: in a test, a comprehension, the head of a loop."""
-        statements = [one for one in self.nodes if isinstance(one, ast.Assign | ast.AugAssign | ast.AnnAssign | ast.Expr | ast.Return)]
-        around = [one for one in statements if one.value is not None and any(inner is call for inner in ast.walk(one.value))]
+        around = [one for one in self._statements() if any(inner is call for inner in ast.walk(one))]
         comprehensions = [one for one in self.nodes if isinstance(one, ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp)]
         return not around or any(inner is call for one in comprehensions for inner in ast.walk(one))
 
@@ -188,12 +205,10 @@ def buffer_arguments(
     for key, function in functions.items():
         result.taken[key] = frozenset(name for owner, name in needed if owner == key)
         result.used[key] = frozenset(name for name in result.taken[key] if not function.only_hands_on(name))
-        local = {
-            row.value.id
-            for row in function.handed
-            if row.target in needed | {(TORCH, "")} and function.makes(row) and isinstance(row.value, ast.Name)
-        }
+        handed = [row for row in function.handed if row.target in needed | {(TORCH, "")}]
+        local = {row.value.id for row in handed if function.makes(row) and isinstance(row.value, ast.Name)}
         result.made[key] = frozenset(local)
+        result.lent[key] = frozenset(row.value.id for row in handed if function.lends(row) and isinstance(row.value, ast.Name)) - local
         result.names[key] = frozenset(local).union(*(function.first_names(name) for name in result.taken[key]))
     return result
 
@@ -237,7 +252,7 @@ def _needed(functions: Mapping[FunctionKey, _Function], possible: set[tuple[Func
         for row in function.handed:
             if row.callee == TORCH:
                 needed |= {(function.key, own[row.value.id])} if isinstance(row.value, ast.Name) and row.value.id in own else set()
-            elif (isinstance(row.value, ast.Attribute) and "." in root(row.value)) or function.makes(row):
+            elif (isinstance(row.value, ast.Attribute) and "." in root(row.value)) or function.makes(row) or function.lends(row):
                 needed |= {row.target} & possible
             elif (
                 row.target in possible

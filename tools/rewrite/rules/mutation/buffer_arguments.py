@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import libcst as cst
 import libcst.matchers as m
 
 from migrate_agent.tools.rewrite.analysis.argument_writes.parameter_writes import parameter_at
 from migrate_agent.tools.rewrite.rules.parameters.passed_variables import callees
+from migrate_agent.tools.rewrite.rules.parameters.variables import subscript
 from migrate_agent.tools.rewrite.rules.rule import Rule
 
 
@@ -14,9 +17,9 @@ class TakeBuffers(Rule):
     """Make variables of what a function changes for its caller: `y = norm(x, self.mean)` hands over the variable, and `norm` begins with
     `mean = as_variable(mean)`, so that it takes arrays too.
 
-    A local tensor that is read after such a call becomes a variable before it. What is a variable `PassVariables` reads and
-    `ReplaceInplaceUpdates` writes as `mean[...]`. Declines where the argument is not read again, or a change would not be seen
-    (`ReturnChangedArguments` leaves the hole).
+    A local tensor that is read after such a call becomes a variable before it, or for this call alone where other code changes it too. What is a
+    variable `PassVariables` reads and `ReplaceInplaceUpdates` writes as `mean[...]`. Declines where the argument is not read again, or a change would
+    not be seen (`ReturnChangedArguments` leaves the hole).
     """
 
     KEEP = ("def f(x, g):\n    y = g(x)\n    return x + y\n",)
@@ -57,24 +60,38 @@ class TakeBuffers(Rule):
         lines = [cst.SimpleStatementLine([statement]) for statement in statements]
         return updated.with_changes(body=updated.body.with_changes(body=[*body[:start], *lines, *body[start:]]))
 
+    def leave_Arg(self, original: cst.Arg, updated: cst.Arg) -> cst.Arg | None:
+        call = self.context.parent()
+        if not isinstance(call, cst.Call) or not isinstance(original.value, cst.Name) or original.value.value not in self._lent():
+            return None
+        is_changed = any(value is original.value for value in self._handed(call))
+        return updated.with_changes(value=_variable_of(original.value.value)) if is_changed else None
+
     def leave_SimpleStatementLine(
         self, original: cst.SimpleStatementLine, updated: cst.SimpleStatementLine
     ) -> cst.SimpleStatementLine | None:
-        statements = self._made_before(original)
-        return updated.with_changes(body=[*statements, *updated.body]) if statements else None
+        body = self._around(original, updated.body)
+        return updated.with_changes(body=body) if body else None
 
     def leave_SimpleStatementSuite(
         self, original: cst.SimpleStatementSuite, updated: cst.SimpleStatementSuite
     ) -> cst.SimpleStatementSuite | None:
-        statements = self._made_before(original)
-        return updated.with_changes(body=[*statements, *updated.body]) if statements else None
+        body = self._around(original, updated.body)
+        return updated.with_changes(body=body) if body else None
 
-    def _made_before(self, statement: cst.CSTNode) -> list[cst.Assign]:
-        """The assignments that make variables of what the calls in a statement change."""
-        names = self.context.randomness.made_buffers.get(self.context.function_key, frozenset())
-        calls = [node for node in m.findall(statement, m.Call()) if isinstance(node, cst.Call)] if names else []
-        handed = [value for call in calls for value in self._handed(call)]
-        return [self._made(name) for name in dict.fromkeys(value.value for value in handed if isinstance(value, cst.Name)) if name in names]
+    def _around(self, original: cst.CSTNode, body: Sequence[cst.BaseSmallStatement]) -> list[cst.BaseSmallStatement] | None:
+        """Statements with the assignments that make variables of what their calls change before them, and arrays of them again behind them;
+        `None` where there are none."""
+        made = self.context.randomness.made_buffers.get(self.context.function_key, frozenset())
+        lent = self._lent()
+        calls = [node for node in m.findall(original, m.Call()) if isinstance(node, cst.Call)] if made | lent else []
+        names = list(dict.fromkeys(value.value for call in calls for value in self._handed(call) if isinstance(value, cst.Name)))
+        before = [self._made(name, lent) for name in names if name in made | lent]
+        after = [self._array_again(name) for name in names if name in lent and not isinstance(body[-1], cst.Return)]
+        return [*before, *body, *after] if before else None
+
+    def _lent(self) -> frozenset[str]:
+        return self.context.randomness.lent_buffers.get(self.context.function_key, frozenset())
 
     def _handed(self, call: cst.Call) -> list[cst.BaseExpression]:
         """The arguments of a call that it changes."""
@@ -86,6 +103,14 @@ class TakeBuffers(Rule):
             if (argument.keyword.value if argument.keyword else parameter_at(context.repo, key, position)) in buffers.get(key, ())
         ]
 
-    def _made(self, name: str) -> cst.Assign:
+    def _made(self, name: str, lent: frozenset[str] = frozenset()) -> cst.Assign:
         value = self.context.build("vendored.as_variable({x})", x=cst.Name(name))
-        return cst.Assign([cst.AssignTarget(cst.Name(name))], value)
+        return cst.Assign([cst.AssignTarget(_variable_of(name) if name in lent else cst.Name(name))], value)
+
+    def _array_again(self, name: str) -> cst.Assign:
+        return cst.Assign([cst.AssignTarget(cst.Name(name))], subscript(_variable_of(name)))
+
+
+def _variable_of(name: str) -> cst.Name:
+    """The name of the variable that holds a local tensor for one call."""
+    return cst.Name(f"{name}_variable")

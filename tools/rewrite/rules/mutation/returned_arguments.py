@@ -158,7 +158,8 @@ class ReturnChangedArguments(_Writes):
     def _is_variable(self, value: cst.BaseExpression) -> bool:
         """Whether an argument is handed over as the variable that it is."""
         if isinstance(value, cst.Name):
-            return self.context.is_buffer_name(value)
+            randomness = self.context.randomness
+            return self.context.is_buffer_name(value) or value.value in randomness.lent_buffers.get(self.context.function_key, ())
         return variable(self, value) or is_buffer_of_other(self, value)
 
     def _changed(self, key: FunctionKey, call: cst.Call) -> list[tuple[str, cst.BaseExpression]]:
