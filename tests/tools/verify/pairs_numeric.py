@@ -456,4 +456,37 @@ class M(nnx.Module):
     ),
 )
 
-PAIRS = (DOUBLED, NARROW, ADAPTING, SELECTED, BUMP, TIES, EMPTY, SUBNORMAL, SHUT, CUT, STARTS, SLOW, LARGE, MOMENTUM)
+FILE_CONSTANTS = Pair(
+    "file-constants",
+    """
+    EPS = torch.finfo(torch.float).eps
+    MEANS = {"first": [torch.tensor([0.485, 0.456])]}
+
+    class M(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.fc = nn.Linear(6, 2)
+
+        def forward(self, x):
+            return torch.log(torch.sigmoid(self.fc(x)) * 1e-6 + EPS) - MEANS["first"][0]
+    """,
+    LINEAR
+    + """
+EPS = float(jnp.finfo(jnp.float32).eps)
+MEANS = {"first": [jnp.array([0.485, 0.456])]}
+
+class M(nnx.Module):
+    def __init__(self, *, rngs):
+        self.fc = linear(6, 2, rngs)
+
+    def __call__(self, x):
+        return jnp.log(jax.nn.sigmoid(self.fc(x)) * 1e-6 + EPS) - MEANS["first"][0]
+""",
+    call="torch.randn(5, 6)",
+    wrongs=(
+        Wrong("eps of a wider dtype", "forward_fp64", "jnp.finfo(jnp.float32)", "jnp.finfo(jnp.float64)"),
+        Wrong("another last digit", "forward_fp64", "0.456]", "0.4560001]"),
+    ),
+)
+
+PAIRS = (FILE_CONSTANTS, DOUBLED, NARROW, ADAPTING, SELECTED, BUMP, TIES, EMPTY, SUBNORMAL, SHUT, CUT, STARTS, SLOW, LARGE, MOMENTUM)

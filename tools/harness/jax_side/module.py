@@ -28,7 +28,7 @@ from migrate_agent.tools.harness.common.xla_flags import quick
 from migrate_agent.tools.harness.jax_side.embeddings import follow_tables
 from migrate_agent.tools.harness.jax_side.errors import CONCRETISATION
 from migrate_agent.tools.harness.jax_side.function_module import function_module
-from migrate_agent.tools.harness.jax_side.precision import tracers_as_data
+from migrate_agent.tools.harness.jax_side.precision import narrow_constants, tracers_as_data
 from migrate_agent.tools.types import Kind
 from migrate_agent.tools.weights import Leaf
 
@@ -134,7 +134,8 @@ class Candidate:
     def __init__(
         self, module: str, name: str, texts: Mapping[str, Any], tensors: Path | None, *, exact: bool, kind: Kind = "module"
     ) -> None:
-        user_module: Any = importlib.import_module(module)
+        with narrow_constants(module):
+            user_module: Any = importlib.import_module(module)
         self.namespace = make_namespace(user_module, texts, tensors, exact)
         self.cls = user_module
         for part in name.split("."):

@@ -22,6 +22,7 @@ from migrate_agent.tools.harness.common import methods
 from migrate_agent.tools.harness.common.input_sampling import Array
 from migrate_agent.tools.harness.jax_side.module import Candidate, is_key, make_namespace, modes
 from migrate_agent.tools.harness.jax_side.module import called as called_with_rngs
+from migrate_agent.tools.harness.jax_side.precision import narrow_constants
 from migrate_agent.tools.harness.jax_side.weight_map import Leaf, MapError, match, tokens
 
 TRAIN = ("train", "training", "is_training")
@@ -73,7 +74,8 @@ class PortCandidate(Candidate):
     ) -> None:
         self.exact, self.port, self.sample = exact, port, sample
         self.called = str(texts.get("method", ""))
-        user_module: Any = importlib.import_module(module)
+        with narrow_constants(module):
+            user_module: Any = importlib.import_module(module)
         self.namespace = make_namespace(user_module, texts, tensors, exact)
         self.cls = user_module
         for part in name.split("."):
@@ -320,7 +322,8 @@ class Function:
 
 def is_mirror(module: str, name: str, port: Mapping[str, Any]) -> bool:
     """Whether it is an NNX class without a port file: then it must have a mirror's names."""
-    value: Any = importlib.import_module(module)
+    with narrow_constants(module):
+        value: Any = importlib.import_module(module)
     for part in name.split("."):
         value = getattr(value, part)
     return not port and isinstance(value, type) and issubclass(value, nnx.Module)

@@ -6,6 +6,7 @@ jax has no modes like torch's, so this replaces private functions of jax 0.10: `
 from __future__ import annotations
 
 import importlib
+import inspect
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -45,20 +46,78 @@ def configured(name: str) -> Any:
 def lift_to_float64() -> None:
     """Replace narrower float dtypes by float64, for the rest of the process. Call it before the candidate is imported."""
     configure("jax_enable_x64", True)
-    wide = {name: getattr(jnp, NARROW[np.dtype(getattr(jnp, name)).name]) for name in ALIASES if hasattr(jnp, name)}
-    narrow = {getattr(jnp, name): value for name, value in wide.items()}
+    narrow_types = {name: getattr(jnp, name) for name in ALIASES if hasattr(jnp, name)}
+    wide = {name: _like(getattr(jnp, NARROW[np.dtype(narrow).name])) for name, narrow in narrow_types.items()}
+    narrow = {narrow_types[name]: value for name, value in wide.items()}
     dtypes: Any = importlib.import_module("jax._src.dtypes")
     original = dtypes.check_and_canonicalize_user_dtype
 
     def lifted(dtype: Any, fun_name: Any = None, **options: Any) -> Any:
         canonical = original(dtype, fun_name, **options)
-        return np.dtype(NARROW[canonical.name]) if getattr(canonical, "name", "") in NARROW else canonical
+        stays = _importing or getattr(canonical, "name", "") not in NARROW
+        return canonical if stays else np.dtype(NARROW[canonical.name])
 
     # Every function of jax that takes a `dtype` calls this one.
     dtypes.check_and_canonicalize_user_dtype = lifted
     _lift_flax_defaults(narrow)
     for name, value in wide.items():
         setattr(jnp, name, value)
+    jnp.finfo = _finfo_of_constants(jnp.finfo, {id(value): narrow_types[name] for name, value in wide.items()})  # type: ignore[assignment]
+
+
+_importing: list[str] = []
+"""The files that are imported now, in a process where float dtypes are lifted."""
+
+
+@contextmanager
+def narrow_constants(name: str) -> Iterator[None]:
+    """Import a file of the candidate as the original's files were: before anything is lifted. Numbers that float32 rounds in constants of the file
+    (`MEAN = jnp.array([0.485, 0.456])`) are rounded on both sides then; afterwards their arrays are float64."""
+    if not lift_to_float64.cache_info().currsize:
+        yield
+        return
+    before = set(sys.modules)
+    _importing.append(name)
+    try:
+        with jax.enable_x64(False):
+            yield
+    finally:
+        _importing.pop()
+    for other in sys.modules.keys() - before:
+        if str(getattr(sys.modules[other], "__file__", None) or "").startswith(sys.path[0]):
+            _widen_constants(vars(sys.modules[other]))
+
+
+def _widen_constants(names: dict[str, Any]) -> None:
+    """Make float64 of a file's arrays, and of those in its lists and tables."""
+    names.update((name, _widened(value)) for name, value in list(names.items()) if not name.startswith("__"))
+
+
+def _widened(value: Any) -> Any:
+    match value:
+        case jax.Array() if value.dtype.name in NARROW:
+            return value.astype(NARROW[value.dtype.name])
+        case dict():
+            return {key: _widened(item) for key, item in value.items()}
+        case list() | tuple() if type(value) in (list, tuple):
+            return type(value)(map(_widened, value))
+    return value
+
+
+def _like(scalar_type: Any) -> Any:
+    """Another scalar type of jax that equals this one."""
+    return type(scalar_type)(scalar_type.__name__, (object,), {"dtype": scalar_type.dtype, "__module__": scalar_type.__module__})
+
+
+def _finfo_of_constants(finfo: Any, narrow: dict[int, Any]) -> Callable[[Any], Any]:
+    """`jnp.finfo` that answers constants of files and classes (`EPS = jnp.finfo(jnp.float32).eps`) as they are: the original was imported before
+    anything was lifted, and has the numbers of the narrow dtype. `narrow`: by identity of the scalar types that stand for them."""
+
+    def told(dtype: Any) -> Any:
+        is_constant = not sys._getframe(1).f_code.co_flags & inspect.CO_OPTIMIZED
+        return finfo(narrow.get(id(dtype), dtype) if is_constant else dtype)
+
+    return told
 
 
 def _lift_flax_defaults(narrow: dict[Any, Any]) -> None:

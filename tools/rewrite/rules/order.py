@@ -13,6 +13,7 @@ from migrate_agent.tools.rewrite.rules.calls.array_reductions import ReduceArray
 from migrate_agent.tools.rewrite.rules.calls.chosen_modules import SwitchModules
 from migrate_agent.tools.rewrite.rules.calls.constructor_selection import SelectWhileConstructing
 from migrate_agent.tools.rewrite.rules.calls.distribution_draws import DrawFromDistributions
+from migrate_agent.tools.rewrite.rules.calls.dtype_limits import KeepLimitsAsNumbers
 from migrate_agent.tools.rewrite.rules.calls.forks import CallForks
 from migrate_agent.tools.rewrite.rules.calls.handed_functions import RenameHandedOptions
 from migrate_agent.tools.rewrite.rules.calls.host_draws import DrawOnDevice
@@ -173,6 +174,7 @@ CALLS_IN_CONTEXT: tuple[type[Rule], ...] = (
     CallBasesByName,
     KeepTracedIntegers,
     KeepSizesInNumpy,
+    KeepLimitsAsNumbers,
     HandBackNumbers,
     KeepLengthsInArrays,
     WriteAtPointers,
