@@ -526,6 +526,11 @@ GUESSABLE = {
         " def forward(self, xs):\n  return torch.cat(self.each(xs), -1)\n",
         ("64", "{'u': torch.randn(2, 16, 64), 'v': torch.randn(2, 16, 64)}"),
     ),
+    "points that are joined with their neighbours": (
+        "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.conv = nn.Conv2d(6, 4, 1)\n"
+        " def forward(self, x):\n  x = x.view(x.size(0), -1, x.size(2))\n  return self.conv(torch.cat((x, x.roll(1, 2)), 1)[..., None])\n",
+        ("", "torch.randn(2, 3, 16)"),
+    ),
     "object whose class has what is read of it": (
         "@dataclass\nclass Pose:\n turn: torch.Tensor\n shift: torch.Tensor\n scale: float\n"
         "class Net(nn.Module):\n def forward(self, x, pose):\n  return (x @ pose.turn + pose.shift) * pose.scale\n",

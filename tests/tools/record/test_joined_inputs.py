@@ -44,6 +44,10 @@ def classified(scores: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
     return nn.functional.cross_entropy(scores.reshape(-1, scores.shape[-1]), labels.reshape(-1))
 
 
+def smoothed(scores: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
+    return torch.zeros_like(scores).scatter(1, right.view(-1, 1), 1)
+
+
 def packed(x: torch.Tensor, lengths: Any) -> Any:
     return nn.utils.rnn.pack_padded_sequence(x, lengths, batch_first=True)
 
@@ -60,6 +64,7 @@ CASES: tuple[tuple[Callable[..., Any], tuple[Tensor, ...], tuple[str, ...]], ...
     (repeated, (Tensor((2, 8, 9, 9)), Tensor((2, 8))), ("torch.randn(2, 4, 9, 9)", "torch.randn(2, 4)")),
     (attended, (Tensor((2, 5, 4)),), ("torch.randn(1, 5, 4)",)),
     (classified, (Tensor((2, 5, 4)), Tensor((2, 5, 4))), ("torch.randn(2, 5, 4)", "torch.randint(0, 8, (2, 5))")),
+    (smoothed, (Tensor((2, 5)), Tensor((2, 5))), ("torch.randn(4, 10)", "torch.randint(0, 10, (4,))")),
     (packed, (Tensor((2, 9, 4)), Tensor((2, 4), "integer")), ("torch.randn(2, 9, 4)", "[9, 7]")),
     (criticised, (Tensor((2, 3, 32, 32)),), ("torch.randn(2, 3, 4, 4)",)),
 )

@@ -179,7 +179,7 @@ def annotation_text(annotation: Any) -> str:
 
 INTEGERS = re.compile(r"(.*_)?(ids?|idx|indices|tokens?|labels?|targets?|seq|words|positions?|tags)")
 DEVICES = re.compile(r"(.*_)?(device|dev)|map_location")
-TARGETS = re.compile(r"(.*_)?(labels?|targets?|y|y_true|gt|tags)")
+TARGETS = re.compile(r"(.*_)?(labels?|targets?|y|y_true|gts?|gold|truth|tags)")
 FEATURES = re.compile(r"enc(oder|oded)?(_.*)?|memory|context|cond(ition)?|features?|(.*_)?(embeds?|embeddings?|states|latents?)")
 """Names of what stands beside token ids and is made of features."""
 TENSOR_LISTS = re.compile(r"(typing\.)?(list|tuple|sequence|iterable)\[(torch\.)?Tensor(, (\.\.\.|(torch\.)?Tensor))*\]", re.I)

@@ -30,6 +30,7 @@ def demands(attempt: Attempt, outcome: Outcome, init: Mapping[str, inspect.Param
     yield from _whole_numbers(attempt, outcome)
     yield from _longer_axis(attempt, outcome)
     yield from _folded_channels(attempt, outcome)
+    yield from _channels_in_ratio(attempt, outcome)
     yield from _other_lengths(attempt, outcome)
     yield from _fitting_images(attempt, outcome, init)
     yield from _joined_channels(attempt, outcome)
@@ -281,6 +282,26 @@ def _folded_channels(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
     for path in operand.origins if behind <= len(operand.shape) else ():
         if argument_of(path) in dict(attempt.call or ()):
             yield _changed_at(attempt, path, lambda tensor: _in_ratio(tensor, len(tensor.shape) - behind, actual, wanted))
+
+
+def _channels_in_ratio(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
+    """The channels from which a layer's were made, in the ratio that it asks for: 3 in place of 16 where `(x, x - mean)` has 32 and 6 are wanted; also of
+    several axes that were folded into one, `x.view(b, -1, n)`."""
+    match = JOINED.search(outcome.error)
+    wanted, actual = map(int, match.groups()) if match else (0, 0)
+    paths = [path for operand in outcome.operation.operands for path in operand.origins] if match else []
+    for path in dict.fromkeys(path for path in paths if argument_of(path) in dict(attempt.call or ())):
+        for behind in (1, 2, 3):
+            yield _changed_at(attempt, path, lambda tensor: _folded(tensor, behind, actual, wanted))  # noqa: B023
+        yield _changed_at(attempt, path, lambda tensor: _in_ratio(tensor, len(tensor.shape) - 1, actual, wanted))
+
+
+def _folded(tensor: Tensor, axes: int, actual: int, wanted: int) -> Tensor:
+    """The tensor with one axis in place of so many behind the first; as it was where there are too few, or no whole number is in the ratio."""
+    numbers = math.prod(tensor.shape[1 : axes + 1])
+    if len(tensor.shape) < axes + 2 or numbers * wanted % actual:
+        return tensor
+    return replace(tensor, shape=(tensor.shape[0], numbers * wanted // actual, *tensor.shape[axes + 1 :]))
 
 
 def _in_ratio(tensor: Tensor, at: int, actual: int, wanted: int) -> Tensor:

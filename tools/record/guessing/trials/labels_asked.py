@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
+from migrate_agent.tools.record.guessing.functions import IMAGE_LABELS, IMAGE_SCORES, LABELS, SCORES
 from migrate_agent.tools.record.guessing.trials.trial import Attempt, Outcome, set_call
 from migrate_agent.tools.record.guessing.values import Sequence, Tensor, tensors
 
@@ -16,10 +17,14 @@ LENGTHS = re.compile(
     r"|Length of all samples has to be greater than 0|object of type 'int' has no len"
 )
 
+PLACES = re.compile(r"Expected dtype int32/int64 for index|Index tensor must have the same number of dimensions as (self|input) tensor")
+"""What torch says of a tensor whose numbers are places, where labels are made into rows of zeros and ones."""
+
 
 def labels_asked(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
     """The call with one label, or one length, for each sample, or with one item in a list."""
     yield from _labels(attempt, outcome)
+    yield from _places(attempt, outcome)
     yield from _lengths(attempt, outcome)
     yield from _lists_of_one(attempt, outcome)
 
@@ -36,6 +41,16 @@ def _labels(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
             ):
                 if math.prod(shape) == samples:
                     yield set_call(attempt, name, replace(tensor, shape=shape, kind="integer"))
+
+
+def _places(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
+    """Scores of classes with labels, of rows and of images, in place of each pair of inputs that can be meant."""
+    call = attempt.call or ()
+    inputs = [name for name, value in call if isinstance(value, Tensor)] if PLACES.search(outcome.error) else []
+    for name in sorted(inputs, key=lambda name: (name not in outcome.place.call, -inputs.index(name))):
+        for other in inputs:
+            for scores, labels in ((SCORES, LABELS), (IMAGE_SCORES, IMAGE_LABELS)) if other != name else ():
+                yield set_call(set_call(attempt, other, scores), name, labels)
 
 
 def _lengths(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
