@@ -529,7 +529,7 @@ GUESSABLE = {
     "points that are joined with their neighbours": (
         "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.conv = nn.Conv2d(6, 4, 1)\n"
         " def forward(self, x):\n  x = x.view(x.size(0), -1, x.size(2))\n  return self.conv(torch.cat((x, x.roll(1, 2)), 1)[..., None])\n",
-        ("", "torch.randn(2, 3, 16)"),
+        ("", "torch.randn(2, 3, 32)"),
     ),
     "object whose class has what is read of it": (
         "@dataclass\nclass Pose:\n turn: torch.Tensor\n shift: torch.Tensor\n scale: float\n"
