@@ -9,7 +9,7 @@ from migrate_agent.tools.types import Verdict
 from migrate_agent.tools.verify.checks.base import NEW_PROCESS, Check
 from migrate_agent.tools.verify.checks.shared.native import alike_in_width, compare_native_gradient
 from migrate_agent.tools.verify.compare.pairs import gradient_pairs, paired, raised_error
-from migrate_agent.tools.verify.contract.scenario import Role
+from migrate_agent.tools.verify.contract.scenario import Role, Scenario
 from migrate_agent.tools.verify.evidence.candidate import Results
 
 
@@ -19,6 +19,7 @@ def judge(results: Results) -> Verdict | None:
 
 
 def _differences(results: Results) -> Iterator[Difference]:
+    compared = [scenario for scenario, _ in results.answers(Role.GRADIENT, kind="native")]
     for scenario, answer in results.answers(Role.GRADIENT, kind="native"):
         if results.forgives(scenario, answer):
             continue
@@ -28,10 +29,15 @@ def _differences(results: Results) -> Iterator[Difference]:
             alike = alike_in_width(scenario, answer)
             pairs = gradient_pairs(scenario, answer)
             largest = max((rms(pair.expected) for pair in pairs), default=0.0)
+            others = [other for other in compared if other is not scenario and _is_like(other, scenario)]
             for pair in pairs:
                 native = scenario.arrays.get(f"native/{pair.key}")
                 if native is not None:
-                    yield compare_native_gradient(pair, native, scenario, largest, alike=alike).at(scenario.name, pair.key)
+                    yield compare_native_gradient(pair, native, scenario, largest, alike=alike, others=others).at(scenario.name, pair.key)
+
+
+def _is_like(other: Scenario, scenario: Scenario) -> bool:
+    return (other.example, other.mode, other.narrow) == (scenario.example, scenario.mode, scenario.narrow)
 
 
 CHECK = Check("numeric", "gradients_native", judge, cost=NEW_PROCESS)

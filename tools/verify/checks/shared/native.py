@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -195,11 +195,15 @@ def _conditioning(scenario: Scenario, key: str, dtype: str, size: float, *, kink
     return max(scaled, crossed) / size
 
 
-def compare_native_gradient(pair: Pair, native: Array, scenario: Scenario, largest: float, *, alike: bool = True) -> Difference:
+def compare_native_gradient(
+    pair: Pair, native: Array, scenario: Scenario, largest: float, *, alike: bool = True, others: Sequence[Scenario] = ()
+) -> Difference:
     """Errors of both sides against the float64 gradient, where torch's own is finite.
 
     Which elements of an array overflow is up to the order of its sums: as many as torch's own has lost, the candidate may lose beside these.
     `largest` is the RMS of the largest gradient. A candidate that is not `alike` in width (`alike_in_width`) is held to torch's own error.
+    `others`: the other gradients of the example. A kink is crossed or not, and by few of the runs with noise: where the ones of this scenario crossed
+    none so large, those of another one tell how far a gradient of this unit jumps.
     """
     dtype = scenario.narrow or "float32"
     label = f"{pair.label} ({dtype})"
@@ -220,6 +224,10 @@ def compare_native_gradient(pair: Pair, native: Array, scenario: Scenario, large
     own = tolerances.FP32_FACTOR * rms(np.abs(torchs - truth)) / size
     conditioning = partial(_conditioning, scenario, pair.key, dtype, size, kinks=True) if alike else float
     leaf = _conditioned(label, rms(np.abs(ours - truth)) / size, own, floor, conditioning)
+    for other in others if alike else ():
+        if leaf.failed and (there := rms(np.abs(other.arrays.get(pair.key, np.zeros(1))))):
+            jump = tolerances.KINK_FACTOR * other.changes_by_native_noise(pair.key) / there * rms(np.abs(truth)) / size
+            leaf = Difference(label, leaf.measured, max(leaf.limit, own + jump))
     # A limit of the gradient's own size lets everything through that is not larger: nothing is judged then.
     return replace(leaf, measured=0.0, kind=DROWNED) if leaf.failed and leaf.limit >= 1 else leaf
 

@@ -86,6 +86,20 @@ def test_native_gradients_follow_the_kinks_that_rounding_crosses(error: float, r
     assert compare_native_gradient(pair, exact.astype(np.float32), scenario, 1.0, alike=False).failed
 
 
+@pytest.mark.parametrize(
+    ("error", "elsewhere", "size", "failed"), [(2e-2, 0.12, 10.0, False), (2e-2, 8e-2, 10.0, True), (2e-2, 0.12, 20.0, True)]
+)
+def test_a_kink_that_no_run_crossed_may_be_as_large_as_one_of_other_inputs(
+    error: float, elsewhere: float, size: float, failed: bool
+) -> None:
+    """Relative to the gradients there."""
+    exact = np.ones(4)
+    pair = Pair("w", "grad/w", exact, (exact + error).astype(np.float32))
+    noise = NoiseOfScenario({}, (), {"grad/w": [elsewhere, elsewhere]})
+    other = Scenario(name="b", role=Role.GRADIENT, noise=noise, arrays={"grad/w": size * exact})
+    assert compare_native_gradient(pair, exact.astype(np.float32), QUIET, 1.0, others=[other]).failed == failed
+
+
 def test_a_cast_that_torch_lacks_is_not_excused_by_conditioning() -> None:
     scenario = Scenario(name="a", role=Role.SEED, noise=NoiseOfScenario({"out/0": [1e-14, 1e-14]}))
     exact, native = (Pair("out", "out/0", np.ones(4), np.full(4, 1 + 1e-5)) for _ in range(2))
