@@ -489,4 +489,45 @@ class M(nnx.Module):
     ),
 )
 
-PAIRS = (FILE_CONSTANTS, DOUBLED, NARROW, ADAPTING, SELECTED, BUMP, TIES, EMPTY, SUBNORMAL, SHUT, CUT, STARTS, SLOW, LARGE, MOMENTUM)
+OVERFLOWING = Pair(
+    "overflowing",
+    """
+    class M(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.fc = nn.Linear(6, 4)
+
+        def forward(self, x):
+            return self.fc(x) * 1e25
+    """,
+    LINEAR
+    + """
+class M(nnx.Module):
+    def __init__(self, *, rngs):
+        self.fc = linear(6, 4, rngs)
+
+    def __call__(self, x):
+        return self.fc(x) * 1e25
+""",
+    call="torch.randn(5, 6)",
+    wrongs=(Wrong("rounded to float16 on its way", "forward_fp32", "self.fc(x) *", "self.fc(x).astype(jnp.float16).astype(x.dtype) *"),),
+)
+
+PAIRS = (
+    OVERFLOWING,
+    FILE_CONSTANTS,
+    DOUBLED,
+    NARROW,
+    ADAPTING,
+    SELECTED,
+    BUMP,
+    TIES,
+    EMPTY,
+    SUBNORMAL,
+    SHUT,
+    CUT,
+    STARTS,
+    SLOW,
+    LARGE,
+    MOMENTUM,
+)

@@ -74,6 +74,12 @@ def torch_curve(
     return losses
 
 
+def overflows(curves: Mapping[str, Any]) -> bool:
+    """Whether the first loss of torch's own curves is finite in float64, and in the dtypes of a user's run it is not."""
+    first = {kind: [curves[name][kind][0] for name in OPTIMISERS if name in curves] for kind in ("exact", "native")}
+    return bool(np.isfinite(first["exact"]).all() and not np.isfinite(first["native"]).any())
+
+
 def first_rate(steepness: float, parameters: Sequence[Array]) -> float:
     """The learning rate at which SGD's first step moves the parameters by `budgets.RELATIVE_STEP` of their norm. `steepness`: that of the gradients."""
     norm = sum(float(np.sum(np.abs(value) ** 2)) for value in parameters) ** 0.5
