@@ -5,6 +5,8 @@ XLA compiles a convolution with much padding, or of several groups, as plain loo
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -21,8 +23,10 @@ from migrate_agent.tools.harness.jax_side.convolution_phases import by_phases, s
 
 PRODUCTS = 500_000
 """Number of products below which plain loops are as fast, and compile sooner."""
-GROUPS = 32
-"""Number of groups above which a convolution is not split."""
+PARTS = 512
+"""Number of slices above which the inputs of a convolution of several groups are not copied."""
+COPIED = 2**26
+"""Numbers in the copy above which they are not, either."""
 
 
 _finite = ContextVar("_finite", default=True)
@@ -75,17 +79,17 @@ def _padded(**params: Any) -> bool:
 
 
 def _groups(lhs: Sequence[int], **params: Any) -> int:
-    """The number of convolutions that it is split into; 0 where it stays one."""
+    """The number of groups, which are computed as products of matrices; 0 where it stays one convolution."""
     features = params["feature_group_count"]
     if features == lhs[params["dimension_numbers"].lhs_spec[1]]:
         return 0  # a group for each channel: that is quick
-    groups = features * params["batch_group_count"]
-    return groups if 1 < groups <= GROUPS else 0
+    groups = int(features * params["batch_group_count"])
+    return groups if groups > 1 else 0
 
 
 def plainer(lhs: Any, rhs: Any, *, finite: bool = False, **params: Any) -> Any:
-    """The convolution of `lax.conv_general_dilated_p` with these parameters, with channels first, without zeros between inputs, padded and split into
-    groups beforehand. Of inputs that are not `finite` those reach the same outputs.
+    """The convolution of `lax.conv_general_dilated_p` with these parameters, with channels first, without zeros between inputs, padded beforehand, and
+    as products of matrices where it has several groups. Of inputs that are not `finite` those reach the same outputs.
     """
     numbers, axes = params["dimension_numbers"], tuple(range(lhs.ndim))
     lhs, rhs = lhs.transpose(numbers.lhs_spec), rhs.transpose(numbers.rhs_spec)
@@ -96,15 +100,44 @@ def plainer(lhs: Any, rhs: Any, *, finite: bool = False, **params: Any) -> Any:
 
 
 def _dense(lhs: Any, rhs: Any, params: dict[str, Any]) -> Any:
-    """The convolution with channels first, padded and split into groups beforehand."""
+    """The convolution with channels first, padded beforehand, and as products of matrices where it has several groups."""
     if _padded(**params):
         around = [(low, high, step - 1) for (low, high), step in zip(params["padding"], params["lhs_dilation"], strict=True)]
         lhs = lax.pad(lhs, jnp.zeros((), lhs.dtype), [(0, 0, 0), (0, 0, 0), *around])
         params = {**params, "padding": ((0, 0),) * len(around), "lhs_dilation": (1,) * len(around)}
-    groups = _groups(lhs.shape, **params)
-    if not groups:
+    if not _groups(lhs.shape, **params):
         return lax.conv_general_dilated_p.bind(lhs, rhs, **params)
-    split = 1 if params["feature_group_count"] > 1 else 0
-    alone = {**params, "feature_group_count": 1, "batch_group_count": 1}
-    parts = zip(jnp.split(lhs, groups, split), jnp.split(rhs, groups, 0), strict=True)
-    return jnp.concatenate([lax.conv_general_dilated_p.bind(*part, **alone) for part in parts], axis=1)
+    sizes = zip(lhs.shape[2:], rhs.shape[2:], params["rhs_dilation"], params["window_strides"], strict=True)
+    lengths = [(size - (window - 1) * spacing - 1) // stride + 1 for size, window, spacing, stride in sizes]
+    taps, places = math.prod(rhs.shape[2:]), math.prod(lengths)
+    if not 0 < min(taps, places) <= PARTS or math.prod(lhs.shape[:2]) * taps * places > COPIED:
+        return lax.conv_general_dilated_p.bind(lhs, rhs, **params)
+    return _of_matrices(_windows_of(lhs, rhs.shape[2:], lengths, params), rhs, lengths, params)
+
+
+def _windows_of(lhs: Any, window: Sequence[int], lengths: Sequence[int], params: dict[str, Any]) -> Any:
+    """What each output meets of the inputs: [batch, channels, places of the window, outputs]. Sliced by what there is less of."""
+    strides, spacing = params["window_strides"], params["rhs_dilation"]
+    by_taps = math.prod(window) <= math.prod(lengths)
+    counts, steps = (window, spacing) if by_taps else (lengths, strides)
+    others, jumps = (lengths, strides) if by_taps else (window, spacing)
+    slices = []
+    for at in itertools.product(*map(range, counts)):
+        starts = [place * step for place, step in zip(at, steps, strict=True)]
+        ends = [start + (count - 1) * jump + 1 for start, count, jump in zip(starts, others, jumps, strict=True)]
+        part = lax.slice(lhs, (0, 0, *starts), (*lhs.shape[:2], *ends), (1, 1, *jumps))
+        slices.append(part.reshape(*lhs.shape[:2], -1))
+    return jnp.stack(slices, axis=2 if by_taps else 3)
+
+
+def _of_matrices(windows: Any, rhs: Any, lengths: Sequence[int], params: dict[str, Any]) -> Any:
+    """The outputs of a convolution of several groups of channels, or of several groups of the batch (the gradient of the former by the window)."""
+    groups, batches = params["feature_group_count"], params["batch_group_count"]
+    count, channels, taps, places = windows.shape
+    if batches > 1:
+        windows = windows.reshape(batches, count // batches, channels * taps, places)
+        out = jnp.einsum("gncl,goc->ngol", windows, rhs.reshape(batches, -1, channels * taps))
+    else:
+        windows = windows.reshape(count, groups, channels // groups * taps, places)
+        out = jnp.einsum("ngcl,goc->ngol", windows, rhs.reshape(groups, -1, channels // groups * taps))
+    return out.reshape(out.shape[0], -1, *lengths)
