@@ -101,6 +101,8 @@ def plainer(lhs: Any, rhs: Any, *, finite: bool = False, **params: Any) -> Any:
 
 def _dense(lhs: Any, rhs: Any, params: dict[str, Any]) -> Any:
     """The convolution with channels first, padded beforehand, and as products of matrices where it has several groups."""
+    if _is_smaller_than_window(lhs, rhs, params):
+        return _swapped(lhs, rhs, params)
     if _padded(**params):
         around = [(low, high, step - 1) for (low, high), step in zip(params["padding"], params["lhs_dilation"], strict=True)]
         lhs = lax.pad(lhs, jnp.zeros((), lhs.dtype), [(0, 0, 0), (0, 0, 0), *around])
@@ -113,6 +115,26 @@ def _dense(lhs: Any, rhs: Any, params: dict[str, Any]) -> Any:
     if not 0 < min(taps, places) <= PARTS or math.prod(lhs.shape[:2]) * taps * places > COPIED:
         return lax.conv_general_dilated_p.bind(lhs, rhs, **params)
     return _of_matrices(_windows_of(lhs, rhs.shape[2:], lengths, params), rhs, lengths, params)
+
+
+def _is_smaller_than_window(lhs: Any, rhs: Any, params: dict[str, Any]) -> bool:
+    """Whether the window has several times as many places as the inputs, which are mostly padding then: the gradient of a layer that reads whole rows."""
+    steps = (*params["window_strides"], *params["lhs_dilation"], *params["rhs_dilation"])
+    alone = params["feature_group_count"] == params["batch_group_count"] == 1
+    return alone and set(steps) == {1} and 0 < 2 * math.prod(lhs.shape[2:]) < math.prod(rhs.shape[2:])
+
+
+def _swapped(lhs: Any, rhs: Any, params: dict[str, Any]) -> Any:
+    """The same outputs, with the inputs as a window that goes over the window: out[q] is the sum over t of input[-t] window[t - low - q]."""
+    sizes = zip(lhs.shape[2:], rhs.shape[2:], params["padding"], strict=True)
+    padding = []
+    for size, window, (low, high) in sizes:
+        length = size + low + high - window + 1
+        before = size - window + low
+        padding.append((before, length - 1 - window - before + size))
+    axes = tuple(range(2, lhs.ndim))
+    out = _dense(jnp.flip(rhs, axes), jnp.flip(lhs, axes), {**params, "padding": tuple(padding)})
+    return out.swapaxes(0, 1)
 
 
 def _windows_of(lhs: Any, window: Sequence[int], lengths: Sequence[int], params: dict[str, Any]) -> Any:

@@ -58,6 +58,23 @@ def test_same_result(numbers: tuple[str, str, str], window: Any, groups: tuple[i
     np.testing.assert_allclose(plainer(*map(jax.numpy.asarray, (lhs, rhs)), finite=True, **equation.params), found, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("padding", [[(2, 2), (9, 9)], [(0, 2), (9, 3)], [(3, 2), (10, 8)]])
+def test_a_window_that_is_larger_than_its_inputs(padding: list[tuple[int, int]]) -> None:
+    """As the gradient of a layer that reads whole rows has one."""
+    rng = np.random.default_rng(0)
+    lhs, rhs = rng.normal(size=(2, 4, 6, 1)), rng.normal(size=(5, 4, 3, 10))
+
+    def usual(lhs: Any, rhs: Any) -> jax.Array:
+        return lax.conv_general_dilated(lhs, rhs, (1, 1), padding, dimension_numbers=NUMBERS[0])
+
+    [equation] = [e for e in jax.make_jaxpr(usual)(lhs, rhs).jaxpr.eqns if e.primitive is lax.conv_general_dilated_p]
+    found = plainer(*map(jax.numpy.asarray, (lhs, rhs)), **equation.params)
+    np.testing.assert_allclose(found, usual(lhs, rhs), rtol=1e-5, atol=1e-5)
+    jaxpr = jax.make_jaxpr(lambda *a: plainer(*a, **equation.params))(lhs, rhs).jaxpr
+    [inner] = [e for e in jaxpr.eqns if e.primitive is lax.conv_general_dilated_p]
+    assert inner.invars[1].aval.shape == (2, 4, 6, 1)
+
+
 def _places(params: Any, lhs: tuple[int, ...], rhs: tuple[int, ...]) -> list[tuple[Group, ...]]:
     """The groups of phases that meet an input; none where the convolution stays one."""
     if stays_spread(lhs, rhs, params):

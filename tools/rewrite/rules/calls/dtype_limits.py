@@ -16,11 +16,11 @@ class KeepLimitsAsNumbers(Rule):
     tensor (`torch.finfo(x.dtype).max`): its limits have the dtype of the tensor.
     """
 
-    KEEP = ("import torch\n\ndef f(x):\n    return torch.iinfo(torch.int32).max + x\n",)
+    KEEP = ("def f(x, info):\n    return x + info.eps\n",)
     CHANGE = (
         (
-            "import torch\n\nEPS = torch.finfo(torch.float).eps\n\ndef f(x: torch.Tensor):\n    return x.clamp(min=EPS) - torch.finfo(x.dtype).tiny\n",
-            "EPS = float(jnp.finfo(jnp.float32).eps)\n\ndef f(x: jax.Array):\n    return jnp.clip(x, EPS) - jnp.finfo(x.dtype).tiny\n",
+            "import torch\n\nEPS = torch.finfo(torch.float).eps\n\ndef f(x: torch.Tensor):\n    return x * EPS - torch.finfo(x.dtype).tiny\n",
+            "EPS = float(jnp.finfo(jnp.float32).eps)\n\ndef f(x: jax.Array):\n    return x * EPS - jnp.finfo(x.dtype).tiny\n",
         ),
     )
 

@@ -99,7 +99,12 @@ class MoveListedStatistics(Rule):
         statistics = [arguments.get(name) for name in STATISTICS]
         if not all(value is not None and self._is_item(value) for value in statistics):
             return None
-        return updated.with_changes(func=self.context.helper("tracked_" + dotted.rpartition(".")[2]))
+        # The variables themselves, where `ReadVariables` has made arrays of them.
+        rows = [
+            new if old.value not in statistics else new.with_changes(value=old.value)
+            for old, new in zip(original.args, updated.args, strict=True)
+        ]
+        return cst.Call(self.context.helper("tracked_" + dotted.rpartition(".")[2]), rows)
 
     def _is_item(self, value: cst.BaseExpression) -> bool:
         """Whether an expression gives an item of a container of parameters, alone or by a name that stands for nothing else."""

@@ -432,7 +432,10 @@ class ReadVariables(Rule):
     def leave_Name(self, original: cst.Name, updated: cst.Name) -> cst.BaseExpression | None:
         """A parameter that a loop hands out, given to a function that knows no `nnx.Variable`."""
         fact, is_keyword = self.context.observed(original), getattr(self.context.parent(), "keyword", None) is original
-        if fact is None or fact.kinds != ("parameter",) or is_keyword or not self._is_given_out() or self._holds_array(original.value):
+        kinds = set(fact.kinds) if fact is not None else set()
+        if "parameter" not in kinds or not kinds <= {"parameter", "tensor"} or is_keyword:
+            return None
+        if not self._is_given_out() or self._holds_array(original.value):
             return None
         return subscript(updated)
 
@@ -444,12 +447,14 @@ class ReadVariables(Rule):
         return subscript(updated) if of_parameters and not is_slice and self._is_given_out() else None
 
     def _is_given_out(self) -> bool:
-        """Whether the expression at hand is an argument of a function of einops or of torch, which takes arrays."""
-        call = self.context.parent(2)
-        if not isinstance(self.context.parent(), cst.Arg) or not isinstance(call, cst.Call):
+        """Whether the expression at hand is an argument of a function of einops or of torch, or in a list that is one: these take arrays."""
+        around = [node for node in self.context.stack[::-1] if not isinstance(node, (cst.Element, cst.List, cst.Tuple))][:2]
+        if len(around) < 2 or not isinstance(around[0], cst.Arg) or not isinstance(around[1], cst.Call):
             return False
-        dotted = self.context.dotted(call.func)
-        return dotted.startswith(("einops.", "torch.")) and not dotted.startswith("torch.nn.")
+        dotted = self.context.dotted(around[1].func)
+        return dotted.startswith(("einops.", "torch.")) and (
+            not dotted.startswith("torch.nn.") or dotted.startswith("torch.nn.functional.")
+        )
 
     def _holds_array(self, name: str) -> bool:
         """Whether all that binds this local name is `name = self.w`, which gives the array, or computes."""
