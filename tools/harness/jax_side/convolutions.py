@@ -1,6 +1,7 @@
 """Rewrites convolutions into a form that XLA's CPU backend has a kernel for. Used inside the sandbox, on the candidate's side.
 
-XLA compiles a convolution with much padding, or of several groups, as plain loops: a gradient then takes a hundred times as long.
+XLA compiles a convolution with much padding, of several groups, or of float64 in other than two dimensions, as plain loops: it then takes a hundred
+times as long.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from migrate_agent.tools.harness.jax_side.convolution_phases import by_phases, s
 PRODUCTS = 500_000
 """Number of products below which plain loops are as fast, and compile sooner."""
 PARTS = 512
-"""Number of slices above which the inputs of a convolution of several groups are not copied."""
+"""Number of slices above which the inputs of a convolution are not copied."""
 COPIED = 2**26
 """Numbers in the copy above which they are not, either."""
 
@@ -52,11 +53,17 @@ def quick_convolutions() -> None:
 
     def lowered(ctx: Any, lhs: Any, rhs: Any, **params: Any) -> Any:
         (one, other), (out,) = ctx.avals_in, ctx.avals_out
-        if one.dtype not in (jnp.float64, jnp.float32) or _products(out, other, **params) < PRODUCTS or plain(one.shape, **params):
+        has_kernel = plain(one.shape, **params) and not _loops(one)
+        if one.dtype not in (jnp.float64, jnp.float32) or _products(out, other, **params) < PRODUCTS or has_kernel:
             return lower(ctx, lhs, rhs, expand_complex_convolutions=True, **params)
         return mlir.lower_fun(partial(plainer, finite=_finite.get(), **params), multiple_results=False)(ctx, lhs, rhs)
 
     mlir.register_lowering(lax.conv_general_dilated_p, lowered, platform="cpu")
+
+
+def _loops(inputs: Any) -> bool:
+    """Whether XLA's CPU backend has plain loops for a convolution of this dtype and rank."""
+    return bool(inputs.dtype == jnp.float64 and inputs.ndim != 4)
 
 
 def _products(out: Any, window: Any, **params: Any) -> int:
@@ -89,7 +96,7 @@ def _groups(lhs: Sequence[int], **params: Any) -> int:
 
 def plainer(lhs: Any, rhs: Any, *, finite: bool = False, **params: Any) -> Any:
     """The convolution of `lax.conv_general_dilated_p` with these parameters, with channels first, without zeros between inputs, padded beforehand, and
-    as products of matrices where it has several groups. Of inputs that are not `finite` those reach the same outputs.
+    as products of matrices where XLA has loops for it. Of inputs that are not `finite` those reach the same outputs.
     """
     numbers, axes = params["dimension_numbers"], tuple(range(lhs.ndim))
     lhs, rhs = lhs.transpose(numbers.lhs_spec), rhs.transpose(numbers.rhs_spec)
@@ -100,14 +107,14 @@ def plainer(lhs: Any, rhs: Any, *, finite: bool = False, **params: Any) -> Any:
 
 
 def _dense(lhs: Any, rhs: Any, params: dict[str, Any]) -> Any:
-    """The convolution with channels first, padded beforehand, and as products of matrices where it has several groups."""
+    """The convolution with channels first, padded beforehand, and as products of matrices where XLA has loops for it."""
     if _is_smaller_than_window(lhs, rhs, params):
         return _swapped(lhs, rhs, params)
     if _padded(**params):
         around = [(low, high, step - 1) for (low, high), step in zip(params["padding"], params["lhs_dilation"], strict=True)]
         lhs = lax.pad(lhs, jnp.zeros((), lhs.dtype), [(0, 0, 0), (0, 0, 0), *around])
         params = {**params, "padding": ((0, 0),) * len(around), "lhs_dilation": (1,) * len(around)}
-    if not _groups(lhs.shape, **params):
+    if not _groups(lhs.shape, **params) and not (_loops(lhs) and params["feature_group_count"] == 1):
         return lax.conv_general_dilated_p.bind(lhs, rhs, **params)
     sizes = zip(lhs.shape[2:], rhs.shape[2:], params["rhs_dilation"], params["window_strides"], strict=True)
     lengths = [(size - (window - 1) * spacing - 1) // stride + 1 for size, window, spacing, stride in sizes]
@@ -153,7 +160,7 @@ def _windows_of(lhs: Any, window: Sequence[int], lengths: Sequence[int], params:
 
 
 def _of_matrices(windows: Any, rhs: Any, lengths: Sequence[int], params: dict[str, Any]) -> Any:
-    """The outputs of a convolution of several groups of channels, or of several groups of the batch (the gradient of the former by the window)."""
+    """The outputs of a convolution, also of several groups of channels, or of the batch (the gradient of the former by the window)."""
     groups, batches = params["feature_group_count"], params["batch_group_count"]
     count, channels, taps, places = windows.shape
     if batches > 1:

@@ -131,6 +131,25 @@ LOWERED = """
 """
 
 
+LOOPS = """
+    import jax, jax.numpy as jnp
+    from jax import lax
+    from migrate_agent.tools.harness.jax_side.convolutions import quick_convolutions
+
+    jax.config.update("jax_enable_x64", True)
+    quick_convolutions()
+    for rank in (1, 2, 3):
+        for dtype in (jnp.float64, jnp.float32):
+            x, w = jnp.ones((2, 64, 32, *[2] * (rank - 1)), dtype), jnp.ones((64, 64, 5, *[1] * (rank - 1)), dtype)
+            text = jax.jit(lambda x, w: lax.conv(x, w, (1,) * rank, "VALID")).lower(x, w).as_text()
+            assert ("stablehlo.convolution" not in text) == (dtype == jnp.float64 and rank != 2), (rank, dtype)
+"""
+
+
+def test_float64_has_a_kernel_in_two_dimensions_alone() -> None:
+    subprocess.run([sys.executable, "-c", textwrap.dedent(LOOPS)], check=True, env={"JAX_PLATFORMS": "cpu", "PATH": ""})
+
+
 SPREADING = """
     import jax, jax.numpy as jnp
     from jax import lax
