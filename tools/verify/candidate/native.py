@@ -46,7 +46,10 @@ def native(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Pat
     session.ran()
     compile_ahead(session, _natively(_first_calls(session), gradient=True))
     constructed = [number for number, described in enumerate(session.arguments["described"]) if "inits" in described]
-    fresh = {number: session.once(("fresh", number), partial(_fresh, session, number)) for number in constructed}
+    fresh = {
+        number: _counted(session, number, partial(session.once, ("fresh", number), partial(_fresh, session, number)))
+        for number in constructed
+    }
     _must(session, result, constructed, fresh, counts)
     _optional(session, result, counts)
     result["reach"] = reach.told(session.reached)
@@ -78,7 +81,10 @@ def _must(session: Session, result: dict[str, Any], constructed: Sequence[int], 
     configure("jax_disable_most_optimizations", True)
     _run(session, result, _natively(calls, gradient=True))
     result["curves"] = _guarded(session, lambda: curves(session))
-    result["initial"] = {str(number): _guarded(session, partial(initial, session, number, fresh[number])) for number in constructed}
+    result["initial"] = {
+        str(number): _counted(session, number, partial(_guarded, session, partial(initial, session, number, fresh[number])))
+        for number in constructed
+    }
     result["dropout"] = _guarded(session, lambda: dropout(session))
 
 
@@ -128,6 +134,15 @@ def _run(session: Session, result: dict[str, Any], calls: Sequence[Request]) -> 
             continue
         result["scenarios"][scenario.name] = _guarded(session, partial(run_scenario, session, scenario))
         session.ran(scenario.name)
+
+
+def _counted(session: Session, example: int, action: Callable[[], Any]) -> Any:
+    """What an action gives. What it runs of the candidate counts where the example's method draws a state anew: no scenario calls that."""
+    reach.take()
+    done = action()
+    if "state" in session.arguments["described"][example]["inits"]:
+        session.ran()
+    return done
 
 
 def _guarded(session: Session, action: Callable[[], Any]) -> Any:

@@ -127,6 +127,11 @@ REFUSABLE = (*CONFIGURATIONS, Role.ATTRIBUTES, Role.RANK, Role.LONG)
 """Roles in which a rewrite may say by an error that it does not take what the original takes; a note tells of it."""
 
 
+def redrawn(example: int) -> str:
+    """Under this name stands what the calls of a method ran that draws a new state: no scenario is one of them."""
+    return f"e{example}-redrawn"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Request:
     """What the candidate is told of a scenario: how to make the call, and nothing of what the original gave.

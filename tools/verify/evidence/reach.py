@@ -16,7 +16,7 @@ from migrate_agent.tools.harness.common.reach import Reached, heard, union
 from migrate_agent.tools.leftovers import find
 from migrate_agent.tools.scan.accelerators import runs_on_cuda
 from migrate_agent.tools.types import Example, Reach, Surface, Unit
-from migrate_agent.tools.verify.contract.scenario import CONFIGURATIONS
+from migrate_agent.tools.verify.contract.scenario import CONFIGURATIONS, redrawn
 from migrate_agent.tools.verify.evidence.candidate import Results
 from migrate_agent.tools.verify.evidence.copied_helpers import is_copied
 from migrate_agent.tools.verify.evidence.counted_file import CountedFile, Missed, branches, counted_file
@@ -54,7 +54,8 @@ class Reaching:
         both = {
             scenario.name for scenario, answer in results.answers() if not answer.error and not {"state", "absent"} & answer.facts.keys()
         }
-        original = union(results.expected.reached.get(name, {}) for name in both)
+        again = {redrawn(int(number)) for number, job in results.native.get("initial", {}).items() if "dtypes" in job}
+        original = union(results.expected.reached.get(name, {}) for name in both | again)
         rows = []
         for kind in ("exact", "native"):
             run = results.of(kind).result

@@ -152,6 +152,11 @@ def initial_values(unit: Original, base: int) -> tuple[dict[str, Any], dict[str,
     return _sampled_values(unit, base, unit.fresh, unit.unset(base + 999))
 
 
+def redraws(unit: Original, result: Result) -> bool:
+    """Whether a method draws a new state and gives nothing, as `reset_parameters` does: the two sides may draw in any order and layout then."""
+    return not unit.leaves and bool(result.draws) and not result.dtypes and any(key.startswith("state/") for key in result.arrays)
+
+
 def redrawn_values(unit: Original, state: State, base: int) -> tuple[dict[str, Any], dict[str, Array]]:
     """The same of a module with this state whose method was called, instead of a new one."""
 

@@ -15,11 +15,11 @@ from migrate_agent.tools.harness.common.argument_changes import CALL, LENGTH, Ch
 from migrate_agent.tools.harness.torch_side.module import Original, Result
 from migrate_agent.tools.harness.torch_side.precision import OperatorMode, Undetermined
 from migrate_agent.tools.verify.contract.scenario import Role
-from migrate_agent.tools.verify.original.outputs import attempt, elements, finite_share, same
+from migrate_agent.tools.verify.original.outputs import attempt, elements, finite_share, redraws, same
 from migrate_agent.tools.verify.original.scenarios import source_literals
 from migrate_agent.tools.verify.original.scenarios.degenerate import at_ends, constructed_small, of_few_rows
 from migrate_agent.tools.verify.original.scenarios.long_inputs import decided
-from migrate_agent.tools.verify.original.scenarios.menu import describe, sample_initial_values
+from migrate_agent.tools.verify.original.scenarios.menu import describe, sample_initial_values, sample_redrawn_values
 from migrate_agent.tools.verify.original.scenarios.random import drawn_otherwise
 from migrate_agent.tools.verify.original.scenarios.special_sizes import with_inputs, with_tied, with_zeros
 from migrate_agent.tools.verify.original.scenarios.strings import written
@@ -271,7 +271,9 @@ def _compare(writer: ScenarioWriter, drops: bool) -> dict[str, Any]:
     tensor_files.save(writer.folder / f"given/states/{writer.state_name(0)}.safetensors", writer.states[0])
     with writer.lines:
         attempt(unit.fresh)
-        attempt(lambda: unit.run(writer.states[0], writer.values(0), writer.modes[0]))
+        usual = attempt(lambda: unit.run(writer.states[0], writer.values(0), writer.modes[0]))
+    if unit.method and usual is not None and redraws(unit, usual):
+        return {**describe(writer), "inits": sample_redrawn_values(writer, usual), "skipped": []}
     stops, values = at_an_end(unit.changes) or source_literals.uses(unit.native, source_literals.STOPS), writer.values(0)
     for mode in writer.modes:
         if not writer.scenarios or writer.trains():

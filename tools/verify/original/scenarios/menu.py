@@ -17,7 +17,7 @@ from migrate_agent.tools.harness.common.sketches import sketched
 from migrate_agent.tools.harness.common.training_steps import OPTIMISERS, first_rate, overflows, torch_curve
 from migrate_agent.tools.harness.torch_side.module import Result
 from migrate_agent.tools.harness.torch_side.precision import Undetermined
-from migrate_agent.tools.verify.contract.scenario import Role, Scenario
+from migrate_agent.tools.verify.contract.scenario import Role, Scenario, redrawn
 from migrate_agent.tools.verify.contract.schedule import LARGE_ELEMENTS, MOST_STEPS, ORIGINAL_SHARE, is_large
 from migrate_agent.tools.verify.original.outputs import (
     attempt,
@@ -409,9 +409,10 @@ def train_curves(
     return {**curves, "untrained": sorted(untrained)}
 
 
-def sample_redrawn_values(writer: ScenarioWriter) -> dict[str, Any]:
+def sample_redrawn_values(writer: ScenarioWriter, usual: Result) -> dict[str, Any]:
     """Sample what a method that draws a new state leaves behind, in several calls on the first state. Returns the numbers of calls and the state's
-    name."""
+    name. `usual`: one of these calls."""
+    writer.reached[redrawn(writer.index)] = writer.original.constructed | usual.reached
     count, rows = redrawn_values(writer.original, writer.states[0], writer.base)
     tensor_files.save(writer.folder / f"expected/initial-{writer.index}.safetensors", rows)
     return {**count, "state": writer.state_name(0)}

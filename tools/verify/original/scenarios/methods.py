@@ -12,9 +12,9 @@ from typing import Any
 
 from migrate_agent.tools.harness.common import budgets, input_sampling, methods, tensor_files
 from migrate_agent.tools.harness.common.argument_changes import CALL, Changes, bind
-from migrate_agent.tools.harness.torch_side.module import Original, Result
+from migrate_agent.tools.harness.torch_side.module import Original
 from migrate_agent.tools.verify.contract.scenario import Role
-from migrate_agent.tools.verify.original.outputs import attempt, finite_share, make_targets, same
+from migrate_agent.tools.verify.original.outputs import attempt, finite_share, make_targets, redraws, same
 from migrate_agent.tools.verify.original.scenarios.long_inputs import longer
 from migrate_agent.tools.verify.original.scenarios.menu import add_edges, describe, sample_redrawn_values
 from migrate_agent.tools.verify.original.scenarios.random import drawn_otherwise
@@ -44,7 +44,7 @@ def write_method(writer: ScenarioWriter, *, first: bool) -> dict[str, Any]:
     inputs = {seed: writer.sample_inputs(seed) for seed in seeds}
     usual = attempt(partial(writer.once, writer.states[0], inputs[0], "eval"))
     if usual is not None and redraws(unit, usual):
-        return {**describe(writer), "inits": sample_redrawn_values(writer)}
+        return {**describe(writer), "inits": sample_redrawn_values(writer, usual)}
     for seed in seeds:
         writer.add(f"eval-s{seed}", Role.SEED, "eval", seed, inputs[seed], native=seed == 0)
     differentiable = usual is not None and any(size.size for size in make_targets(usual, 0).values())
@@ -65,11 +65,6 @@ def write_method(writer: ScenarioWriter, *, first: bool) -> dict[str, Any]:
         if writer.scenarios[-1].role != Role.LONG:
             _other_size(writer)
     return describe(writer)
-
-
-def redraws(unit: Original, result: Result) -> bool:
-    """Whether a method draws a new state and gives nothing, as `reset_parameters` does: the two sides may draw in any order and layout then."""
-    return not unit.leaves and bool(result.draws) and not result.dtypes and any(key.startswith("state/") for key in result.arrays)
 
 
 def _other_size(writer: ScenarioWriter) -> None:
