@@ -154,7 +154,17 @@ def structure_problem(theirs: Sample, ours: Sample, shape: Sequence[int], alpha:
 
 
 def copies(values: Mapping[str, Array]) -> set[frozenset[str]]:
-    """Pairs of parameters whose standardised values are equal in each of several constructions: they were drawn with one key."""
+    """Pairs of parameters whose standardised values are equal in each of several constructions, in their order or, where all of a parameter are there,
+    in another one (transposed): they were drawn with one key."""
+    whole = {name: np.sort(rows, axis=1) for name, rows in values.items() if rows.dtype.kind == "f" and rows.shape[1] < budgets.INIT_SAMPLE}
+    spread = {
+        name: rows[:, np.linspace(0, rows.shape[1] - 1, min(rows.shape[1], tolerances.INIT_COPIED)).astype(int)]
+        for name, rows in whole.items()
+    }
+    return _equal_pairs(values) | _equal_pairs(spread)
+
+
+def _equal_pairs(values: Mapping[str, Array]) -> set[frozenset[str]]:
     sizes: dict[tuple[int, ...], list[str]] = {}
     standard = {name: standardised for name, rows in values.items() if (standardised := _standard(rows)) is not None}
     for name, standardised in standard.items():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from migrate_agent.tools.harness.common import tolerances
-from migrate_agent.tools.verify.compare.initial_values import Sample, distribution_problem
+from migrate_agent.tools.verify.compare.initial_values import Sample, copies, distribution_problem
 
 
 @pytest.mark.parametrize(("width", "same"), [(1.0, True), (1.1, False)])
@@ -37,3 +37,12 @@ def test_independent_elements_count_in_full() -> None:
     effects = [Sample(np.random.default_rng(seed).standard_normal((64, 500))).effect for seed in range(40)]
     assert sum(effect > 1 for effect in effects) <= 2
     assert _outer(32, 32, 64, 0).effect > 4
+
+
+def test_one_key_is_told_in_another_order_and_scale() -> None:
+    rng = np.random.default_rng(0)
+    first, other = rng.normal(size=(8, 30)), rng.normal(size=(8, 30))
+    shuffled = 3 * first[:, rng.permutation(30)]
+    assert copies({"first": first, "other": other}) == set()
+    assert copies({"first": first, "other": other, "shuffled": shuffled}) == {frozenset({"first", "shuffled"})}
+    assert copies({"first": first, "scaled": 2 * first + 1}) == {frozenset({"first", "scaled"})}
