@@ -44,12 +44,16 @@ def _labels(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
 
 
 def _places(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
-    """Scores of classes with labels, of rows and of images, in place of each pair of inputs that can be meant."""
+    """Scores of classes with labels, of as many classes as an input has channels and of a usual number, and those of images, in place of each pair of
+    inputs that can be meant."""
     call = attempt.call or ()
-    inputs = [name for name, value in call if isinstance(value, Tensor)] if PLACES.search(outcome.error) else []
-    for name in sorted(inputs, key=lambda name: (name not in outcome.place.call, -inputs.index(name))):
-        for other in inputs:
-            for scores, labels in ((SCORES, LABELS), (IMAGE_SCORES, IMAGE_LABELS)) if other != name else ():
+    inputs = {name: value for name, value in call if isinstance(value, Tensor)} if PLACES.search(outcome.error) else {}
+    order = list(inputs)
+    for name in sorted(inputs, key=lambda name: (name not in outcome.place.call, -order.index(name))):
+        for other, tensor in inputs.items():
+            classes = tensor.shape[1] if len(tensor.shape) > 1 else LABELS.high
+            likely = (replace(SCORES, shape=(SCORES.shape[0], classes)), replace(LABELS, high=classes))
+            for scores, labels in (likely, (SCORES, LABELS), (IMAGE_SCORES, IMAGE_LABELS)) if other != name else ():
                 yield set_call(set_call(attempt, other, scores), name, labels)
 
 
