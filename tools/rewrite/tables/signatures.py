@@ -95,6 +95,7 @@ def bind(signature: Signature, arguments: Sequence[cst.Arg], originals: Sequence
         # The receiver takes the first name like any argument, so that one row serves function and
         # method.
         pairs.insert(0, (receiver, receiver))
+    pairs = _named_numbers(signature, pairs, of_method=receiver is not None)
     values: dict[str, cst.BaseExpression] = {}
     sources: dict[str, cst.BaseExpression] = {}
     dropped: dict[str, cst.BaseExpression] = {}
@@ -143,6 +144,22 @@ def bind(signature: Signature, arguments: Sequence[cst.Arg], originals: Sequence
     _require(signature, values)
     variadic = {name: values_of for name, values_of in ((signature.variadic, rest), (signature.keywords, keywords)) if name}
     return Bound(values, variadic, dropped, sources, tuple(others))
+
+
+def _named_numbers(signature: Signature, pairs: list[tuple[cst.Arg, cst.Arg]], *, of_method: bool) -> list[tuple[cst.Arg, cst.Arg]]:
+    """The arguments with the names of the numbers that torch's old signatures have before what they scale: `x.addmm_(1, -2, a, b)`,
+    `torch.addmm(beta, x, alpha, a, b)`, `x.addcmul_(value, a, b)`, `torch.add(x, alpha, y)`.
+
+    https://github.com/pytorch/pytorch/blob/main/tools/autograd/deprecated.yaml
+    """
+    numbers = [name for name in signature.keyword_only if name in ("beta", "alpha", "value")]
+    more = len(pairs) - len(signature.names)
+    if not 0 < more <= len(numbers) or any(argument.keyword or argument.star for argument, _ in pairs):
+        return pairs
+    first, *others = signature.names
+    own = numbers[:more]
+    names = [*own[:1], first, *own[1:], *others] if numbers[0] == "beta" and not of_method else [first, *own, *others]
+    return [(argument.with_changes(keyword=cst.Name(name)), original) for name, (argument, original) in zip(names, pairs, strict=True)]
 
 
 def _require(signature: Signature, values: Mapping[str, cst.BaseExpression]) -> None:

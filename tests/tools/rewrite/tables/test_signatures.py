@@ -34,6 +34,28 @@ def test_arguments_by_name(signature: str, call: str, values: dict[str, str]) ->
     assert texts(bound(signature, call).values) == values
 
 
+MATRICES = "input, mat1, mat2, *, beta=1, alpha=1"
+
+
+@pytest.mark.parametrize(
+    ("signature", "call", "of_method", "values"),
+    [
+        (MATRICES, "f(2, x, 3, a, b)", False, {"input": "x", "mat1": "a", "mat2": "b", "beta": "2", "alpha": "3"}),
+        (MATRICES, "f(2, x, a, b)", False, {"input": "x", "mat1": "a", "mat2": "b", "beta": "2"}),
+        (MATRICES, "f(2, 3, a, b)", True, {"input": "x", "mat1": "a", "mat2": "b", "beta": "2", "alpha": "3"}),
+        (MATRICES, "f(2, a, b)", True, {"input": "x", "mat1": "a", "mat2": "b", "beta": "2"}),
+        ("input, other, *, alpha=1", "f(x, 2, y)", False, {"input": "x", "other": "y", "alpha": "2"}),
+        ("input, tensor1, tensor2, *, value=1", "f(2, a, b)", True, {"input": "x", "tensor1": "a", "tensor2": "b", "value": "2"}),
+    ],
+)
+def test_numbers_before_what_they_scale(signature: str, call: str, of_method: bool, values: dict[str, str]) -> None:
+    """Torch's old signatures, which it takes still."""
+    node = cst.parse_expression(call)
+    assert isinstance(node, cst.Call)
+    receiver = cst.Arg(cst.Name("x")) if of_method else None
+    assert texts(bind(parse_signature(signature), node.args, node.args, receiver).values) == values
+
+
 def test_variadic_arguments() -> None:
     result = bound("self, *size, dtype=None", "f(x, 2, *rest, dtype=d)")
     assert [cst.Module([]).code_for_node(argument.value) for argument in result.variadic["size"]] == ["2", "rest"]
