@@ -118,8 +118,8 @@ def _dense(lhs: Any, rhs: Any, params: dict[str, Any]) -> Any:
         return lax.conv_general_dilated_p.bind(lhs, rhs, **params)
     sizes = zip(lhs.shape[2:], rhs.shape[2:], params["rhs_dilation"], params["window_strides"], strict=True)
     lengths = [(size - (window - 1) * spacing - 1) // stride + 1 for size, window, spacing, stride in sizes]
-    taps, places = math.prod(rhs.shape[2:]), math.prod(lengths)
-    if not 0 < min(taps, places) <= PARTS or math.prod(lhs.shape[:2]) * taps * places > COPIED:
+    taps, outputs = math.prod(rhs.shape[2:]), math.prod(lengths)
+    if not 0 < min(taps, outputs) <= PARTS or math.prod(lhs.shape[:2]) * taps * outputs > COPIED:
         return lax.conv_general_dilated_p.bind(lhs, rhs, **params)
     return _of_matrices(_windows_of(lhs, rhs.shape[2:], lengths, params), rhs, lengths, params)
 
@@ -152,7 +152,7 @@ def _windows_of(lhs: Any, window: Sequence[int], lengths: Sequence[int], params:
     others, jumps = (lengths, strides) if by_taps else (window, spacing)
     slices = []
     for at in itertools.product(*map(range, counts)):
-        starts = [place * step for place, step in zip(at, steps, strict=True)]
+        starts = [offset * step for offset, step in zip(at, steps, strict=True)]
         ends = [start + (count - 1) * jump + 1 for start, count, jump in zip(starts, others, jumps, strict=True)]
         part = lax.slice(lhs, (0, 0, *starts), (*lhs.shape[:2], *ends), (1, 1, *jumps))
         slices.append(part.reshape(*lhs.shape[:2], -1))
@@ -162,11 +162,11 @@ def _windows_of(lhs: Any, window: Sequence[int], lengths: Sequence[int], params:
 def _of_matrices(windows: Any, rhs: Any, lengths: Sequence[int], params: dict[str, Any]) -> Any:
     """The outputs of a convolution, also of several groups of channels, or of the batch (the gradient of the former by the window)."""
     groups, batches = params["feature_group_count"], params["batch_group_count"]
-    count, channels, taps, places = windows.shape
+    count, channels, taps, outputs = windows.shape
     if batches > 1:
-        windows = windows.reshape(batches, count // batches, channels * taps, places)
+        windows = windows.reshape(batches, count // batches, channels * taps, outputs)
         out = jnp.einsum("gncl,goc->ngol", windows, rhs.reshape(batches, -1, channels * taps))
     else:
-        windows = windows.reshape(count, groups, channels // groups * taps, places)
+        windows = windows.reshape(count, groups, channels // groups * taps, outputs)
         out = jnp.einsum("ngcl,goc->ngol", windows, rhs.reshape(groups, -1, channels // groups * taps))
     return out.reshape(out.shape[0], -1, *lengths)

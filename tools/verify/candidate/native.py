@@ -139,10 +139,10 @@ def _run(session: Session, result: dict[str, Any], calls: Sequence[Request]) -> 
 def _counted(session: Session, example: int, action: Callable[[], Any]) -> Any:
     """What an action gives. What it runs of the candidate counts where the example's method draws a state anew: no scenario calls that."""
     reach.take()
-    done = action()
+    result = action()
     if "state" in session.arguments["described"][example]["inits"]:
         session.ran()
-    return done
+    return result
 
 
 def _guarded(session: Session, action: Callable[[], Any]) -> Any:

@@ -285,23 +285,23 @@ def _folded_channels(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
 
 
 def _channels_in_ratio(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
-    """The channels from which a layer's were made, in the ratio that it asks for: 3 in place of 16 where `(x, x - mean)` has 32 and 6 are wanted; also of
+    """The channels from which a layer's were made, in the ratio that it asks for: 3 in place of 16 where `(x, x - mean)` has 32 and 6 are asked for; also of
     several axes that were folded into one, `x.view(b, -1, n)`."""
     match = JOINED.search(outcome.error)
-    wanted, actual = map(int, match.groups()) if match else (0, 0)
+    asked_for, actual = map(int, match.groups()) if match else (0, 0)
     paths = [path for operand in outcome.operation.operands for path in operand.origins] if match else []
     for path in dict.fromkeys(path for path in paths if argument_of(path) in dict(attempt.call or ())):
         for behind in (1, 2, 3):
-            yield _changed_at(attempt, path, lambda tensor: _folded(tensor, behind, actual, wanted))  # noqa: B023
-        yield _changed_at(attempt, path, lambda tensor: _in_ratio(tensor, len(tensor.shape) - 1, actual, wanted))
+            yield _changed_at(attempt, path, lambda tensor: _folded(tensor, behind, actual, asked_for))  # noqa: B023
+        yield _changed_at(attempt, path, lambda tensor: _in_ratio(tensor, len(tensor.shape) - 1, actual, asked_for))
 
 
-def _folded(tensor: Tensor, axes: int, actual: int, wanted: int) -> Tensor:
+def _folded(tensor: Tensor, axes: int, actual: int, asked_for: int) -> Tensor:
     """The tensor with one axis in place of so many behind the first; as it was where there are too few, or no whole number is in the ratio."""
     numbers = math.prod(tensor.shape[1 : axes + 1])
-    if len(tensor.shape) < axes + 2 or numbers * wanted % actual:
+    if len(tensor.shape) < axes + 2 or numbers * asked_for % actual:
         return tensor
-    return replace(tensor, shape=(tensor.shape[0], numbers * wanted // actual, *tensor.shape[axes + 1 :]))
+    return replace(tensor, shape=(tensor.shape[0], numbers * asked_for // actual, *tensor.shape[axes + 1 :]))
 
 
 def _in_ratio(tensor: Tensor, at: int, actual: int, wanted: int) -> Tensor:

@@ -90,9 +90,9 @@ def axis_by_axis(attempt: Attempt) -> Iterator[Attempt]:
     """The attempt with an eighth and half of one size wherever the inputs have it, then in one axis alone; the largest size first. What stands first
     or last may be large as well: `(steps, batch, width)`."""
     call = attempt.call or ()
-    places = {(size, axis) for _, value in call for tensor in tensors(value) for axis, size in enumerate(tensor.shape)}
-    for size in sorted({size for size, _ in places}, reverse=True):
-        axes = sorted(axis for other, axis in places if other == size)
+    sized_axes = {(size, axis) for _, value in call for tensor in tensors(value) for axis, size in enumerate(tensor.shape)}
+    for size in sorted({size for size, _ in sized_axes}, reverse=True):
+        axes = sorted(axis for other, axis in sized_axes if other == size)
         for chosen in dict.fromkeys([tuple(axes), *((axis,) for axis in axes)]):
             for factor in (8, 2):
                 if size % factor == 0 and size // factor >= SMALLEST_SIDE:

@@ -82,11 +82,11 @@ class TakeBuffers(Rule):
     def _around(self, original: cst.CSTNode, body: Sequence[cst.BaseSmallStatement]) -> list[cst.BaseSmallStatement] | None:
         """Statements with the assignments that make variables of what their calls change before them, and arrays of them again behind them;
         `None` where there are none."""
-        made = self.context.randomness.made_buffers.get(self.context.function_key, frozenset())
+        lasting = self.context.randomness.made_buffers.get(self.context.function_key, frozenset())
         lent = self._lent()
-        calls = [node for node in m.findall(original, m.Call()) if isinstance(node, cst.Call)] if made | lent else []
+        calls = [node for node in m.findall(original, m.Call()) if isinstance(node, cst.Call)] if lasting | lent else []
         names = list(dict.fromkeys(value.value for call in calls for value in self._handed(call) if isinstance(value, cst.Name)))
-        before = [self._made(name, lent) for name in names if name in made | lent]
+        before = [self._made(name, lent) for name in names if name in lasting | lent]
         after = [self._array_again(name) for name in names if name in lent and not isinstance(body[-1], cst.Return)]
         return [*before, *body, *after] if before else None
 

@@ -116,8 +116,8 @@ class MoveListedStatistics(Rule):
             case cst.Name(value=name) if context.function is not None and name not in argument_names(context.function):
                 nodes = [*walk(context.function)]
                 stores = [node for node in nodes if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store)]
-                given = [one for node in nodes if isinstance(node, ast.Assign) for one in values_given_to(node, name)]
-                return 0 < len(stores) == len(given) and all(self._is_item_of_container(one) for one in given)
+                values = [one for node in nodes if isinstance(node, ast.Assign) for one in values_given_to(node, name)]
+                return 0 < len(stores) == len(values) and all(self._is_item_of_container(one) for one in values)
         return False
 
     def _is_item_of_container(self, value: ast.expr) -> bool:
