@@ -103,4 +103,39 @@ class M(nnx.Module):
     wrongs=(Wrong("never cut", "gradients_parameters", "place % 12 == 11", "place < 0"),),
 )
 
-PAIRS = (FAR, HASHED, SEGMENTS)
+PICKED = Pair(
+    "picked",
+    """
+    class M(nn.Module):
+        def __init__(self, d=6):
+            super().__init__()
+            self.fc = nn.Linear(d, 7)
+
+        def forward(self, x, labels):
+            scores = torch.log_softmax(self.fc(x), -1)
+            return scores.gather(-1, labels[:, None])[:, 0] * scores.gather(0, labels[None] % 2)[0, 0]
+    """,
+    LINEAR
+    + """
+class M(nnx.Module):
+    def __init__(self, d=6, *, rngs):
+        self.fc = linear(d, 7, rngs)
+
+    def __call__(self, x, labels):
+        scores = jax.nn.log_softmax(self.fc(x), axis=-1)
+        first = jnp.take(scores[:, 0], labels[0] % 2)
+        return jnp.take_along_axis(scores, labels[:, None], axis=-1)[:, 0] * first
+""",
+    call="torch.randn(5, 6), torch.randint(0, 5, (5,))",
+    wrongs=(
+        Wrong("the label before", "forward_fp64", "labels[:, None], axis", "labels[:, None] - 1, axis"),
+        Wrong(
+            "refuses more labels than rows everywhere",
+            "shapes_fp64",
+            "        scores = jax",
+            "        assert len(x) == len(labels)\n        scores = jax",
+        ),
+    ),
+)
+
+PAIRS = (FAR, HASHED, SEGMENTS, PICKED)

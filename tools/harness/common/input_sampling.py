@@ -495,6 +495,10 @@ def multiples(leaves: Sequence[Leaf], divisors: Sequence[int], seed: int) -> lis
     return list(dict(variants).items())
 
 
+ONE_INPUT = "size-of-input"
+"""How the labels of sizes begin that one input has alone."""
+
+
 def alone_variants(leaves: Sequence[Leaf], seed: int) -> list[tuple[str, list[Array]]]:
     """Proposals `(label, inputs)`: one input longer along one axis, whose size another axis of the example has too, perhaps by chance; and where
     several others have it, these longer together, as keys and values are beside queries. Axes in turn, the batch's last."""
@@ -503,7 +507,7 @@ def alone_variants(leaves: Sequence[Leaf], seed: int) -> list[tuple[str, list[Ar
     for first, axis, number, size in sorted(axes):
         shared = [(other, along) for _, along, other, length in axes if length == size and (other, along) != (number, axis)]
         if shared:
-            name = f"size-of-input{number}-axis{axis}-{size + 1}"
+            name = f"{ONE_INPUT}{number}-axis{axis}-{size + 1}"
             variants.append((first, axis, 0, name, _longer(leaves, [(number, axis)], seed)))
         beside = [(other, along) for other, along in shared if other != number]
         if len({other for other, _ in beside}) > 1:

@@ -30,7 +30,7 @@ from migrate_agent.tools.verify.candidate.export import exported
 from migrate_agent.tools.verify.candidate.refusals import refused
 from migrate_agent.tools.verify.candidate.session import Session, stored
 from migrate_agent.tools.verify.candidate.slopes import slopes
-from migrate_agent.tools.verify.contract.scenario import REFUSABLE, Request, Role
+from migrate_agent.tools.verify.contract.scenario import REFUSABLE, Request, Role, refuses_surplus
 from migrate_agent.tools.verify.contract.schedule import EXACT_SHARE, MAX_ERRORS, SEARCH, in_order, required
 
 
@@ -93,10 +93,11 @@ def _answer(session: Session, calls: Sequence[Request], result: dict[str, Any]) 
                 _absent(session, scenario) or _other_state(session, scenario) or run_scenario(session, scenario)
             )
         except Exception as error:
-            result["scenarios"][scenario.name] = session.fail(error)
+            facts = result["scenarios"][scenario.name] = session.fail(error)
             own = not session.method(scenario) and scenario.prior < 0
             # These say so in a note, or in their own calls alone.
-            errors += scenario.role not in REFUSABLE and not scenario.empty and own
+            optional = scenario.role in REFUSABLE or scenario.empty or refuses_surplus(scenario.name, facts["error"])
+            errors += not optional and own
         session.ran(scenario.name)
         # Leaving early is safe: a scenario without an answer counts as failed, and two errors
         # explain a rewrite that does not run.

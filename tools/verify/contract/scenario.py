@@ -4,6 +4,7 @@ The members of `Role` are the map from who makes a scenario to who reads it."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
@@ -14,7 +15,7 @@ from typing import Any, Literal, Self, TypeVar
 from migrate_agent.sandbox.base import Sandbox
 from migrate_agent.tools.harness.common import tensor_files, tolerances
 from migrate_agent.tools.harness.common.conditions import AS_MADE, Conditions
-from migrate_agent.tools.harness.common.input_sampling import Array, Extreme
+from migrate_agent.tools.harness.common.input_sampling import ONE_INPUT, Array, Extreme
 from migrate_agent.tools.harness.common.random_streams import USUAL, Drawing
 from migrate_agent.tools.harness.common.reach import Reached
 from migrate_agent.tools.types import Job, Raised
@@ -125,6 +126,16 @@ class Role(StrEnum):
 CONFIGURATIONS = (Role.CONFIGURATION, Role.CONFIGURATION_DROPPED)
 REFUSABLE = (*CONFIGURATIONS, Role.ATTRIBUTES, Role.RANK, Role.LONG)
 """Roles in which a rewrite may say by an error that it does not take what the original takes; a note tells of it."""
+
+
+SURPLUS = re.compile(r"^ValueError: Incompatible shapes for broadcasting: .*\btake_along_axis\(", re.S)
+"""What JAX says of more rows than their index has."""
+
+
+def refuses_surplus(name: str, error: str | None) -> bool:
+    """Whether a candidate refuses more rows than their index has, in the scenario of this name, where one input alone is longer. Torch's `gather` leaves
+    such rows out, whatever they are: a note tells of it."""
+    return ONE_INPUT in name and SURPLUS.search(error or "") is not None
 
 
 def redrawn(example: int) -> str:

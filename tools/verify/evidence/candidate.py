@@ -34,6 +34,7 @@ from migrate_agent.tools.verify.contract.scenario import (
     Role,
     Scenario,
     raised_in,
+    refuses_surplus,
 )
 from migrate_agent.tools.verify.contract.schedule import EXACT_SHARE, MAX_ERRORS, NATIVE_SHARE, SEARCH, longer, required
 from migrate_agent.tools.verify.contract.settings import NOT_COMPILED, NOT_TIMED, Performance, Portable, Unreached
@@ -260,7 +261,11 @@ class Results:
         if not self.large or self.port is not None or self.looked_only:
             return []
         answered, excused = self.exact["scenarios"], self.left_out()
-        raised = [item for item in self.expected.scenarios if "error" in answered.get(item.name, ()) and item.role not in REFUSABLE]
+        raised = [
+            item
+            for item in self.expected.scenarios
+            if (error := answered.get(item.name, {}).get("error")) and item.role not in REFUSABLE and not refuses_surplus(item.name, error)
+        ]
         if (
             len([item for item in raised if not (item.extreme == Extreme.EMPTY or self.called(item).method) and item.prior < 0])
             >= MAX_ERRORS
@@ -421,7 +426,7 @@ class Results:
         # `x.reshape(len(x), -1)` of no rows raises in JAX, and gives none in torch; so does a layer without inputs. With a single row what torch
         # gives is often a chance of broadcasting, such as a table of sines and cosines of width one.
         empty = scenario.extreme == Extreme.EMPTY or (role in CONFIGURATIONS and self._lacks_rows(scenario))
-        optional = (role in REFUSABLE and not crashes) or empty
+        optional = (role in REFUSABLE and not crashes) or empty or refuses_surplus(scenario.name, answer.error)
         # So may the method be that comes first.
         stub = self.may_be_stub(scenario) or (scenario.prior >= 0 and self.may_be_stub_of(self.expected.examples[scenario.prior]["index"]))
         return bool(answer.error) and (optional or stub)

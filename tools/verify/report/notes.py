@@ -98,9 +98,11 @@ def elsewhere(results: Results) -> list[str]:
             reason = "the rewrite's process told nothing of it"
         if reason:
             ranks = "on inputs with one more axis in front"
-            circumstances = {Role.RANK: ranks, Role.LONG: f"on longer inputs ({scenario.name})", Role.SHAPE: "on an empty batch"}.get(
-                scenario.role
-            ) or f"as {results.configured(scenario)}"
+            circumstances = {
+                Role.RANK: ranks,
+                Role.LONG: f"on longer inputs ({scenario.name})",
+                Role.SHAPE: f"on other sizes ({scenario.name})",
+            }.get(scenario.role) or f"as {results.configured(scenario)}"
             lines.append(f"not compared {circumstances}, which the original takes: {reason}")
     # Several scenarios of one configuration fail for the same reason, which is told once.
     return list(dict.fromkeys(lines))

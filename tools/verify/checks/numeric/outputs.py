@@ -29,7 +29,7 @@ def _exact(name: str, *roles: Role, optional: tuple[Role, ...] = (), state: bool
 def _judge_exact(name: str, roles: tuple[Role, ...], optional: tuple[Role, ...], state: bool, results: Results) -> Verdict | None:
     # A refusal that is forgiven is a note and no failure, so a role with nothing else does not count.
     accepted = [role for role in optional if any(not results.forgives(*answered) for answered in results.answers(role))]
-    if not applies(results, *roles, *accepted):
+    if not (roles or accepted) or not applies(results, *roles, *accepted):
         return None
     buffers: Iterator[Difference] = named_differences(results, "state", *roles, floor=tolerances.FLOOR_FP64) if state else iter(())
     return verdict("numeric", name, chain(output_differences(results, *roles, *accepted), buffers), UNPAIRED)
@@ -61,7 +61,7 @@ CHECKS = (
     _exact("edges_fp64", Role.EDGE, cost=2),
     # As far as the original accepts them. One more axis, and sizes beyond numbers of the code, a candidate
     # may refuse on purpose.
-    _exact("shapes_fp64", Role.SHAPE, optional=(Role.RANK, Role.LONG), cost=2),
+    _exact("shapes_fp64", optional=(Role.SHAPE, Role.RANK, Role.LONG), cost=2),
     # What the first call left behind (a cache, a counter) shows in the second one alone.
     _exact("second_call", Role.AGAIN, Role.AGAIN_TRAINED, state=True, cost=4),
     # What float64 cannot show: a cast in the wrong place, a sum in a narrower dtype than torch's.
