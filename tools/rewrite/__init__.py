@@ -6,8 +6,20 @@ The rooms import one way: `tables` (what torch's names become) ← `analysis` (w
 
 from __future__ import annotations
 
-from migrate_agent.tools.rewrite.assemble.compose import compose, mentions
-from migrate_agent.tools.rewrite.assemble.torchax_wrapper import Unwrappable, wrapped, wrapper
-from migrate_agent.tools.rewrite.assemble.translate import Untranslatable, translate
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from migrate_agent.tools.rewrite.assemble.compose import compose, mentions
+    from migrate_agent.tools.rewrite.assemble.torchax_wrapper import Unwrappable, wrapped, wrapper
+    from migrate_agent.tools.rewrite.assemble.translate import Untranslatable, translate
 
 __all__ = ["Untranslatable", "Unwrappable", "compose", "mentions", "translate", "wrapped", "wrapper"]
+
+
+def __getattr__(name: str) -> Any:
+    """What the rooms above ask for, imported then: the verifier's jobs in the sandbox ask its tables alone."""
+    from migrate_agent.tools.rewrite.assemble import compose, torchax_wrapper, translate
+
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return next(getattr(module, name) for module in (compose, torchax_wrapper, translate) if hasattr(module, name))
