@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -13,9 +14,7 @@ __all__ = ["Options", "Performance", "Portable", "verify"]
 
 def __getattr__(name: str) -> Any:
     """What the host asks for, imported then: the jobs of this room run in the sandbox without it."""
-    from migrate_agent.tools.verify import verifier
-    from migrate_agent.tools.verify.contract import settings
-
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(verifier if name in ("Options", "verify") else settings, name)
+    place = "verifier" if name in ("Options", "verify") else "contract.settings"
+    return getattr(import_module(f"{__name__}.{place}"), name)
