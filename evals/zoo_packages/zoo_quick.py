@@ -27,7 +27,8 @@ from migrate_agent.tools.harness.torch_side.precision import exact
 from migrate_agent.tools.record import record
 from migrate_agent.tools.record.examples import from_config
 from migrate_agent.tools.rewrite import compose, translate
-from migrate_agent.tools.scan import plan, scan
+from migrate_agent.tools.scan import scan
+from migrate_agent.tools.scan.plan import plan
 from migrate_agent.tools.types import Draft, Example, Inventory, Recording, Unit
 
 

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from migrate_agent.tools.scan import UnknownUnit, plan
-from migrate_agent.tools.scan.plan import leaf_first
+from migrate_agent.tools.scan.plan import UnknownUnit, leaf_first, plan
 from migrate_agent.tools.types import Inventory, SourceFile, Unit
 
 
