@@ -70,14 +70,11 @@ def make_legacy_types() -> None:
         setattr(cuda, name, _LegacyType(name, (), {"__module__": "torch.cuda"}))
 
 
-_before = frozenset(sys.modules)
-"""Modules that were there before any file of the user: there are thousands of them, and a unit is made fifty times."""
-
-
 def _imported_files() -> set[str]:
     root = os.path.join(_resolved(sys.path[0] or "."), "")
-    files = [getattr(sys.modules.get(name), "__file__", None) or "" for name in sys.modules.keys() - _before]
-    return {file for file in files if file.endswith(".py") and _resolved(file).startswith(root)}
+    files = [getattr(module, "__file__", None) or "" for module in list(sys.modules.values())]
+    # There are thousands of modules, and a unit is made fifty times: their folders are few.
+    return {file for file in files if file.endswith(".py") and os.path.join(_resolved(os.path.dirname(file)), "").startswith(root)}
 
 
 @cache
