@@ -60,6 +60,11 @@ class _Handed:
 TORCH: FunctionKey = ("", "")
 
 
+def lent_name(name: str) -> str:
+    """The name of the variable that holds a local tensor for one call."""
+    return f"{name}_variable"
+
+
 class _Function:
     """One function, with the calls that change what they are handed."""
 
@@ -166,6 +171,8 @@ class _Function:
             return False
         name, own = row.value.id, frozenset({row.value.id})
         (statement,) = (one for one in self._statements() if any(inner is row.call for inner in ast.walk(one)))
+        if any(isinstance(one, ast.Name) and one.id == lent_name(name) for one in self.nodes):
+            return False
         named = [one for one in ast.walk(statement) if isinstance(one, ast.Name) and one.id == name]
         return (
             named == [row.value]

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import libcst as cst
 import libcst.matchers as m
 
+from migrate_agent.tools.rewrite.analysis.argument_writes.buffer_arguments import lent_name
 from migrate_agent.tools.rewrite.analysis.argument_writes.parameter_writes import parameter_at
 from migrate_agent.tools.rewrite.rules.parameters.passed_variables import callees
 from migrate_agent.tools.rewrite.rules.parameters.variables import subscript
@@ -112,5 +113,4 @@ class TakeBuffers(Rule):
 
 
 def _variable_of(name: str) -> cst.Name:
-    """The name of the variable that holds a local tensor for one call."""
-    return cst.Name(f"{name}_variable")
+    return cst.Name(lent_name(name))
