@@ -401,9 +401,11 @@ def make_namespace(module: Any, texts: Mapping[str, Any], tensors: Path | None, 
 def _tensors(path: Path | None, exact: bool) -> dict[str, Any]:
     if path is None:
         return {}
-    from safetensors.flax import load_file
+    from safetensors.numpy import load_file
 
+    # `safetensors.flax` copies each array by a program, which is compiled for each shape.
     stored = load_file(path)
     return {
-        name: value.astype(jnp.float64) if exact and jnp.issubdtype(value.dtype, jnp.floating) else value for name, value in stored.items()
+        name: jax.device_put(value.astype(np.float64) if exact and jnp.issubdtype(value.dtype, jnp.floating) else value)
+        for name, value in stored.items()
     }

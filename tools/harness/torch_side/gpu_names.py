@@ -72,9 +72,14 @@ def make_legacy_types() -> None:
 
 def _imported_files() -> set[str]:
     root = os.path.join(_resolved(sys.path[0] or "."), "")
-    files = [getattr(module, "__file__", None) or "" for module in list(sys.modules.values())]
-    # There are thousands of modules, and a unit is made fifty times: their folders are few.
-    return {file for file in files if file.endswith(".py") and os.path.join(_resolved(os.path.dirname(file)), "").startswith(root)}
+    # There are thousands of modules, and a unit is made fifty times: a file is looked at once.
+    files = {getattr(module, "__file__", None) or "" for module in list(sys.modules.values())}
+    return {file for file in files if _lies_in(root, file)}
+
+
+@cache
+def _lies_in(root: str, file: str) -> bool:
+    return file.endswith(".py") and os.path.join(_resolved(os.path.dirname(file)), "").startswith(root)
 
 
 @cache

@@ -133,13 +133,13 @@ class Session:
         return self.candidates[example]
 
     def _alike(self, texts: Mapping[str, Any], tensors: Path | None) -> Candidate | None:
-        """For an example of a method: the module of an example that constructs it alike. Each scenario loads its state into it."""
+        """The module of an earlier example that constructs it alike, if any. Each scenario loads its state into it."""
 
         def construction(row: Mapping[str, Any]) -> tuple[Any, ...]:
             changes = {name: value for name, value in row.get("changes", {}).items() if not name.startswith(CALL)}
             return row["init"], row["setup"], changes
 
-        if not texts.get("method") or "_tensors" in texts["init"]:
+        if "_tensors" in texts["init"] + texts["setup"]:
             return None
         rows = self.arguments["examples"]
         twin = next((one for number, one in self.candidates.items() if construction(rows[number]) == construction(texts)), None)

@@ -63,7 +63,8 @@ class Sample:
         count, size = self.values.shape
         if count < 2 or size < 2 or self.distinct <= tolerances.INIT_TILED:
             return 1.0
-        below = [(self.sortable <= bound).mean(axis=1) for bound in np.quantile(self.sortable, tolerances.INIT_SHARES)]
+        some = self.sortable.reshape(-1)[:: max(self.values.size // tolerances.INIT_ELEMENTS_BLOCK, 1)]  # any bounds will do
+        below = [(self.sortable <= bound).mean(axis=1) for bound in np.quantile(some, tolerances.INIT_SHARES)]
         effects = [float(share.var(ddof=1)) * size / float(usual * (1 - usual)) for share in below if 0 < (usual := share.mean()) < 1]
         chance = chi2.ppf(tolerances.INIT_DEPENDENT, count - 1) / (count - 1)
         return max(effects) if effects and sum(effects) / len(effects) > chance else 1.0
@@ -130,12 +131,12 @@ def _moments(theirs: Array, ours: Array) -> float:
 
     if theirs.shape[1] < tolerances.INIT_MOMENT_ELEMENTS or not (np.isfinite(theirs).all() and np.isfinite(ours).all()):
         return 1.0
-    centre, width, smallest = float(theirs.mean()), float(theirs.std()), 1.0
-    for power in (1, 2):
-        one, other = ((((value - centre) / (width or 1.0)) ** power).mean(axis=1) for value in (theirs, ours))
-        if abs(one.mean() - other.mean()) > tolerances.INIT_MOMENT_SHARE:
-            smallest = min(smallest, 2 * float(ttest_ind(one, other, equal_var=False).pvalue))
-    return smallest
+    centre, width = float(theirs.mean()), float(theirs.std()) or 1.0
+    distances = [value - centre for value in (theirs, ours)]
+    means = [value.mean(axis=1) / width for value in distances]
+    squares = [np.einsum("ij,ij->i", value, value) / value.shape[1] / width**2 for value in distances]
+    apart = [(one, other) for one, other in (means, squares) if abs(one.mean() - other.mean()) > tolerances.INIT_MOMENT_SHARE]
+    return min((2 * float(ttest_ind(one, other, equal_var=False).pvalue) for one, other in apart), default=1.0)
 
 
 def structure_problem(theirs: Sample, ours: Sample, shape: Sequence[int], alpha: float) -> str:
