@@ -56,7 +56,7 @@ def padded_nonzero(x: jax.Array) -> tuple[jax.Array, ...]:
 
     Reads by them give the last row there, and writes leave them out (https://docs.jax.dev/en/latest/_autosummary/jax.numpy.ndarray.at.html).
     """
-    return jnp.nonzero(x, size=x.size, fill_value=max(x.size, 1))
+    return jnp.nonzero(x, size=x.size, fill_value=jnp.iinfo(jnp.int32).max)
 
 
 def padded_range(size: int, start: jax.Array | int, stop: jax.Array | int | None = None) -> jax.Array:

@@ -135,6 +135,14 @@ class M(nnx.Module):
             "        scores = jax",
             "        assert len(x) == len(labels)\n        scores = jax",
         ),
+        Wrong(
+            "refuses them in JAX's own words",
+            "shapes_fp64",
+            "        scores = jax",
+            "        if len(x) != len(labels):\n"
+            "            raise ValueError('Incompatible shapes for broadcasting: (4,) and (5,) at jnp.take_along_axis(x, labels)')\n"
+            "        scores = jax",
+        ),
     ),
 )
 

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import ast
 import builtins
-import copy
 import importlib.machinery
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from importlib.abc import MetaPathFinder
 from importlib.util import decode_source
 from pathlib import Path
@@ -117,10 +116,40 @@ class Instrument(ast.NodeTransformer):
 
 def _at(new: ast.AST, node: ast.AST) -> ast.AST:
     """The new node with the position of an old one, which keeps its own."""
-    for part in ast.walk(new):
-        if not hasattr(part, "lineno") and isinstance(part, (ast.expr, ast.stmt)):
+    waiting = [new]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, (ast.expr, ast.stmt)) and not hasattr(part, "lineno"):
             ast.copy_location(part, node)
+            waiting += ast.iter_child_nodes(part)
     return new
+
+
+class _File:
+    """A file that is counted: its places have the numbers from `first` on. What is seldom asked for is found out when it is."""
+
+    def __init__(self, source: str, path: str, first: int) -> None:
+        self.source, self.path, self.first = source, path, first
+
+    @cached_property
+    def tree(self) -> ast.Module:
+        """The file as it was read."""
+        return ast.parse(self.source, self.path)
+
+    @cached_property
+    def _places(self) -> tuple[Place, ...]:
+        return places(self.tree)
+
+    @cached_property
+    def tests(self) -> Mapping[int, tuple[ast.expr, ...]]:
+        """Place → the conditions around it."""
+        around = _conditions(self.tree)
+        return {number: around[id(place.node)] for number, place in enumerate(self._places, self.first)}
+
+    @cached_property
+    def functions(self) -> Sequence[frozenset[int]]:
+        """Places of each function, without those that only refuse."""
+        return _functions(self.tree, self._places, self.first)
 
 
 class _Counter:
@@ -131,27 +160,18 @@ class _Counter:
         self.starts: dict[str, tuple[int, int]] = {}
         self.ran: set[int] = set()
         self.total = 0
-        self.trees: dict[str, ast.Module] = {}
-        """Path → the tree of a file as it was read."""
-        self.tests: dict[int, tuple[ast.expr, ...]] = {}
-        """Place → the conditions around it."""
-        self.functions: list[frozenset[int]] = []
-        """Places of each function, without those that only refuse."""
+        self.files: list[_File] = []
         self.choices: list[tuple[str, int]] = []
         """Path of the file and number in it, of each call by which data chooses."""
 
-    def instrumented(self, tree: ast.Module, path: str) -> ast.Module:
+    def instrumented(self, source: str, path: str) -> ast.Module:
         """What is to run of a file, with probes."""
+        tree = ast.parse(source, path)
         every = places(tree)
         # New numbers each time: functions of an import that failed half-way may still run, and count no more.
         first, self.total = self.total, self.total + len(every)
         self.starts[path] = first, len(every)
-        around = _conditions(tree)
-        self.tests |= {
-            first + number: copy.deepcopy(around[id(place.node)]) for number, place in enumerate(every) if around[id(place.node)]
-        }
-        self.trees[path] = copy.deepcopy(tree)
-        self.functions += _functions(tree, every, first)
+        self.files.append(_File(source, path, first))
         rows = choices.choices(tree)
         choices.instrument(rows, len(self.choices))
         self.choices += [(path, number) for number in range(len(rows))]
@@ -168,7 +188,7 @@ class CountingLoader(importlib.machinery.SourceFileLoader):
     def get_code(self, fullname: str) -> CodeType:
         """The code of what is to run of the file."""
         source = decode_source(self.get_data(self.path))
-        return compile(_COUNTER.instrumented(ast.parse(source, self.path), self.path), self.path, "exec", dont_inherit=True)
+        return compile(_COUNTER.instrumented(source, self.path), self.path, "exec", dont_inherit=True)
 
 
 class CountingFinder(MetaPathFinder):
@@ -209,15 +229,21 @@ def take() -> frozenset[int]:
 
 def any_left(ran: Set[int]) -> bool:
     """Whether a function of which something ran has places that did not, beside those that only refuse."""
-    return any(not function <= ran and not function.isdisjoint(ran) for function in _COUNTER.functions)
+    return any(not function <= ran and not function.isdisjoint(ran) for file in _COUNTER.files for function in file.functions)
 
 
 @lru_cache(maxsize=1)
 def names_before_idle(ran: frozenset[int]) -> frozenset[str]:
     """The last parts of the names in the conditions around what did not run of functions of which something ran, and of the names that those have
     their values from, under one other name."""
-    idle = {number for function in _COUNTER.functions if not function.isdisjoint(ran) for number in function - ran}
-    names = {name for number in idle for test in _COUNTER.tests.get(number, ()) for name in _names(test)}
+    idle = [
+        (file, number)
+        for file in _COUNTER.files
+        for function in file.functions
+        if not function.isdisjoint(ran)
+        for number in function - ran
+    ]
+    names = {name for file, number in idle for test in file.tests[number] for name in _names(test)}
     for tree in trees():
         for node in ast.walk(tree):
             if isinstance(node, ast.Assign) and names & {name for target in node.targets for name in _names(target)}:
@@ -254,7 +280,7 @@ def _conditions(tree: ast.Module) -> dict[int, tuple[ast.expr, ...]]:
 
 def trees() -> Iterable[ast.Module]:
     """The files that were imported, as they were read."""
-    return _COUNTER.trees.values()
+    return {file.path: file.tree for file in _COUNTER.files}.values()
 
 
 def _functions(tree: ast.Module, every: Sequence[Place], first: int) -> list[frozenset[int]]:

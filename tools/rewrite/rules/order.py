@@ -91,6 +91,7 @@ from migrate_agent.tools.rewrite.rules.environment.small_terms import KeepSmallT
 from migrate_agent.tools.rewrite.rules.environment.unfollowed_packages import RefuseUnfollowedPackages
 from migrate_agent.tools.rewrite.rules.environment.unpacked_devices import DropUnpackedDevices
 from migrate_agent.tools.rewrite.rules.indexing.cuts import CutAtPlaces
+from migrate_agent.tools.rewrite.rules.indexing.filled_rows import FillRowsByMask
 from migrate_agent.tools.rewrite.rules.indexing.known_masks import ComputeMasksAtOnce
 from migrate_agent.tools.rewrite.rules.indexing.known_numbers import ReadKnownNumbers
 from migrate_agent.tools.rewrite.rules.indexing.list_indices import IndexByArrays
@@ -198,6 +199,7 @@ CALLS_IN_CONTEXT: tuple[type[Rule], ...] = (
     ReplaceLookups,
     NameMasks,
     SelectRowsByMask,
+    FillRowsByMask,
     GatherWindows,
     CutAtPlaces,
     KeepSmallTerms,

@@ -96,7 +96,7 @@ def _answer(session: Session, calls: Sequence[Request], result: dict[str, Any]) 
             facts = result["scenarios"][scenario.name] = session.fail(error)
             own = not session.method(scenario) and scenario.prior < 0
             # These say so in a note, or in their own calls alone.
-            optional = scenario.role in REFUSABLE or scenario.empty or refuses_surplus(scenario.name, facts["error"])
+            optional = scenario.role in REFUSABLE or scenario.empty or refuses_surplus(scenario.name, facts)
             errors += not optional and own
         session.ran(scenario.name)
         # Leaving early is safe: a scenario without an answer counts as failed, and two errors

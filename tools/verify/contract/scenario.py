@@ -132,10 +132,10 @@ SURPLUS = re.compile(r"^ValueError: Incompatible shapes for broadcasting: .*\bta
 """What JAX says of more rows than their index has."""
 
 
-def refuses_surplus(name: str, error: str | None) -> bool:
-    """Whether a candidate refuses more rows than their index has, in the scenario of this name, where one input alone is longer. Torch's `gather` leaves
-    such rows out, whatever they are: a note tells of it."""
-    return ONE_INPUT in name and SURPLUS.search(error or "") is not None
+def refuses_surplus(name: str, facts: Mapping[str, Any]) -> bool:
+    """Whether JAX refuses more rows than their index has, in the scenario of this name, where one input alone is longer; an error of the candidate's
+    own with these words is none. Torch's `gather` leaves such rows out, whatever they are: a note tells of it."""
+    return ONE_INPUT in name and facts.get("kind") == "error" and SURPLUS.search(facts.get("error") or "") is not None
 
 
 def redrawn(example: int) -> str:

@@ -264,7 +264,7 @@ class Results:
         raised = [
             item
             for item in self.expected.scenarios
-            if (error := answered.get(item.name, {}).get("error")) and item.role not in REFUSABLE and not refuses_surplus(item.name, error)
+            if (facts := answered.get(item.name, {})).get("error") and item.role not in REFUSABLE and not refuses_surplus(item.name, facts)
         ]
         if (
             len([item for item in raised if not (item.extreme == Extreme.EMPTY or self.called(item).method) and item.prior < 0])
@@ -426,7 +426,7 @@ class Results:
         # `x.reshape(len(x), -1)` of no rows raises in JAX, and gives none in torch; so does a layer without inputs. With a single row what torch
         # gives is often a chance of broadcasting, such as a table of sines and cosines of width one.
         empty = scenario.extreme == Extreme.EMPTY or (role in CONFIGURATIONS and self._lacks_rows(scenario))
-        optional = (role in REFUSABLE and not crashes) or empty or refuses_surplus(scenario.name, answer.error)
+        optional = (role in REFUSABLE and not crashes) or empty or refuses_surplus(scenario.name, answer.facts)
         # So may the method be that comes first.
         stub = self.may_be_stub(scenario) or (scenario.prior >= 0 and self.may_be_stub_of(self.expected.examples[scenario.prior]["index"]))
         return bool(answer.error) and (optional or stub)
