@@ -17,7 +17,7 @@ from importlib.abc import MetaPathFinder
 from importlib.util import decode_source
 from pathlib import Path
 from types import CodeType, ModuleType
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeVar
 
 from migrate_agent.tools.harness.common import choices
 from migrate_agent.tools.harness.common.partial_import import reduced
@@ -27,6 +27,7 @@ PROBE = "__migrate_agent_reach__"
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 SILENT = (ast.Pass, ast.Global, ast.Nonlocal, ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 """Statements that compute nothing: they do not count."""
+Probed = TypeVar("Probed", bound=ast.AST)
 Reached = Mapping[str, frozenset[int]]
 """Path of a file in the tree of its side → numbers of the places that ran."""
 
@@ -75,48 +76,65 @@ def blocks(statement: ast.stmt) -> Iterator[list[ast.stmt]]:
 
 def _parts(statement: ast.stmt) -> Iterator[ast.expr]:
     """Expressions of a statement's own line that may be left out: sides of `a if c else b`, what follows `and` and `or`, bodies of lambdas."""
-    waiting: list[ast.AST] = [
-        child for child in ast.iter_child_nodes(statement) if isinstance(child, (ast.expr, ast.withitem, ast.keyword))
-    ]
-    while waiting:
-        node = waiting.pop(0)
-        if isinstance(node, ast.JoinedStr):
-            continue  # its parts have no position of their own on older versions of Python
+    for node in _own_expressions(statement):
         if isinstance(node, ast.IfExp):
             yield from (node.body, node.orelse)
         elif isinstance(node, ast.BoolOp):
             yield from node.values[1:]
         elif isinstance(node, ast.Lambda):
             yield node.body
-        waiting += ast.iter_child_nodes(node)
+
+
+def _own_expressions(statement: ast.stmt) -> Iterator[ast.AST]:
+    """The expressions of a statement's own line, from the outside to the inside; those inside one are looked up before it is given."""
+    waiting: list[ast.AST] = [
+        child for child in ast.iter_child_nodes(statement) if isinstance(child, (ast.expr, ast.withitem, ast.keyword))
+    ]
+    for node in waiting:
+        if not isinstance(node, ast.JoinedStr):  # its parts have no position of their own on older versions of Python
+            waiting += ast.iter_child_nodes(node)
+            yield node
 
 
 def _is_text(statement: ast.stmt) -> bool:
     return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
 
 
-class Instrument(ast.NodeTransformer):
-    """Puts a probe before each numbered statement, and around each numbered expression."""
-
-    def __init__(self, numbers: Mapping[int, int]) -> None:
-        self._numbers = numbers
-
-    def visit(self, node: ast.AST) -> ast.AST | list[ast.AST]:
-        """The node with its probe."""
-        number = self._numbers.get(id(node))
-        visited = self.generic_visit(node)
-        if number is None:
-            return visited
-        probe = ast.Call(ast.Name(PROBE, ast.Load()), [ast.Constant(number)], [])
-        if isinstance(visited, ast.stmt):
-            return [_at(ast.Expr(probe), visited), visited]
-        assert isinstance(visited, ast.expr)
-        return _at(ast.BoolOp(ast.Or(), [probe, visited]), visited)  # `set.add` gives None, which is false
+def _put_probes(body: list[ast.stmt], numbers: Mapping[int, int]) -> None:
+    """Put a probe before each numbered statement of a body and of those inside, and around each numbered expression."""
+    probed: list[ast.stmt] = []
+    for statement in body:
+        number = numbers.get(id(statement))
+        probed += [_at(ast.Expr(_probe(number)), statement), statement] if number is not None else [statement]
+        if not isinstance(statement, (ast.ClassDef, *FUNCTIONS)):
+            _put_around_parts(statement, numbers)
+        for inner in blocks(statement):
+            _put_probes(inner, numbers)
+    body[:] = probed
 
 
-def _at(new: ast.AST, node: ast.AST) -> ast.AST:
+def _put_around_parts(statement: ast.stmt, numbers: Mapping[int, int]) -> None:
+    def around(part: ast.expr) -> ast.expr:
+        number = numbers.get(id(part))
+        # `set.add` gives None, which is false.
+        return part if number is None else _at(ast.BoolOp(ast.Or(), [_probe(number), part]), part)
+
+    for node in _own_expressions(statement):
+        if isinstance(node, ast.IfExp):
+            node.body, node.orelse = around(node.body), around(node.orelse)
+        elif isinstance(node, ast.BoolOp):
+            node.values[1:] = map(around, node.values[1:])
+        elif isinstance(node, ast.Lambda):
+            node.body = around(node.body)
+
+
+def _probe(number: int) -> ast.Call:
+    return ast.Call(ast.Name(PROBE, ast.Load()), [ast.Constant(number)], [])
+
+
+def _at(new: Probed, node: ast.AST) -> Probed:
     """The new node with the position of an old one, which keeps its own."""
-    waiting = [new]
+    waiting: list[ast.AST] = [new]
     while waiting:
         part = waiting.pop()
         if isinstance(part, (ast.expr, ast.stmt)) and not hasattr(part, "lineno"):
@@ -176,7 +194,8 @@ class _Counter:
         choices.instrument(rows, len(self.choices))
         self.choices += [(path, number) for number in range(len(rows))]
         tree = reduced(tree, path)
-        return Instrument({id(place.node): first + number for number, place in enumerate(every)}).visit(tree)  # type: ignore[return-value]
+        _put_probes(tree.body, {id(place.node): first + number for number, place in enumerate(every)})
+        return tree
 
 
 _COUNTER = _Counter()

@@ -71,15 +71,11 @@ def make_legacy_types() -> None:
 
 
 def _imported_files() -> set[str]:
-    root = os.path.join(_resolved(sys.path[0] or "."), "")
-    # There are thousands of modules, and a unit is made fifty times: a file is looked at once.
+    root = sys.path[0] or "."
+    roots = tuple(os.path.join(path, "") for path in {os.path.abspath(root), _resolved(root)})
+    # There are thousands of modules, and a unit is made fifty times: no path of theirs is resolved.
     files = {getattr(module, "__file__", None) or "" for module in list(sys.modules.values())}
-    return {file for file in files if _lies_in(root, file)}
-
-
-@cache
-def _lies_in(root: str, file: str) -> bool:
-    return file.endswith(".py") and os.path.join(_resolved(os.path.dirname(file)), "").startswith(root)
+    return {file for file in files if file.endswith(".py") and file.startswith(roots)}
 
 
 @cache
