@@ -12,6 +12,7 @@ import dataclasses
 import inspect
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from types import SimpleNamespace
 from typing import Any
 
@@ -38,8 +39,12 @@ def changed(cls: Callable[..., Any], changes: Changes) -> Callable[..., Any]:
     if not own:
         return cls
 
+    @cache  # hundreds of modules are made to compare initial values
+    def signature() -> inspect.Signature:
+        return inspect.signature(_constructor(cls, own))
+
     def construct(*args: Any, **kwargs: Any) -> Any:
-        bound = bind(_constructor(cls, own), args, kwargs)
+        bound = _bound(signature(), args, kwargs)
         for name, value in own.items():
             _put(bound, name, value)
         return cls(*bound.args[1:], **bound.kwargs)
@@ -82,8 +87,12 @@ def called(method: Callable[..., Any], changes: Changes, args: Sequence[Any], kw
 
 def bind(method: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> inspect.BoundArguments:
     """A method's arguments by name, defaults among them; the first is the instance. Raises `TypeError` where they do not fit."""
+    return _bound(inspect.signature(method), args, kwargs)
+
+
+def _bound(signature: inspect.Signature, args: Sequence[Any], kwargs: Mapping[str, Any]) -> inspect.BoundArguments:
     # `None` stands for `self`: signatures of unbound methods have it as their first parameter.
-    bound = inspect.signature(method).bind(None, *args, **kwargs)
+    bound = signature.bind(None, *args, **kwargs)
     bound.apply_defaults()
     return bound
 

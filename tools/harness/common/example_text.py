@@ -11,6 +11,7 @@ import os
 import random
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
@@ -200,7 +201,12 @@ def _captured(text: str, part: str, namespace: Mapping[str, Any]) -> tuple[tuple
 
 
 def _evaluate(text: str, part: str, namespace: dict[str, Any]) -> Any:
-    return eval(compile(text, f"<{part} of the example>", "eval"), namespace)
+    return eval(_compiled(text, part), namespace)
+
+
+@cache  # hundreds of modules are made to compare initial values
+def _compiled(text: str, part: str) -> CodeType:
+    return compile(text, f"<{part} of the example>", "eval")
 
 
 def build(module: ModuleType, name: str, example: Example) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:

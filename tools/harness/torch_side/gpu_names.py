@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +56,7 @@ def spare_gpus() -> None:
 
     `x.cuda()` in a branch that only evaluation takes says nothing on what is computed there.
     """
-    if not _entered and not torch.cuda.is_available() and any(map(_names_gpu, _imported_files())):
+    if not _entered and not torch.cuda.is_available() and any(map(_names_gpu, _imported_files(sys.path[0] or ".", len(sys.modules)))):
         mode: Any = CpuInPlaceOfGpu()
         mode.__enter__()
         _entered.append(mode)
@@ -70,10 +70,10 @@ def make_legacy_types() -> None:
         setattr(cuda, name, _LegacyType(name, (), {"__module__": "torch.cuda"}))
 
 
-def _imported_files() -> set[str]:
-    root = sys.path[0] or "."
+@lru_cache(maxsize=1)  # a unit is made fifty times
+def _imported_files(root: str, _modules: int) -> set[str]:
     roots = tuple(os.path.join(path, "") for path in {os.path.abspath(root), _resolved(root)})
-    # There are thousands of modules, and a unit is made fifty times: no path of theirs is resolved.
+    # There are thousands of modules: no path of theirs is resolved.
     files = {getattr(module, "__file__", None) or "" for module in list(sys.modules.values())}
     return {file for file in files if file.endswith(".py") and file.startswith(roots)}
 
