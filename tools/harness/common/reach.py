@@ -11,7 +11,7 @@ import builtins
 import importlib.machinery
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from functools import cached_property, lru_cache
 from importlib.abc import MetaPathFinder
 from importlib.util import decode_source
@@ -96,6 +96,17 @@ def _own_expressions(statement: ast.stmt) -> Iterator[ast.AST]:
             yield node
 
 
+def _classes(body: Sequence[ast.stmt], owner: str) -> Iterator[str]:
+    """The qualified names of all classes below, as `_below` spells them."""
+    for statement in body:
+        name = getattr(statement, "name", "") if isinstance(statement, (ast.ClassDef, *FUNCTIONS)) else ""
+        inner = ".".join(filter(None, (owner, name)))
+        if isinstance(statement, ast.ClassDef):
+            yield inner
+        for block in blocks(statement):
+            yield from _classes(block, inner)
+
+
 def _is_text(statement: ast.stmt) -> bool:
     return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
 
@@ -163,6 +174,18 @@ class _File:
         """Place → the conditions around it."""
         around = _conditions(self.tree)
         return {number: around[id(place.node)] for number, place in enumerate(self._places, self.first)}
+
+    @cached_property
+    def owners(self) -> Mapping[int, str]:
+        """Place → the qualified name of the innermost class around it, or ""."""
+        classes = {*_classes(self.tree.body, "")}
+        rows = {}
+        for number, place in enumerate(self._places, self.first):
+            owner = place.owner
+            while owner and owner not in classes:
+                owner = owner.rpartition(".")[0]
+            rows[number] = owner
+        return rows
 
     @cached_property
     def functions(self) -> Sequence[frozenset[int]]:
@@ -244,6 +267,12 @@ def take() -> frozenset[int]:
     taken = frozenset(_COUNTER.ran)
     _COUNTER.ran.clear()
     return taken
+
+
+def within(ran: Iterable[int], classes: Collection[str]) -> frozenset[int]:
+    """Those of the places that lie in a class of one of these qualified names, or in no class."""
+    chosen = frozenset(ran)
+    return frozenset(number for file in _COUNTER.files for number in chosen & file.owners.keys() if file.owners[number] in {"", *classes})
 
 
 def any_left(ran: Set[int]) -> bool:

@@ -28,6 +28,7 @@ from migrate_agent.tools.verify.contract.schedule import LARGE_ELEMENTS, ORIGINA
 from migrate_agent.tools.verify.original.outputs import attempt, elements, one_line
 from migrate_agent.tools.verify.original.scenarios.call_order import call_in_order
 from migrate_agent.tools.verify.original.scenarios.configurations import compare, is_meant, others, refuse_large, starts
+from migrate_agent.tools.verify.original.scenarios.constructions import Constructions
 from migrate_agent.tools.verify.original.scenarios.menu import write_brief, write_scenarios
 from migrate_agent.tools.verify.original.scenarios.methods import called_otherwise, write_method
 from migrate_agent.tools.verify.original.scenarios.random import SPREAD, TILTS
@@ -107,6 +108,7 @@ def run(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) 
     reached: list[dict[str, frozenset[int]]] = []
     called: set[str] = set()
     paths: set[str] = set()
+    constructions = Constructions()
     small: list[ScenarioWriter] = []
     count = 0
     for one in example_units:
@@ -121,9 +123,10 @@ def run(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) 
                 facts = write_method(writer, first=one.original.method not in called)
                 called.add(one.original.method)
             elif count >= budgets.MAX_EXAMPLES:
-                facts = write_brief(writer, new_construction=one.otherwise)
+                facts = write_brief(writer, new_construction=one.otherwise and constructions.adds(one.original))
             else:
-                facts = write_scenarios(writer, first=not examples, new_construction=one.otherwise, new=one.new, paths=paths)
+                otherwise = one.otherwise and (constructions.adds(one.original) or not one.new)
+                facts = write_scenarios(writer, first=not examples, new_construction=otherwise, new=one.new, paths=paths)
                 paths |= {writer.path()} if one.new else set()
                 count += 1
             examples.append({"index": one.index, "changes": {}, **facts})
