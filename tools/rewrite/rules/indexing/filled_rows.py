@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import libcst as cst
 
-from migrate_agent.tools.rewrite.analysis.facts import Facts, span_of
+from migrate_agent.tools.rewrite.analysis.facts import Facts, is_tensor, span_of
 from migrate_agent.tools.rewrite.analysis.repo import FileModel, FunctionNode
 from migrate_agent.tools.rewrite.rules.context import Context
 from migrate_agent.tools.rewrite.rules.rule import Rule
@@ -29,28 +29,25 @@ class Filled(NamedTuple):
 
 class FillRowsByMask(Rule):
     """Fill the rows that a mask selects: `places = torch.nonzero(mask)`, `x.index_fill_(0, places.squeeze(), 0)` → `places = padded_nonzero(mask)[0]`,
-    `x = x.at[places].set(0)`.
+    `x = index_fill(x, 0, places, 0)`.
 
     Past the last place, the indices lie beyond the end, and writes leave them out. A test whether there are any places goes. Declines where anything
     else is done with the places, since their number depends on values.
     """
 
-    KEEP = (
-        "import torch\n\ndef f(x, rows):\n    x.index_fill_(0, rows.squeeze(), 0.0)\n    return x\n",
-        "import numpy as np\n\ndef f(x, mask):\n    rows = np.nonzero(mask)\n    return x[rows]\n",
-    )
+    KEEP = ("import numpy as np\n\ndef f(x, mask):\n    rows = np.nonzero(mask)\n    return x[rows]\n",)
     CHANGE = (
         (
             "import torch\n\ndef f(x: torch.Tensor, labels: torch.Tensor):\n    x = x.clone()\n    places = torch.nonzero(labels.view(-1) == 0)\n"
             "    if places.dim() > 0:\n        x.index_fill_(0, places.squeeze(), 0.0)\n    return x\n",
-            "def f(x: jax.Array, labels: jax.Array):\n    x = x\n    places = padded_nonzero(labels.reshape(-1) == 0)[0]\n"
-            "    x = x.at[places].set(0.0)\n    return x\n",
+            "def f(x: jax.Array, labels: jax.Array):\n    places = padded_nonzero(labels.reshape(-1) == 0)[0]\n"
+            "    x = index_fill(x, 0, places, 0.0)\n    return x\n",
         ),
         (
-            "import torch\n\ndef f(x: torch.Tensor, labels: torch.Tensor):\n    places = (labels.view(-1) < 0).nonzero()[:, 0]\n"
+            "import torch\n\ndef f(x: torch.Tensor, labels: torch.Tensor):\n    places = (labels.view(-1) < 0).nonzero().squeeze(1)\n"
             "    return x.index_fill(0, places, 1.0)\n",
             "def f(x: jax.Array, labels: jax.Array):\n    places = padded_nonzero(labels.reshape(-1) < 0)[0]\n"
-            "    return x.at[places].set(1.0)\n",
+            "    return index_fill(x, 0, places, 1.0)\n",
         ),
     )
 
@@ -97,7 +94,7 @@ def filled_rows(function: FunctionNode, file: FileModel, facts: Facts) -> Filled
         if len(assign.targets) != 1 or not isinstance(assign.targets[0], ast.Name):
             continue
         name, (call, steps) = assign.targets[0].id, _peeled(assign.value)
-        if not isinstance(call, ast.Call) or not _selects(call, file, facts):
+        if not isinstance(call, ast.Call) or not _selects(call, file, facts) or any(isinstance(step, ast.Subscript) for step in steps):
             continue
         uses = list(_uses(function, name))
         own = _Uses(parents, bool(steps))
@@ -117,7 +114,8 @@ def _selects(call: ast.Call, file: FileModel, facts: Facts) -> bool:
         return False
     mask = call.args[0] if call.args else call.func.value
     fact = facts.observed.get(span_of(mask, file.lines))
-    return fact is not None and bool(fact.shapes) and {len(shape) for shape in fact.shapes} == {1}
+    # Indices have one axis, and so has a mask whose places are made indices, also where none was seen.
+    return is_tensor(fact) and fact is not None and {len(shape) for shape in fact.shapes or ()} <= {1}
 
 
 def _peeled(node: ast.expr) -> tuple[ast.expr, list[ast.expr]]:
