@@ -87,8 +87,8 @@ class Link(NamedTuple):
 class Resolver:
     """Dotted names → definitions, over all files of a repository. Files are parsed when first asked about; only their `Exports` are kept.
 
-    `sources` maps paths to text (`Sources` reads them from disk; a file with a syntax error exports nothing). `exports_of` gives the exports
-    of files that were read before.
+    `sources` maps paths to text (`Sources` reads them from disk; a file with a syntax error exports nothing, nor does one without text).
+    `exports_of` gives the exports of files that were read before.
     """
 
     def __init__(self, files: Iterable[SourceFile], sources: Mapping[str, str], exports_of: Mapping[str, Exports] | None = None) -> None:
@@ -108,7 +108,7 @@ class Resolver:
         if file.path not in self._exports:
             try:
                 self._exports[file.path] = exports(parse(self._sources[file.path]), file)
-            except SourceError:
+            except (KeyError, SourceError):
                 self._exports[file.path] = Exports()
         return self._exports[file.path]
 

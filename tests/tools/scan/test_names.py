@@ -136,6 +136,14 @@ def test_leads_nowhere(dotted: str) -> None:
     assert resolver(PACKAGE).resolve(dotted) is None
 
 
+def test_file_without_text() -> None:
+    """The rewriter reads no file that does not parse: what another imports of it leads nowhere."""
+    known = resolver({"main.py": "import lost.net as net\n", "lost/net.py": "x = 1\n"})
+    files = [known.module(name) for name in ("main", "lost.net")]
+    partial = Resolver([file for file in files if file], {"main.py": "import lost.net as net\n"})
+    assert partial.resolve("main.net.build") is None
+
+
 @pytest.mark.parametrize(
     ("dotted", "origin"),
     [
