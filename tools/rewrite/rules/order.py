@@ -82,6 +82,7 @@ from migrate_agent.tools.rewrite.rules.environment.import_fallbacks import TakeI
 from migrate_agent.tools.rewrite.rules.environment.input_gradients import DifferentiateInputs
 from migrate_agent.tools.rewrite.rules.environment.local_names import WriteOutLocals
 from migrate_agent.tools.rewrite.rules.environment.outside_access import RefuseOutsideAccess
+from migrate_agent.tools.rewrite.rules.environment.own_optimizers import LeaveOptimizersOut
 from migrate_agent.tools.rewrite.rules.environment.patched_names import NamePatches
 from migrate_agent.tools.rewrite.rules.environment.recompute import DeriveFromModuleFunction, KeepRandomStates, ReplaceManualBackward
 from migrate_agent.tools.rewrite.rules.environment.recomputed_functions import CheckpointRecomputedFunctions
@@ -164,6 +165,7 @@ CALLS_IN_CONTEXT: tuple[type[Rule], ...] = (
     ReplaceChildren,
     WriteAsserts,
     DropIdleCalls,
+    LeaveOptimizersOut,
     KeepGatheredValues,
     KeepRandomStates,
     CallForks,

@@ -263,6 +263,7 @@ SMALL = re.compile(
 )
 IMAGE_SIZES = (32, 16, 64)
 LARGER_SIZES = (96, 128, 188, 224, 256)
+LONGER_SEQUENCES = (512, 2048, 8192)
 LARGEST_SIDE = 512
 PADDING = re.compile(r"(use_)?pad(ding|ded)?")
 JOINED = re.compile(r"expected input\[.*?\] to have (\d+) channels, but got (\d+) channels")
@@ -313,7 +314,7 @@ def _in_ratio(tensor: Tensor, at: int, actual: int, wanted: int) -> Tensor:
 
 def _fitting_images(attempt: Attempt, outcome: Outcome, init: Mapping[str, inspect.Parameter]) -> Iterator[Attempt]:
     """Where what was halved and doubled again does not fit what is beside it, or nothing is left of it: one image twice or half as large as the others,
-    or images of powers of two, also of a model that pads; then larger ones."""
+    or images of powers of two, also of a model that pads; then larger ones, and sequences that dilated layers leave something of."""
     match = UNEQUAL.search(outcome.error)
     sizes = tuple(map(int, match.groups())) if match else ()
     if (not sizes or 0 in sizes) and not SMALL.search(outcome.error):
@@ -334,6 +335,8 @@ def _fitting_images(attempt: Attempt, outcome: Outcome, init: Mapping[str, inspe
         yield from (_with_sides(model, images, size) for size in IMAGE_SIZES)
     if SMALL.search(outcome.error):
         yield from (_with_sides(attempt, images, size) for size in LARGER_SIZES if images)
+        sequences = bool(images) and all(len(image.shape) == 3 for image in images.values())
+        yield from (_with_sides(attempt, images, size) for size in LONGER_SEQUENCES if sequences)
 
 
 def _sides_in_ratio(images: Mapping[str, Tensor], sizes: Sequence[int]) -> Iterator[int]:
