@@ -14,6 +14,8 @@ SUMS = (
     (re.compile(r"expected input\[.*?\] to have (?P<wanted>\d+) channels, but got (?P<now>\d+) channels"), 1),
 )
 """What a layer says of the size that it was given → the axis of that size."""
+ROWS = re.compile(r"shape '\[(?P<rows>\d+), (?P<wanted>\d+)\]' is invalid for input of size (?P<numbers>\d+)")
+"""What a view says of rows that have another number of columns."""
 ONE_BATCH = re.compile(r"Expected size for first two dimensions of batch2 tensor to be: \[1, (\d+)\] but got: \[(?P<batch>\d+), \1\]")
 GRADIENTS = re.compile(
     r"grad_output\[0\] has a shape of torch\.Size\(\[\d+, (?P<width>\d+)\]\) and output\[0\] has a shape of torch\.Size\(\[(?P<sizes>[\d, ]+)\]\)"
@@ -38,6 +40,9 @@ def _sums(attempt: Attempt, outcome: Outcome) -> Iterator[tuple[int, int, int, d
             now, wanted = int(match["now"]), int(match["wanted"])
             if now not in (tensor.shape[axis] for tensor in inputs.values()):
                 yield now, wanted, axis, inputs
+    match = ROWS.search(outcome.error)
+    if match and not int(match["numbers"]) % int(match["rows"]):
+        yield int(match["numbers"]) // int(match["rows"]), int(match["wanted"]), -1, inputs
 
 
 def _without_the_excess(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
