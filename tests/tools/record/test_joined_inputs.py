@@ -56,6 +56,15 @@ def criticised(image: torch.Tensor) -> torch.Tensor:
     return torch.cat((image, image.mean().expand(image.shape[0], 1, 4, 4)), 1)
 
 
+def viewed(x: torch.Tensor, question: torch.Tensor) -> torch.Tensor:
+    beside = question[:, None].expand(-1, 6, -1)
+    return torch.cat((x, x, beside), 2).view(2 * 6, 20)
+
+
+def dilated(x: torch.Tensor) -> Any:
+    return nn.Sequential(nn.Conv1d(4, 4, 2, dilation=300), nn.Conv1d(4, 4, 2, dilation=200))(x)
+
+
 LABELS = Tensor((2,), "integer", 8)
 CASES: tuple[tuple[Callable[..., Any], tuple[Tensor, ...], tuple[str, ...]], ...] = (
     (embedded, (Tensor((2, 110)), LABELS), ("torch.randn(2, 100)", "torch.randint(0, 8, (2,))")),
@@ -63,6 +72,8 @@ CASES: tuple[tuple[Callable[..., Any], tuple[Tensor, ...], tuple[str, ...]], ...
     (joined, (Tensor((2, 74)),) * 3, ("torch.randn(2, 26)", "torch.randn(2, 24)", "torch.randn(2, 24)")),
     (repeated, (Tensor((2, 8, 9, 9)), Tensor((2, 8))), ("torch.randn(2, 4, 9, 9)", "torch.randn(2, 4)")),
     (attended, (Tensor((2, 5, 4)),), ("torch.randn(1, 5, 4)",)),
+    (viewed, (Tensor((2, 6, 4)), Tensor((2, 30))), ("torch.randn(2, 6, 4)", "torch.randn(2, 12)")),
+    (dilated, (Tensor((2, 4, 31)),), ("torch.randn(2, 4, 512)",)),
     (classified, (Tensor((2, 5, 4)), Tensor((2, 5, 4))), ("torch.randn(2, 5, 4)", "torch.randint(0, 8, (2, 5))")),
     (smoothed, (Tensor((2, 5)), Tensor((2, 5))), ("torch.randn(4, 10)", "torch.randint(0, 10, (4,))")),
     (packed, (Tensor((2, 9, 4)), Tensor((2, 4), "integer")), ("torch.randn(2, 9, 4)", "[9, 7]")),
