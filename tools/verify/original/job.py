@@ -125,8 +125,8 @@ def run(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) 
             elif count >= budgets.MAX_EXAMPLES:
                 facts = write_brief(writer, new_construction=one.otherwise and constructions.adds(one.original))
             else:
-                otherwise = one.otherwise and (constructions.adds(one.original) or not one.new)
-                facts = write_scenarios(writer, first=not examples, new_construction=otherwise, new=one.new, paths=paths)
+                sampled = one.otherwise and (constructions.adds(one.original) or not one.new)
+                facts = write_scenarios(writer, first=not examples, new_construction=sampled, new=one.new, paths=paths)
                 paths |= {writer.path()} if one.new else set()
                 count += 1
             examples.append({"index": one.index, "changes": {}, **facts})

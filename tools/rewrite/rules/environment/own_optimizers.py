@@ -36,9 +36,9 @@ class LeaveOptimizersOut(Rule):
         if not name or not isinstance(call, cst.Call) or not (self.context.dotted(call.func) or "").startswith(OPTIMIZERS):
             return None
         self.context.drop_holes(original)
-        place = f"{self.context.file.file.path}:{self.context.span(original).line}"
+        location = f"{self.context.file.file.path}:{self.context.span(original).line}"
         self.context.notes.append(
-            f"{place}: self.{name} is left out, since a module of JAX holds no optimizer: make an nnx.Optimizer beside it, where it is trained"
+            f"{location}: self.{name} is left out, since a module of JAX holds no optimizer: make an nnx.Optimizer beside it, where it is trained"
         )
         return cst.RemoveFromParent()
 

@@ -205,11 +205,11 @@ class _Uses:
 
     def _asks(self, test: ast.expr, name: str) -> bool:
         match test:
-            case ast.Compare(left=left, ops=[ast.Gt() | ast.NotEq()], comparators=[ast.Constant(value=0)]):
+            case ast.Compare(left=counted, ops=[ast.Gt() | ast.NotEq()], comparators=[ast.Constant(value=0)]):
                 pass
             case _:
-                left = test
-        match left:
+                counted = test
+        match counted:
             # A table has two axes, however many places there are; a list of one place that `squeeze` made has none.
             case ast.Call(func=ast.Attribute(value=ast.Name(id=one), attr="dim"), args=[]):
                 return one == name and not self.listed

@@ -24,8 +24,8 @@ def judge(results: Results) -> Verdict | None:
     """Within twice torch's own error. Applies where the original or the candidate looks at dtypes."""
     results.of("native")
     # What a port has no variable for cannot be cast, and a stub of what no example reached may refuse, of which notes tell: nothing is left to judge.
-    left = (answered for answered in results.answers(Role.NARROW, kind="native") if not results.forgives(*answered))
-    if not applies(results, Role.NARROW, kind="native") or not any(True for _ in left):
+    unforgiven = (answered for answered in results.answers(Role.NARROW, kind="native") if not results.forgives(*answered))
+    if not applies(results, Role.NARROW, kind="native") or not any(True for _ in unforgiven):
         return None
     return verdict("numeric", "narrow_inputs", chain(native_differences(results, Role.NARROW), _narrower(results)), UNPAIRED)
 
