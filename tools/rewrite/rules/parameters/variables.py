@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Sequence
-from typing import Any
 
 import libcst as cst
 import numpy as np
@@ -14,7 +13,7 @@ from migrate_agent.tools.rewrite.analysis.argument_writes.parameter_writes impor
 from migrate_agent.tools.rewrite.analysis.repo import ClassModel
 from migrate_agent.tools.rewrite.rules.apply_tables import tidy
 from migrate_agent.tools.rewrite.rules.mutation.handed_back import handed_back
-from migrate_agent.tools.rewrite.rules.parameters.plain_values import fan_values
+from migrate_agent.tools.rewrite.rules.parameters.own_layout import in_own_layout
 from migrate_agent.tools.rewrite.rules.parameters.sequential_parts import in_mirror
 from migrate_agent.tools.rewrite.rules.rule import Rule
 from migrate_agent.tools.rewrite.tables.helpers import properties
@@ -126,12 +125,12 @@ def _written_plainly(rule: Rule, node: cst.BaseExpression, value: cst.BaseExpres
         return _written_alike(rule, node, value, reads)
     match reads[0] if reads else None:
         case cst.Attribute(value=cst.Subscript() as target, attr=cst.Name(value="T")):
-            own = _in_own_layout(rule, value, reads, target)
+            own = in_own_layout(rule, value, reads, target)
             return cst.Assign([cst.AssignTarget(target)], own or cst.Attribute(_whole(value), cst.Name("T")))
         case cst.Call(func=cst.Attribute(value=cst.Subscript() as target), args=[*axes]):
             order = [str(axis) for axis in np.argsort([int(cst.Module([]).code_for_node(axis.value)) for axis in axes])]
             back = cst.Call(cst.Attribute(_whole(value), cst.Name("transpose")), tidy([cst.Arg(cst.Integer(axis)) for axis in order]))
-            return cst.Assign([cst.AssignTarget(target)], _in_own_layout(rule, value, reads, target) or back)
+            return cst.Assign([cst.AssignTarget(target)], in_own_layout(rule, value, reads, target) or back)
         case cst.Subscript() as target:
             return cst.Assign([cst.AssignTarget(target)], value)
     return None
@@ -156,7 +155,7 @@ def _written_alike(
     if not all(one.deep_equals(target) for one in targets):
         owner = in_mirror(rule, cst.ensure_type(node, cst.Attribute).value)
         target = cst.ensure_type(rule.context.build("vendored.weight_of({owner})[...]", owner=owner), cst.Subscript)
-    own = _in_own_layout(rule, value, [*reads, node], target)
+    own = in_own_layout(rule, value, [*reads, node], target)
     return cst.Assign([cst.AssignTarget(target)], own) if own else None
 
 
@@ -170,59 +169,6 @@ def _kernel(read: cst.BaseExpression) -> cst.Subscript | None:
         case cst.Subscript():
             return read
     return None
-
-
-SHAPELESS = frozenset({"init_normal", "init_uniform", "init_trunc_normal", "full_like", "zeros_like", "ones_like"})
-"""Functions that take an array or variable for its shape and dtype, and whose values are alike in each layout."""
-
-
-def _called(call: cst.Call) -> str:
-    return call.func.attr.value if isinstance(call.func, cst.Attribute) else getattr(call.func, "value", "")
-
-
-def _in_own_layout(
-    rule: Rule, value: cst.BaseExpression, reads: Sequence[cst.BaseExpression], target: cst.Subscript
-) -> cst.BaseExpression | None:
-    """The value for a kernel, computed in its own layout, where no layout matters or JAX counts its fans; None for any other."""
-    if isinstance(value, cst.Call) and len(value.args) > 1 and any(value.args[1].value.deep_equals(like) for like in (*reads, target)):
-        if (of_fans := fan_values(rule.context, _called(value), value, target.value)) is not None:
-            return of_fans
-    likes = _Likes((*reads, target), target.value)
-    own = value.visit(likes)
-    return own if isinstance(own, cst.BaseExpression) and likes.replaced and not likes.others else None
-
-
-class _Likes(cst.CSTTransformer):
-    """Puts a variable in the place of expressions for its values, where these give a shape or dtype to what has no layout: `jnp.zeros_like(w)`,
-    `jax.random.normal(key, w.shape)`. `others`: whether any stands elsewhere.
-    """
-
-    def __init__(self, likes: Sequence[cst.BaseExpression], variable: cst.BaseExpression) -> None:
-        self.likes, self.variable = likes, variable
-        self.replaced = self.others = False
-        self.fitting: set[int] = set()
-
-    def visit_Call(self, node: cst.Call) -> None:
-        for argument in node.args:
-            match argument.value:
-                case cst.Attribute(value=like, attr=cst.Name("shape" | "dtype")) if self._is_like(like):
-                    self.fitting.add(id(like))
-                case like if _called(node) in SHAPELESS and self._is_like(like):
-                    self.fitting.add(id(like))
-
-    def _is_like(self, node: cst.CSTNode) -> bool:
-        return any(node.deep_equals(like) for like in self.likes)
-
-    def on_visit(self, node: cst.CSTNode) -> bool:
-        super().on_visit(node)
-        return not self._is_like(node)
-
-    def on_leave(self, original: cst.CSTNode, updated: cst.CSTNode) -> Any:
-        if not self._is_like(original):
-            return super().on_leave(original, updated)
-        fits = id(original) in self.fitting
-        self.replaced, self.others = self.replaced or fits, self.others or not fits
-        return self.variable.deep_clone() if fits else updated
 
 
 def _whole(value: cst.BaseExpression) -> cst.BaseExpression:
