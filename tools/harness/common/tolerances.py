@@ -78,10 +78,7 @@ NOISE_RUNS_GRADIENT: Final = 16
 two, 12 lay beyond twice the largest change of the first 4, and none beyond 0.6 of twice that of the first 16."""
 
 KINK_FACTOR: Final = 2.0
-"""A native gradient may be off by twice that change: two programs may each cross a kink that the other does not."""
-CURVE_KINK_FACTOR: Final = 3.0
-"""A loss of a native training curve may be off by this many times the largest change of the runs with noise: each step goes on from what the last ones
-crossed, and the few runs do not show how far that may lead."""
+"""A native gradient, and a loss of a native training curve, may be off by twice that change: two programs may each cross a kink that the other does not."""
 
 PLAIN_BRANCH_FP32: Final = 1e-5
 """Branches by platform without a kernel, beside each other in float32: what is not the same formula, such as gelu by tanh, is 5e-5 off and more."""

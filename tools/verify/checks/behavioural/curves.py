@@ -81,8 +81,8 @@ def _rule(precision: str, floor: float, narrow: str) -> Rule:
     own = tolerances.FP32_FACTOR if narrow else 0.0
     floor = max(floor, tolerances.CURVE_NARROW * epsilon) if narrow else floor
     cap = tolerances.CURVE_CAP_NARROW * epsilon if narrow else tolerances.CURVE_CAP_FP32
-    # Curves pass gradients' kinks: two programs may each cross one that the other does not.
-    noise = {"noisy": tolerances.native_noise(narrow) / tolerances.EPS64, **dict.fromkeys(ROUGH_CURVES, tolerances.CURVE_KINK_FACTOR)}
+    # Curves pass gradients' kinks: as for those, two programs may each cross one that the other does not.
+    noise = {"noisy": tolerances.native_noise(narrow) / tolerances.EPS64, **dict.fromkeys(ROUGH_CURVES, tolerances.KINK_FACTOR)}
     return Rule(precision, floor, noise, own, cap)
 
 
