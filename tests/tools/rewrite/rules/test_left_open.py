@@ -16,6 +16,17 @@ ROWS = (
     ("        self.a.__class__ = nn.Module\n", "__class__ is set"),
     ("    def forward(self, x: torch.Tensor):\n        return torch.arange(x.sum() + 1)\n", "depends on a tensor's value"),
     (
+        "    def forward(self, x: torch.Tensor, other: torch.Tensor):\n        x = x.clone()\n        places = torch.nonzero(x[:, 0] > 0)\n"
+        "        if places.numel() > 0:\n            x.index_fill_(0, other, 7.0)\n            x.index_fill_(0, places.squeeze(1), 0.0)\n"
+        "        return x\n",
+        "depends on values",
+    ),
+    (
+        "    def forward(self, x):\n        return x\n\nclass N(M):\n    def __init__(self):\n        super().__init__()\n"
+        "        self.average = torch.optim.swa_utils.AveragedModel(M())\n",
+        "no rule for torch.optim.swa_utils.AveragedModel",
+    ),
+    (
         "        self.net = nn.Sequential(nn.Sequential(self.step))\n    def step(self, x):\n        return x + self.a\n",
         "which is given away",
     ),

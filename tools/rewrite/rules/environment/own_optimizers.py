@@ -9,6 +9,8 @@ import libcst as cst
 from migrate_agent.tools.rewrite.rules.rule import Rule
 
 OPTIMIZERS = "torch.optim."
+AVERAGED = "torch.optim.swa_utils."
+"""Here are modules, whose parameters belong to the state."""
 
 
 class LeaveOptimizersOut(Rule):
@@ -33,7 +35,8 @@ class LeaveOptimizersOut(Rule):
 
     def leave_Assign(self, original: cst.Assign, updated: cst.Assign) -> cst.RemovalSentinel | None:
         call, name = original.value, self._attribute(original)
-        if not name or not isinstance(call, cst.Call) or not (self.context.dotted(call.func) or "").startswith(OPTIMIZERS):
+        made = self.context.dotted(call.func) if isinstance(call, cst.Call) else ""
+        if not name or not made.startswith(OPTIMIZERS) or made.startswith(AVERAGED):
             return None
         self.context.drop_holes(original)
         location = f"{self.context.file.file.path}:{self.context.span(original).line}"

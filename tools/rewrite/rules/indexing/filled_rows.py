@@ -193,15 +193,17 @@ class _Uses:
         outer: ast.AST = node
         while not isinstance(outer, ast.stmt):
             outer = self.parents[outer]
-        if not isinstance(outer, ast.If) or outer.orelse or not all(map(self._only_fills, outer.body)):
+        if not isinstance(outer, ast.If) or outer.orelse or not all(self._fills_by(statement, node.id) for statement in outer.body):
             return None
         return outer.test if self._asks(outer.test, node.id) else None
 
-    def _only_fills(self, statement: ast.stmt) -> bool:
-        call = statement.value if isinstance(statement, ast.Expr) else None
-        return (
-            isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "index_fill_" and len(call.args) == 3
-        )
+    def _fills_by(self, statement: ast.stmt, name: str) -> bool:
+        """Whether a statement fills the places of this name: where there are none, it does nothing."""
+        match statement:
+            case ast.Expr(value=ast.Call(func=ast.Attribute(attr="index_fill_"), args=[_, index, _], keywords=[])):
+                listed, _ = _peeled(index)
+                return isinstance(listed, ast.Name) and listed.id == name
+        return False
 
     def _asks(self, test: ast.expr, name: str) -> bool:
         match test:
