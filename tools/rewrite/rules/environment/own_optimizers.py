@@ -35,8 +35,8 @@ class LeaveOptimizersOut(Rule):
 
     def leave_Assign(self, original: cst.Assign, updated: cst.Assign) -> cst.RemovalSentinel | None:
         call, name = original.value, self._attribute(original)
-        made = self.context.dotted(call.func) if isinstance(call, cst.Call) else ""
-        if not name or not made.startswith(OPTIMIZERS) or made.startswith(AVERAGED):
+        function = self.context.dotted(call.func) if isinstance(call, cst.Call) else ""
+        if not name or not function.startswith(OPTIMIZERS) or function.startswith(AVERAGED):
             return None
         self.context.drop_holes(original)
         location = f"{self.context.file.file.path}:{self.context.span(original).line}"

@@ -201,8 +201,8 @@ class _Uses:
         """Whether a statement fills the places of this name: where there are none, it does nothing."""
         match statement:
             case ast.Expr(value=ast.Call(func=ast.Attribute(attr="index_fill_"), args=[_, index, _], keywords=[])):
-                listed, _ = _peeled(index)
-                return isinstance(listed, ast.Name) and listed.id == name
+                table, _ = _peeled(index)
+                return isinstance(table, ast.Name) and table.id == name
         return False
 
     def _asks(self, test: ast.expr, name: str) -> bool:
