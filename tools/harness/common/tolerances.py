@@ -59,8 +59,7 @@ NOISE_AT_EDGES: Final = 0.1
 left of it."""
 
 OUTLIERS: Final = 0.01
-OUTLYING: Final = 256
-"""In float16: the share of elements, one at least, that may be lost where each is this many times as large as others usually are."""
+"""In float16: the share of elements, one at least, that may be lost where each is 1,024 times as large as others usually are."""
 
 FLOOR_NARROW: Final = 0.5
 NOISE_FACTOR_NARROW: Final = 0.5

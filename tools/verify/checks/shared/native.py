@@ -162,7 +162,7 @@ def _where_torch_agrees(exact: Array, native: Array, actual: Array) -> Array:
 def _without_outliers(exact: Array, expected: Array, actual: Array) -> Array:
     """What the candidate gives, with torch's answer where one element in a hundred, far beyond the others, is infinite in float16.
 
-    `y / sigmoid(x)` is that large where the gate is less than a unit of the dtype, or about as small: torch rounds the gate once, XLA each of its steps, to 0. A
+    `y / sigmoid(x)` is that large only where the gate is less than a unit of the dtype: torch rounds the gate once, XLA each of its steps, to 0. A
     gate of zero gives no NaN, and no infinity of the other sign; nor does one that torch computes in float32.
     """
     if exact.dtype.kind != "f" or actual.dtype.kind != "f" or not exact.shape == expected.shape == actual.shape:
@@ -172,7 +172,7 @@ def _without_outliers(exact: Array, expected: Array, actual: Array) -> Array:
     if not 0 < count <= max(1, lost.size * tolerances.OUTLIERS):
         return actual
     usual = float(np.median(np.abs(exact[np.isfinite(exact)])))
-    outlying = bool((np.abs(exact[lost]) >= tolerances.OUTLYING * usual).all())
+    outlying = bool((np.abs(exact[lost]) * tolerances.EPS_NATIVE["float16"] >= usual).all())
     return np.where(lost, expected, actual) if outlying else actual
 
 
