@@ -115,6 +115,13 @@ class Exercise:
         errors = {} if guess.imported else {unit.id: f"its file cannot be imported: {guess.error}"}
         return merge_recordings((recording, Recording(errors=errors)))
 
+    def add_alone(self, unit: Unit, guess: Guess, recording: Recording) -> Recording:
+        """The recording, grown by the example that a search found of a unit of which only its part in others was seen, unless that leaves a hole more."""
+        if guess.example is None:
+            return recording
+        folder = self._guess_folder(unit) / "alone"
+        return self._grown_where_exact((guess.example,), recording, folder, lambda ran: replace(ran, errors={}))
+
     def _guess_folder(self, unit: Unit) -> Path:
         return self.folder / f"guessed-{self.inventory.units.index(unit):04d}"
 

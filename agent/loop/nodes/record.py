@@ -88,7 +88,18 @@ def _guessed(context: Context, exercise: Exercise, recording: Recording) -> tupl
                     guess.nearest.init, guess.nearest.call, guess.nearest.setup, guess.error, guess.nearest.method
                 )
             waiting = [other for other in waiting[1:] if not is_reached(recording, other.id)]
+        parts = [unit for unit in units if _is_part_alone(recording, unit)]
+        for number, unit in enumerate(parts):
+            if time.monotonic() > end:
+                break
+            context.progress.stage(unit.id, f"guessing an example of a part of others ({len(parts) - number} units left)")
+            recording = exercise.add_alone(unit, begun.guess(parts[number:]), recording)
     return recording, nearest
+
+
+def _is_part_alone(recording: Recording, unit: Unit) -> bool:
+    """Whether a unit runs as a part of others, in calls of which none can be given to both sides."""
+    return unit.id in recording.inside and unit.id not in recording.errors and not examples_of(recording, unit.id)
 
 
 def _may_be_guessed(context: Context, recording: Recording, unit: Unit) -> bool:

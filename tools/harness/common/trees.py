@@ -36,6 +36,11 @@ DISTRIBUTIONS = {
     "Beta": ("concentration1", "concentration0"),
 }
 """Distributions of torch (https://docs.pytorch.org/docs/stable/distributions.html) that rewrites have too → what makes one."""
+FUNCTIONS = {
+    **{name: f"jax.numpy:{name}" for name in ("tanh", "sin", "cos", "exp")},
+    **{name: f"jax.nn:{name}" for name in ("sigmoid", "relu", "silu", "softplus", "elu", "selu", "celu")},
+}
+"""Functions of torch and of `torch.nn.functional` that a call may be handed → what stands for them in JAX."""
 HELPERS = ("nnx_layers", "nnx_layers_jax")
 """Last parts of the modules in which rewrites have them."""
 FRAMEWORKS = frozenset("torch torchvision jax jaxlib flax optax numpy scipy equinox tensorflow keras transformers migrate_agent".split())
@@ -86,6 +91,8 @@ def encode(value: Any, leaves: list[Any], is_leaf: Callable[[Any], bool], *, arg
             return {"ellipsis": True}
         if _dtype_name(item):
             return {"dtype": _dtype_name(item)}
+        if name := _function_name(item):
+            return {"function": name}
         if type(item).__name__.lower() == "device" and type(item).__module__.partition(".")[0] in ("torch", "jax", "jaxlib"):
             return {"device": True}  # which one is no matter of the maths: each side has its own
         if not arguments and (names := distribution_names(type(item))):
@@ -221,6 +228,14 @@ def _dtype_name(item: Any) -> str:
     return ""
 
 
+def _function_name(item: Any) -> str:
+    """The name of a function of torch that has a counterpart; else the empty string."""
+    if not isinstance(item, (types.FunctionType, types.BuiltinFunctionType)) or item.__name__ not in FUNCTIONS:
+        return ""
+    homes = (sys.modules.get("torch"), sys.modules.get("torch.nn.functional"))
+    return item.__name__ if any(getattr(home, item.__name__, None) is item for home in homes) else ""
+
+
 def _container(item: Any, walk: Callable[[Any], Tree]) -> Tree:
     cls = type(item)
     if isinstance(item, tuple) and hasattr(item, "_fields") and cls.__module__.startswith("torch."):
@@ -270,6 +285,8 @@ def decode(tree: Tree, leaves: Sequence[Any], renamed: Mapping[str, str]) -> Any
                 return _dtype(body)
             case "device":
                 return _device()
+            case "function":
+                return _class(FUNCTIONS[body], {})
             case "list":
                 return [walk(part) for part in body]
             case "tuple":

@@ -21,6 +21,8 @@ IMAGE_SCORES = Tensor((2, 4, 16, 16))
 IMAGE_LABELS = Tensor((2, 16, 16), "integer", 4)
 TABLE = Tensor((16,))
 PLACES = Tensor((4,), "integer", 16)
+FUNCTION_TEXTS = ("torch.tanh",)
+"""What a parameter takes that is called: a function that changes no shape, and has a counterpart (`trees.FUNCTIONS`)."""
 
 
 def called_parameters(function: Callable[..., Any]) -> tuple[str, ...]:

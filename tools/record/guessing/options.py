@@ -34,9 +34,11 @@ from migrate_agent.tools.record.guessing.configs import (
 from migrate_agent.tools.record.guessing.documented import documented_rank, documented_tensor
 from migrate_agent.tools.record.guessing.factories import made_by_factories
 from migrate_agent.tools.record.guessing.functions import (
+    FUNCTION_TEXTS,
     IMAGE_LABELS,
     IMAGE_SCORES,
     SCORES,
+    called_parameters,
     shown_values,
     takes_labels,
     usual_starts,
@@ -255,6 +257,8 @@ class Options:
         annotation = annotation_text(parameter.annotation)
         if self._called is not None and (texts := words(self._called, parameter)):
             return texts
+        if self._called is not None and parameter.name in called_parameters(self._called):
+            return FUNCTION_TEXTS
         fields = accessed(self._code, parameter.name, self._settings) if annotation != "Tensor" else None
         if isinstance(fields, Fields) and fields.form == "dict":
             items: tuple[tuple[str, Value], ...] = tuple((name, call_values(name, "", main)[0]) for name, _ in fields.items)
