@@ -20,6 +20,8 @@ STATE = re.compile(
 """Names of arguments that take the state of an earlier call."""
 BATCH = re.compile(r"(n_?)?b(s|sz|atch(_?size)?)|n|num_(samples|envs)")
 """Names of arguments that say how many samples there are."""
+FIRST_STATES = re.compile(r"init|begin|start|zero|empty|hidden|state|mem", re.I)
+"""Names of methods that give the state of a first call."""
 MOST_PARTS = 4
 """Parts of one result that are handed in."""
 
@@ -56,12 +58,18 @@ def given_by_methods(
 ) -> Iterator[dict[str, str]]:
     """Other argument lists of a call: each argument that may take a state and is None gets what a method of the unit gives without arguments, or for so
     many samples, as `init_hidden(batch_size)` does. `make` gives a new instance. Raises its errors."""
-    import torch
 
     takers = _takers(values, parameters)
-    members = methods.public_methods(type(make()), torch.nn.Module) if takers else {}
-    for name in members:
-        if methods.is_property(type(make()), name):
+    for part in states_of_methods(make, batch) if takers else ():
+        yield from ({**values, taker: text(part)} for taker in takers)
+
+
+def states_of_methods(make: Callable[[], Any], batch: int, names: re.Pattern[str] = re.compile("")) -> Iterator[Value]:
+    """What methods of a module with such names give without arguments, or for so many samples. `make` gives a new instance. Raises its errors."""
+    import torch
+
+    for name in methods.public_methods(type(make()), torch.nn.Module):
+        if methods.is_property(type(make()), name) or not names.search(name):
             continue
         instance = make()
         needed = [item for item in inspect.signature(methods.bound(instance, name)).parameters.values() if _is_needed(item)]
@@ -72,7 +80,7 @@ def given_by_methods(
         except Exception:  # it is called otherwise
             continue
         if part is not None and any(tensors(part)):
-            yield from ({**values, taker: text(part)} for taker in takers)
+            yield part
 
 
 def _is_needed(parameter: inspect.Parameter) -> bool:

@@ -33,6 +33,7 @@ from migrate_agent.tools.record.guessing.configs import (
 )
 from migrate_agent.tools.record.guessing.documented import documented_rank, documented_tensor
 from migrate_agent.tools.record.guessing.factories import made_by_factories
+from migrate_agent.tools.record.guessing.feedback import FIRST_STATES, STATE, states_of_methods
 from migrate_agent.tools.record.guessing.functions import (
     FUNCTION_TEXTS,
     IMAGE_LABELS,
@@ -82,6 +83,7 @@ from migrate_agent.tools.record.guessing.tensor_uses import (
     unpacked,
     used_as_lists,
     used_as_numbers,
+    used_as_options,
     used_as_places,
     used_as_sizes,
     used_as_tensors,
@@ -259,6 +261,10 @@ class Options:
             return texts
         if self._called is not None and parameter.name in called_parameters(self._called):
             return FUNCTION_TEXTS
+        if options := used_as_options(self._called).get(parameter.name):
+            return options
+        if index and (states := self._first_states(parameter.name, main)):
+            return (*states, *call_values(parameter.name, annotation, main))
         fields = accessed(self._code, parameter.name, self._settings) if annotation != "Tensor" else None
         if isinstance(fields, Fields) and fields.form == "dict":
             items: tuple[tuple[str, Value], ...] = tuple((name, call_values(name, "", main)[0]) for name, _ in fields.items)
@@ -283,6 +289,18 @@ class Options:
         if isinstance(values[0], Tensor) and not ranks.fit(values[0].shape):
             values = (*ranked(ranks, replace(main, kind=values[0].kind, high=values[0].high)), *values)
         return tuple(dict.fromkeys((*self._by_use(parameter.name, main, values), *values))) if not annotation else values
+
+    def _first_states(self, name: str, main: Tensor) -> tuple[Value, ...]:
+        """States as methods of the instance make them for as many samples as the main tensor has along either of its first axes: `init_hidden(batch_size)`."""
+        instance = self.trial.instance
+        if instance is None or self.trial.function is not None or not STATE.fullmatch(name.lower()):
+            return ()
+        batches = dict.fromkeys(main.shape[:2])
+        rows = (states_of_methods(lambda: instance, batch, FIRST_STATES) for batch in batches)
+        try:
+            return tuple(dict.fromkeys(chain.from_iterable(rows)))
+        except Exception:  # the methods of the user's class cannot be looked at
+            return ()
 
     def _objects_read(self, name: str, main: Tensor) -> tuple[Value, ...]:
         """Objects of the repository's classes that have all the attributes which the code reads of a parameter of the call; modules are no arguments."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Collection, Iterator
+import inspect
+import types
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 from migrate_agent.tools.record.guessing.choices import nodes_of
@@ -15,6 +17,8 @@ OF_TENSORS = frozenset(
 """Attributes that tensors have, and numbers, words and lists have not."""
 OF_SIZES = frozenset({"view", "reshape", "new_zeros", "new_ones", "new_full", "zeros", "ones", "empty", "rand", "randn"})
 """Methods, and functions of torch, whose arguments are sizes."""
+OPTION_TEXTS: Mapping[str, tuple[str, ...]] = {"float": ("0.1", "0.0"), "bool": ("True", "False")}
+"""Texts of the options of torch's functions, by their annotation."""
 LIBRARIES = ("torch.", "F.", "nn.functional.", "functional.")
 Called = Callable[..., Any] | None
 
@@ -35,6 +39,32 @@ def used_as_lists(called: Called) -> frozenset[str]:
 def used_as_numbers(called: Called) -> frozenset[str]:
     """Names of numbers: what sizes are computed from (`x.view(b, h // size, size)`), what is counted to, and what `int` is asked of."""
     return frozenset(name for node in nodes_of(called) for part in _numbers(node) for name in _terms(part))
+
+
+def used_as_options(called: Called) -> dict[str, tuple[str, ...]]:
+    """Texts of the names that the code hands to options of `torch.nn.functional`, by the annotation there: `F.dropout(x, drop_prob)`."""
+    pairs = (pair for node in nodes_of(called) if isinstance(node, ast.Call) for pair in _options(node))
+    return {name: OPTION_TEXTS[kind] for name, kind in pairs}
+
+
+def _options(node: ast.Call) -> Iterator[tuple[str, str]]:
+    """The names among the arguments of a call of a function of `torch.nn.functional` → the plain kinds that its signature names."""
+    import torch.nn.functional
+
+    text = ast.unparse(node.func)
+    before, _, name = text.rpartition(".")
+    function = getattr(torch.nn.functional, name, None) if f"{before}." in LIBRARIES else None
+    if not isinstance(function, types.FunctionType):
+        return
+    items = list(inspect.signature(function).parameters.values())
+    given = [
+        *zip(items, node.args, strict=False),
+        *((item, word.value) for word in node.keywords for item in items if item.name == word.arg),
+    ]
+    for item, value in given:
+        kind = item.annotation if isinstance(item.annotation, str) else getattr(item.annotation, "__name__", "")
+        if isinstance(value, ast.Name) and kind in OPTION_TEXTS:
+            yield value.id, kind
 
 
 def used_as_sizes(called: Called) -> frozenset[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 
-from migrate_agent.tools.rewrite.tables.ops.calls import is_kind, may_be_kind, sequence
+from migrate_agent.tools.rewrite.tables.ops.calls import is_kind, is_unspread, may_be_kind, sequence
 from migrate_agent.tools.rewrite.tables.ops.dtype import LEGACY_TYPES
 from migrate_agent.tools.rewrite.tables.registry import UNKNOWN, Call, Op, Refuse, Template
 
@@ -117,7 +117,7 @@ def _new_legacy(call: Call) -> str:
         return f"jnp.empty((0,), dtype={_own_dtype(call)})"
     written = call.literal("args")
     sizes = isinstance(written, tuple) and bool(written) and all(isinstance(size, int) for size in written)
-    if sizes or is_kind(call, "args", "int", "size"):
+    if sizes or is_kind(call, "args", "int", "size") or not is_unspread(call, "args"):
         return f"jnp.empty({sequence(call, 'args')}, dtype={_own_dtype(call)})"
     if call.count("args") == 1 and is_kind(call, "args", "list", "tuple", "tensor"):
         return _without_gradient(call, "args", f"jnp.array({{*args}}, dtype={_own_dtype(call)})")
