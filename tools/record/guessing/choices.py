@@ -72,6 +72,8 @@ def _compared_values(function: Callable[..., Any], name: str, depth: int) -> Ite
                 yield repr(word)
             case ast.Compare(left=left, ops=[ast.In() | ast.NotIn()], comparators=[table]) if _is(left, name):
                 yield from _words(table, module_names)
+            case ast.If():
+                yield from _closed_numbers(node, name)
             case ast.Subscript(value=table, slice=key) if _is(key, name):
                 yield from _words(table, module_names)
             case ast.Call(func=ast.Attribute(value=table, attr="get"), args=[key, *_]) if _is(key, name):
@@ -87,6 +89,23 @@ def _compared_values(function: Callable[..., Any], name: str, depth: int) -> Ite
                 yield from [f"[{', '.join(words)}]"] if words else []
             case ast.Call(func=called, args=args, keywords=keywords) if depth > 1:
                 yield from _values_in_callee(called, args, keywords, name, module_names, depth)
+
+
+def _closed_numbers(branch: ast.If, name: str) -> Iterator[str]:
+    """The integers that a chain of branches compares a name with, whose last branch raises: no other is accepted."""
+    numbers: list[str] = []
+    while True:
+        match branch.test:
+            case ast.Compare(left=left, ops=[ast.Eq()], comparators=[ast.Constant(value=int(number))]) if _is(left, name):
+                numbers.append(repr(number))
+            case _:
+                return
+        match branch.orelse:
+            case [ast.If() as branch]:
+                continue
+            case [*_, ast.Raise()]:
+                yield from numbers
+        return
 
 
 def _owner_names(function: Any, module_names: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,6 +8,7 @@ import os
 import re
 import signal
 import sys
+import textwrap
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -195,10 +196,9 @@ class Trial:
             # What the operation was given says more than what the statement reads: a statement of the caller names all arguments of a part.
             operation = self._origins.failed
             place = place._replace(call=tuple(dict.fromkeys([*operation.origins, *place.call])))
-        # One with a message speaks of a value that it was given.
-        abstract = (isinstance(error, NotImplementedError) and not (stage is Stage.CONSTRUCT and str(error))) or "abstract class" in str(
-            error
-        )
+        # One with a message, or under a condition, speaks of a value that it was given.
+        of_a_value = stage is Stage.CONSTRUCT and (bool(str(error)) or _is_conditional(error))
+        abstract = (isinstance(error, NotImplementedError) and not of_a_value) or "abstract class" in str(error)
         hopeless = abstract and (stage is Stage.CONSTRUCT or not self._places) and not self._of_an_argument(error)
         missing = isinstance(error, NotImplementedError) and "is missing the required" in str(error)
         progress = self._progress(place.line)
@@ -361,3 +361,15 @@ def _with_those_of_parts(cls: type, signature: list[inspect.Parameter]) -> list[
 def required(function_parameters: Sequence[inspect.Parameter]) -> list[inspect.Parameter]:
     """Those without a default."""
     return [p for p in function_parameters if p.default is EMPTY and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+
+
+def _is_conditional(error: Exception) -> bool:
+    """Whether the statement that raised stands under a condition of its function."""
+    frame, line = [*traceback.walk_tb(error.__traceback__)][-1]
+    try:
+        lines, first = inspect.getsourcelines(frame.f_code)
+        tree = ast.parse(textwrap.dedent("".join(lines)))
+    except (OSError, SyntaxError):
+        return False
+    branches = [statement for node in ast.walk(tree) if isinstance(node, ast.If) for statement in (*node.body, *node.orelse)]
+    return any(isinstance(statement, ast.Raise) and statement.lineno == line - first + 1 for statement in branches)

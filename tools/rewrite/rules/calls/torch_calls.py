@@ -35,6 +35,7 @@ from migrate_agent.tools.rewrite.rules.rule import Rule
 from migrate_agent.tools.rewrite.tables.helpers import rngs_of
 from migrate_agent.tools.rewrite.tables.layers.lazy import LAZY
 from migrate_agent.tools.rewrite.tables.ops.calls import INTEGERS
+from migrate_agent.tools.rewrite.tables.ops.dtype import LEGACY_TYPES
 from migrate_agent.tools.rewrite.tables.registry import Refuse, layers, methods, ops
 from migrate_agent.tools.scan.nodes import walk
 from migrate_agent.tools.types import Observed
@@ -54,6 +55,11 @@ NOT_CALLED = frozenset("str int float bool complex none list tuple dict set size
 """Kinds of what no call takes: on both sides it raises the same error."""
 SAME_METHODS = frozenset({"item", "tolist"})
 """Methods of tensors that arrays have too, with the same results on the host."""
+
+
+def keyword_of(argument: cst.Arg) -> str:
+    """The name that an argument is given by; "" by position."""
+    return argument.keyword.value if argument.keyword is not None else ""
 
 
 class ReplaceTorchCalls(Rule):
@@ -84,6 +90,10 @@ class ReplaceTorchCalls(Rule):
         (
             "import torch\n\ndef f(x: torch.Tensor, y: torch.Tensor):\n    return torch.cat([x, y], dim=-1)\n",
             "def f(x: jax.Array, y: jax.Array):\n    return jnp.concatenate([x, y], axis=-1)\n",
+        ),
+        (
+            "import torch\n\ndef f(n: int):\n    return torch.arange(0, n, out=torch.cuda.LongTensor(n))\n",
+            "def f(n: int):\n    return jnp.arange(n, dtype=int)\n",
         ),
         ("import torch\n\ndef f(shape):\n    return torch.Size(shape)\n", "def f(shape):\n    return tuple(shape)\n"),
         ("import torch\n\ndef f(x: torch.Tensor):\n    return x.shape.numel()\n", "def f(x: jax.Array):\n    return math.prod(x.shape)\n"),
@@ -195,6 +205,10 @@ class ReplaceTorchCalls(Rule):
             layer_arguments = updated.func.args if isinstance(updated.func, cst.Call) else ()
             return apply_op(context, ops()[function], [*updated.args, *layer_arguments], [*original.args, *original.func.args])
         if dotted in ops():
+            if dtype := self._dtype_of_new_out(original, dotted):
+                kept = [i for i, argument in enumerate(original.args) if keyword_of(argument) != "out"]
+                word = keyword("dtype", context.build(dtype))
+                return apply_op(context, ops()[dotted], [*(updated.args[i] for i in kept), word], [*(original.args[i] for i in kept), word])
             indices = self._indices_without_out(original)
             return apply_op(context, ops()[dotted], [updated.args[i] for i in indices], [original.args[i] for i in indices])
         # `**kwargs` already brings the caller's `rngs`: a second one would be an error.
@@ -233,6 +247,17 @@ class ReplaceTorchCalls(Rule):
             and len(call.args) == 1
             and is_tensor(self.context.observed(call.args[0].value))
         )
+
+    def _dtype_of_new_out(self, call: cst.Call, dotted: str) -> str:
+        """The dtype of a tensor that is made for `out=` alone, where the function takes one by name: `torch.arange(n, out=torch.LongTensor(n))`.
+
+        What is written there is cast to it, and nobody else has that tensor.
+        """
+        value = next((argument.value for argument in call.args if keyword_of(argument) == "out"), None)
+        words = {keyword_of(argument) for argument in call.args}
+        if not isinstance(value, cst.Call) or "dtype" in words or "dtype=" not in ops()[dotted].signature:
+            return ""
+        return LEGACY_TYPES.get(self.context.dotted(value.func).replace("torch.cuda.", "torch."), "")
 
     def _indices_without_out(self, call: cst.Call) -> list[int]:
         """The places of the arguments but `out=`, which the rule for updates writes to where the call is a statement, or `v = f(…, out=v)`."""
