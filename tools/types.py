@@ -371,6 +371,8 @@ class Evidence:
     """How much of the port ran; None where no call of it did."""
     torchax: tuple[str, ...] = ()
     """Ids of the units, of those that the port is made of, that are no rewrite but run their original through torchax."""
+    refused: tuple[str, ...] = ()
+    """Methods that only guesses call, and that the port refuses in such a call: stubs take their place."""
 
     @property
     def status(self) -> Status:

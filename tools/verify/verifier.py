@@ -141,6 +141,7 @@ def verify(
             weight_map(results),
             results.reach,
             tuple(one.id for one in wrapped.needed),
+            tuple(sorted(results.refused_guesses)) if "exact" in results.runs else (),
         )
 
 

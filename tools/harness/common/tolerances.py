@@ -61,6 +61,10 @@ left of it."""
 OUTLIERS: Final = 0.01
 """In float16: the share of elements, one at least, that may be lost where each is 1,024 times as large as others usually are."""
 
+LOST_BESIDE: Final = 0.1
+LARGE_BESIDE: Final = 64.0
+"""… or where torch's own answer is infinite at ten times as many, and each is this many times as large as others usually are."""
+
 FLOOR_NARROW: Final = 0.5
 NOISE_FACTOR_NARROW: Final = 0.5
 """… in bfloat16 and float16 half an ulp, or half of the noise scaled to them (which is what rounding every single result would do): torch's

@@ -74,6 +74,20 @@ def test_in_float16_an_outlier_may_overflow(
 
 
 @pytest.mark.parametrize(
+    ("large", "count", "overflows", "failed"), [(100.0, 1, 10, False), (100.0, 1, 9, True), (50.0, 1, 10, True), (100.0, 2, 20, True)]
+)
+def test_in_float16_few_of_the_large_ones_may_overflow_beside_those_of_torch(
+    large: float, count: int, overflows: int, failed: bool
+) -> None:
+    scenario = Scenario(name="a", role=Role.NARROW, noise=NoiseOfScenario({}), narrow="float16")
+    index = np.arange(150)
+    exact = np.where(index < count, large, np.where(index >= 150 - overflows, 1e6, 1.0))
+    theirs = np.where(exact > 65504, np.inf, exact)
+    native = Pair("out", "out/0", theirs, np.where(index < count, np.inf, theirs))
+    assert compare_native(Pair("out", "out/0", exact, None), native, scenario).failed == failed
+
+
+@pytest.mark.parametrize(
     ("error", "rough", "failed"),
     [(5e-4, 0.0, False), (2e-2, 0.0, True), (2e-2, 1.2e-2, False), (2e-2, 8e-3, True), (1.0, 1.2e-2, True)],
 )
