@@ -79,6 +79,21 @@ class Checked:
         return act == "relu" or act == "gelu"
 
 
+def closed(stride: int, other: int) -> int:
+    if stride == 16:
+        return 1
+    elif stride == 8:
+        return 2
+    else:
+        raise NotImplementedError
+
+
+def opened(stride: int) -> int:
+    if stride == 1:
+        return 2
+    return stride
+
+
 CHOICES: list[tuple[Callable[..., Any], str, tuple[str, ...]]] = [
     (compared, "kind", ("'lstm'", "'gru'", "'rnn'")),
     (looked_up, "kind", ("'gln'", "'cln'", "'a'")),
@@ -87,6 +102,9 @@ CHOICES: list[tuple[Callable[..., Any], str, tuple[str, ...]]] = [
     (annotated, "kind", ("'same'", "'valid'")),
     (one_by_one, "kinds", ("['s', 'm']",)),
     (Held, "kind", ("'tanh'",)),
+    (closed, "stride", ("16", "8")),
+    (closed, "other", ()),
+    (opened, "stride", ()),
     (Checked.__init__, "kind", ("'small'", "'large'")),
     (Checked.__init__, "act", ("'relu'", "'gelu'")),
 ]

@@ -23,6 +23,40 @@ from migrate_agent.tools.scan import scan
 HEAD = "import torch\nfrom torch import nn\nfrom dataclasses import dataclass\n"
 
 GUESSABLE = {
+    "a function that the call is handed": (
+        "class Net(nn.Module):\n def __init__(self, size):\n  super().__init__()\n  self.norm = nn.LayerNorm(size)\n"
+        " def forward(self, x, sublayer):\n  return x + sublayer(self.norm(x))\n",
+        ("64", "torch.randn(2, 16, 64), torch.tanh"),
+    ),
+    "a first state that a method of the module makes": (
+        "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n"
+        "  self.cells = nn.ModuleList([nn.LSTM(64, 32), nn.LSTM(32, 48)])\n"
+        " def forward(self, x, hidden):\n  new = []\n  for cell, state in zip(self.cells, hidden):\n"
+        "   x, state = cell(x, state)\n   new.append(state)\n  return x, new\n"
+        " def init_hidden(self, bsz):\n  return [(torch.zeros(1, bsz, n), torch.zeros(1, bsz, n)) for n in (32, 48)]\n",
+        (
+            "",
+            "torch.randn(2, 32, 64), [(torch.rand(1, 32, 32), torch.rand(1, 32, 32)), (torch.rand(1, 32, 48), torch.rand(1, 32, 48))]",
+        ),
+    ),
+    "a rate that dropout takes": (
+        "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.fc = nn.Linear(64, 4)\n"
+        " def forward(self, x, prob):\n  return self.fc(nn.functional.dropout(x, prob, self.training))\n",
+        ("", "torch.randn(2, 16, 64), 0.1"),
+    ),
+    "a number that the constructor alone accepts": (
+        "class Net(nn.Module):\n def __init__(self, width, steps):\n  super().__init__()\n"
+        "  if steps == 16:\n   rate = 2\n  elif steps == 8:\n   rate = 4\n  else:\n   raise NotImplementedError\n"
+        "  self.fc = nn.Linear(width, rate)\n def forward(self, x):\n  return self.fc(x)\n",
+        ("32, 16", "torch.randn(2, 16, 32)"),
+    ),
+    "a size that is as large as what convolutions leave": (
+        "class Net(nn.Module):\n def __init__(self, input_size, hidden_size):\n  super().__init__()\n"
+        "  self.conv = nn.Sequential(nn.Conv2d(3, 64, 3), nn.MaxPool2d(4))\n"
+        "  self.fc = nn.Linear(input_size * 7, hidden_size)\n"
+        " def forward(self, x):\n  x = self.conv(x)\n  return self.fc(x.view(x.size(0), -1))\n",
+        ("448, 64", "torch.randn(2, 3, 32, 32)"),
+    ),
     "an object whose methods are called, of the class that implements them": (
         "class Pairs:\n def __init__(self, step=1):\n  self.step = step\n def pairs_of(self, x):\n  raise NotImplementedError\n"
         "class Neighbours(Pairs):\n def pairs_of(self, x):\n  return x, x.roll(self.step, 0)\n"
@@ -627,6 +661,12 @@ SETTINGS = {
         "train.py",
         "from net import Net\nWIDTH = 7\ndef main():\n config = {'levels': 2, 'widths': [WIDTH, 7, 7], 'path': DATA}\n return Net(config['levels'], config['widths'])\n",
         "2, [7, 7, 7]",
+    ),
+    "one of several tables, by names that are no words": (
+        "class Net(nn.Module):\n def __init__(self, config):\n  super().__init__()\n  " + PICKY.format("config['levels'] != (4, 3)"),
+        "train.py",
+        "import absent_package\n_configs = {Kind.SMALL.value: dict(levels=(4, 3)), Kind.LARGE.value: dict(levels=(8, 6))}\n",
+        "{'levels': (4, 3)}",
     ),
     "a configuration file by attributes": (
         "class Net(nn.Module):\n def __init__(self, config):\n  super().__init__()\n  " + PICKY.format("config.net.kind != 'slow'"),

@@ -80,6 +80,8 @@ def _tables(tree: ast.Module) -> Iterator[dict[str, Any]]:
             case ast.Assign(targets=[ast.Name(id=name) | ast.Attribute(attr=name)], value=value) if CONFIGS.fullmatch(name):
                 if table := dict(_entries(value)):
                     yield table
+                # One table for each model: `configs = {Size.SMALL: dict(layers=2), …}`.
+                yield from filter(None, (dict(_entries(item)) for item in value.values)) if isinstance(value, ast.Dict) else ()
 
 
 def _entries(value: ast.expr) -> Iterator[tuple[str, Any]]:

@@ -15,6 +15,7 @@ from migrate_agent.tools.record.guessing.options import Options
 from migrate_agent.tools.record.guessing.refused import conditions, fitting
 from migrate_agent.tools.record.guessing.rows import GENERIC
 from migrate_agent.tools.record.guessing.trials.demands import demands
+from migrate_agent.tools.record.guessing.trials.features_asked import features_asked
 from migrate_agent.tools.record.guessing.trials.joined_inputs import equal_parts, joined_inputs
 from migrate_agent.tools.record.guessing.trials.labels_asked import labels_asked
 from migrate_agent.tools.record.guessing.trials.numbers_asked import other_numbers, without_negative
@@ -288,6 +289,7 @@ def _call_repairs(attempt: Attempt, outcome: Outcome, options: Options) -> Itera
             yield replace(attempt, call=tuple((name, _of_kind(value, kind)) for name, value in attempt.call or ()))
     yield from interleave(
         _left_out(attempt, outcome, options),
+        features_asked(attempt, outcome, _sizes_by_name(attempt, options)),
         _other_words(attempt, options),
         _other_objects(attempt, options),
         (set_call(attempt, name, value) for name in present for value in _mended(call[name], outcome)),

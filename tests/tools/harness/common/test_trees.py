@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 import torch
@@ -85,6 +86,14 @@ def test_a_device_becomes_one_of_the_other_side() -> None:
     assert back == {"device": jax.devices()[0]}
     assert codec.encode(back, [], lambda value: False) == tree
     assert codec.skeleton(tree) == codec.skeleton(codec.encode({"device": None}, [], lambda value: False))
+
+
+def test_a_function_of_torch_becomes_one_of_the_other_side() -> None:
+    handed = [torch.tanh, torch.nn.functional.relu, torch.relu]
+    tree = codec.encode(handed, [], is_array)
+    assert codec.decode(tree, [], {}) == [jnp.tanh, jax.nn.relu, jax.nn.relu]
+    with pytest.raises(codec.Unencodable):
+        codec.encode(torch.matmul, [], is_array)
 
 
 class Holder:
