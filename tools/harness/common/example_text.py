@@ -45,11 +45,13 @@ def import_module(name: str) -> ModuleType:
     of it, if that is known (`partial_import`). Where only the `__init__.py` of a package around it fails (many import every other file, and
     with them packages that are not installed), the file is imported without it.
     """
+    from migrate_agent.tools.harness.torch_side.downloads import spare_downloads
     from migrate_agent.tools.harness.torch_side.extensions import spare_extensions
     from migrate_agent.tools.harness.torch_side.one_process import run_alone
 
     interpret_triton()
     run_alone()
+    spare_downloads()
     restore()
     try:
         return importlib.import_module(name)

@@ -73,6 +73,7 @@ from migrate_agent.tools.rewrite.rules.control_flow.tensor_branches import (
 )
 from migrate_agent.tools.rewrite.rules.environment.custom_kernels import ReplaceKernelLaunches
 from migrate_agent.tools.rewrite.rules.environment.devices import DropDevicePlumbing
+from migrate_agent.tools.rewrite.rules.environment.downloaded_weights import LeaveDownloadsOut
 from migrate_agent.tools.rewrite.rules.environment.fused_imports import TakeFusedKernels
 from migrate_agent.tools.rewrite.rules.environment.gathered_values import KeepGatheredValues
 from migrate_agent.tools.rewrite.rules.environment.global_names import SpellOutGlobals
@@ -149,6 +150,7 @@ IDENTITY: tuple[type[Rule], ...] = (
     BuildContainersInLocals,
     UnbindKeptMethods,
     ReplaceKernelLaunches,  # `Silu.apply(x)` becomes a call of the plain function before anything else sees it
+    LeaveDownloadsOut,  # what goes with a download no rule below has to rewrite
     ReplaceManualBackward,  # else `ReplaceGradientContexts` drops `enable_grad`, and `ReplaceTensorAttributes` refuses `x.grad`
 )
 
