@@ -1,7 +1,7 @@
 """Lets constructors run that download pretrained weights. Used inside the sandbox, on the original's side, where nothing is downloaded.
 
 The weights of an address are data: a user converts them by `migrate-agent weights`. Here they are a dictionary without entries, and to load
-that leaves a module with the values that its constructor made.
+that leaves a module with the values that its constructor made. What is computed from a checkpoint, such as a number of classes, fails.
 https://docs.pytorch.org/docs/stable/hub.html#torch.hub.load_state_dict_from_url
 """
 
@@ -29,12 +29,18 @@ class DownloadedWeights(OrderedDict[str, Any]):
     def __missing__(self, name: str) -> DownloadedWeights:
         return DownloadedWeights()
 
+    def __bool__(self) -> bool:
+        return False
+
+    def __len__(self) -> int:
+        raise TypeError("how many weights there are is not known: nothing is downloaded here")
+
     def __delitem__(self, name: str) -> None:
         """Delete an entry; one that is not there is none of the weights that the module takes."""
         if name in self:
             super().__delitem__(name)
 
-    def pop(self, name: str, *default: Any) -> Any:  # type: ignore[override]
+    def pop(self, name: str, *default: Any) -> Any:
         """An entry, which is gone then."""
         return super().pop(name, *(default or (DownloadedWeights(),)))
 

@@ -14,6 +14,7 @@ from migrate_agent.tools.record.guessing.objects.own_items import names_held
 from migrate_agent.tools.record.guessing.options import Options
 from migrate_agent.tools.record.guessing.refused import conditions, fitting
 from migrate_agent.tools.record.guessing.rows import GENERIC
+from migrate_agent.tools.record.guessing.switches import other_branches
 from migrate_agent.tools.record.guessing.trials.demands import demands
 from migrate_agent.tools.record.guessing.trials.features_asked import features_asked
 from migrate_agent.tools.record.guessing.trials.joined_inputs import equal_parts, joined_inputs
@@ -138,25 +139,6 @@ def _constructor_repairs(attempt: Attempt, outcome: Outcome, options: Options) -
     for name in dict(attempt.init):
         for value in options.init_values(name, error):
             yield set_init(attempt, name, value)
-
-
-BROKEN = ("NameError", "ModuleNotFoundError", "ImportError", "UnboundLocalError")
-"""Errors that no number mends: a branch lacks a name or a package."""
-
-
-def other_branches(attempt: Attempt, outcome: Outcome, options: Options) -> Iterator[Attempt]:
-    """Where a branch cannot run: words for the constructor that choose another one, in place of those that choose it by default, and its switches turned;
-    those first that the failed statement depends on."""
-    if not outcome.error.startswith(BROKEN):
-        return
-    names = [name for name in outcome.place.init if name in options.init]
-    for name in dict.fromkeys([*names, *options.init]):
-        default = options.init[name].default
-        usual = dict(attempt.init).get(name, repr(default))
-        if isinstance(default, bool):
-            yield set_init(attempt, name, "False" if usual == "True" else "True")
-        elif isinstance(usual, str) and usual[:1] in "'\"":
-            yield from (set_init(attempt, name, word) for word in options.words_of_init(name) if word != usual)
 
 
 def _asserted(attempt: Attempt, outcome: Outcome, options: Options) -> Iterator[Attempt]:

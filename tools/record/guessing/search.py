@@ -10,7 +10,8 @@ from itertools import count, islice
 from typing import NamedTuple
 
 from migrate_agent.tools.record.guessing.options import Options
-from migrate_agent.tools.record.guessing.repairs import other_branches, repairs, smaller_models
+from migrate_agent.tools.record.guessing.repairs import repairs, smaller_models
+from migrate_agent.tools.record.guessing.switches import is_unavailable, other_branches, without_downloads
 from migrate_agent.tools.record.guessing.trials.fewer_numbers import MOST_AXES, axis_by_axis, flatter, halved, narrower, smaller
 from migrate_agent.tools.record.guessing.trials.own_seconds import OwnSeconds
 from migrate_agent.tools.record.guessing.trials.trial import MOST_SECONDS, Attempt, Outcome, Stage, Trial
@@ -80,7 +81,7 @@ class Search:
             if self._work(FIRST_MENDS if start is not None else MOST_TRIALS):
                 break
         if self.best is not None and self.best.outcome.stage is Stage.DONE:
-            self._shrink(self.best)
+            self._shrink(self._without_downloads(self.best))
         return self.best
 
     def run_from(self, start: Attempt) -> Found | None:
@@ -88,6 +89,17 @@ class Search:
         if not self._begin(start):
             self._work(MOST_TRIALS)
         return self.best
+
+    def _without_downloads(self, success: Found) -> Found:
+        """Take the switch that leaves downloaded weights out, where there is one: they are not there, and the rest is the same."""
+        for attempt in without_downloads(success.attempt, self.options) if success.outcome.downloads else ():
+            if self._time.spent:
+                break
+            outcome = self._run(attempt)
+            if outcome.stage is Stage.DONE and not outcome.downloads:
+                self.best = Found(attempt, outcome, len(self._seen))
+                return self.best
+        return success
 
     def _shrink(self, success: Found) -> None:
         """Take smaller inputs where these run too: every check of the verifier repeats the example many times."""
@@ -155,8 +167,7 @@ class Search:
             self.best = Found(attempt, outcome, len(self._seen))
         if outcome.stage is Stage.DONE or outcome.hopeless:
             return True
-        if outcome.stage is Stage.CONSTRUCT and outcome.error.startswith("ModuleNotFoundError"):
-            # What is imported there is not installed: no value mends that but one by which the constructor does without.
+        if is_unavailable(outcome):
             neighbours = other_branches(attempt, outcome, self.options)
         else:
             neighbours = self._calls(attempt) if outcome.stage is Stage.CONSTRUCTED else repairs(attempt, outcome, self.options)

@@ -8,6 +8,7 @@ import ast
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
+from migrate_agent.tools.rewrite.analysis.downloads.loading import Loading, Names, reports
 from migrate_agent.tools.rewrite.analysis.repo import known_to_torch
 from migrate_agent.tools.verify.evidence.parsed_source import bindings, dotted
 
@@ -177,3 +178,21 @@ def _names_read(function: ast.FunctionDef, without: Sequence[ast.stmt]) -> set[s
 def _imported_name(call: ast.Call, imported: Mapping[str, str]) -> str:
     """The full name of what is called, where the file imports it; "" for a name that the file may have made itself."""
     return _full_name(call, imported) if dotted(call.func).partition(".")[0] in imported else ""
+
+
+def loads_downloads(tree: ast.Module, nodes: Sequence[ast.stmt]) -> bool:
+    """Whether statements only fill a state dictionary with weights of a download, and load it: nothing is downloaded where an original is compared, and
+    a port takes its weights from a file."""
+    imported = bindings(tree)
+
+    def name_of(node: ast.expr) -> str:
+        head, _, rest = dotted(node).partition(".")
+        return ".".join(part for part in (imported[head], rest) if part) if head in imported else ""
+
+    names = Names(name_of, lambda _: True, lambda function: reports(tree, function, name_of))
+    for function in ast.walk(tree):
+        if isinstance(function, ast.FunctionDef) and any(map(names.is_download, ast.walk(function))):
+            loading = {id(inner) for statement in Loading(function, names).statements for inner in ast.walk(statement)}
+            if all(id(node) in loading for node in nodes):
+                return True
+    return False

@@ -20,7 +20,7 @@ from migrate_agent.tools.verify.contract.scenario import CONFIGURATIONS, redrawn
 from migrate_agent.tools.verify.evidence.candidate import Results
 from migrate_agent.tools.verify.evidence.copied_helpers import is_copied
 from migrate_agent.tools.verify.evidence.counted_file import CountedFile, Missed, branches, counted_file
-from migrate_agent.tools.verify.evidence.no_counterpart import asks_processes, moves_device, only_logs
+from migrate_agent.tools.verify.evidence.no_counterpart import asks_processes, loads_downloads, moves_device, only_logs
 from migrate_agent.tools.verify.evidence.stubs import may_go, stubbed
 
 if TYPE_CHECKING:
@@ -415,9 +415,10 @@ def judged(results: Results) -> Reach:
 
 
 def _has_no_counterpart(row: Missed, tree: ast.Module) -> bool:
-    """Whether these statements of the original move tensors between devices, run on one alone, ask for processes, or tell something."""
+    """Whether these statements of the original move tensors between devices, run on one alone, ask for processes, tell something, or load a download."""
     moves = all(moves_device(node, tree) for node in row.nodes)
-    return moves or asks_processes(tree, row.nodes) or runs_on_cuda(tree, row.nodes[0]) or only_logs(tree, row.nodes)
+    told = only_logs(tree, row.nodes)
+    return moves or asks_processes(tree, row.nodes) or runs_on_cuda(tree, row.nodes[0]) or told or loads_downloads(tree, row.nodes)
 
 
 def _statements(file: CountedFile, names: Collection[str]) -> set[int]:

@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from migrate_agent.tools.verify.evidence.no_counterpart import asks_processes, for_compilers, moves_device, only_logs
+from migrate_agent.tools.verify.evidence.no_counterpart import asks_processes, for_compilers, loads_downloads, moves_device, only_logs
 from migrate_agent.tools.verify.evidence.parsed_source import bindings
 
 
@@ -131,3 +131,22 @@ def test_only_what_nothing_but_the_log_reads_has_no_counterpart(body: str, logs:
     tree = ast.parse(f"import torch\ndef f(obj, flag, name=''):\n{body}")
     branch = next(node for node in ast.walk(tree) if isinstance(node, ast.If))
     assert only_logs(tree, branch.body) is logs
+
+
+@pytest.mark.parametrize(
+    ("body", "leaves_out"),
+    [
+        ("        fitting[k] = v", True),
+        ("        if k in own:\n            fitting[k] = v", True),
+        ("        self.names.append(k)", False),
+        ("        setattr(self, k, v)", False),
+    ],
+)
+def test_only_the_loading_of_a_download_has_no_counterpart(body: str, leaves_out: bool) -> None:
+    tree = ast.parse(
+        "from torch.utils import model_zoo\n\ndef load(self):\n    own = self.state_dict()\n    fitting = {}\n"
+        f"    for k, v in model_zoo.load_url('https://a.b/c').items():\n{body}\n    own.update(fitting)\n    self.load_state_dict(own)\n"
+    )
+    loops = [node for node in ast.walk(tree) if isinstance(node, ast.For)]
+    assert loads_downloads(tree, loops[0].body) is leaves_out
+    assert not loads_downloads(ast.parse(ast.unparse(tree).replace("torch.utils", "own.utils")), loops[0].body)

@@ -87,6 +87,8 @@ class Outcome(NamedTuple):
     """Whether no other value can mend it: an abstract class, a forward that is not implemented."""
     operation: Operation = Operation()
     """What the call ran last before it failed."""
+    downloads: bool = False
+    """Whether weights were asked for that are not here (`torch_side/downloads.py`)."""
 
 
 def arguments_text(arguments: Arguments, parameters: Sequence[inspect.Parameter]) -> str:
@@ -163,6 +165,13 @@ class Trial:
 
     def run(self, attempt: Attempt) -> Outcome:
         """Construct and, where the attempt has a call, call in evaluation and training mode."""
+        from migrate_agent.tools.harness.torch_side.downloads import downloads
+
+        before = downloads()
+        outcome = self._run(attempt)
+        return outcome._replace(downloads=downloads() > before)
+
+    def _run(self, attempt: Attempt) -> Outcome:
         import torch
 
         example = self.example(attempt)

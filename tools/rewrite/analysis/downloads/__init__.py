@@ -1,0 +1,1 @@
+"""Weights that code downloads, and what it does with them."""
