@@ -88,6 +88,26 @@ GUESSABLE = {
         " def forward(self, x):\n  return self.fc(x) * self.total\n",
         ("torch.ones(8, 8).numpy()", "torch.randn(2, 16, 8)"),
     ),
+    "a download of weights, turned off by what decides it": (
+        "from torch.utils import model_zoo\nclass Net(nn.Module):\n def __init__(self, dim: int, bias=True, imagenet=True):\n  super().__init__()\n"
+        "  self.fc = nn.Linear(dim, dim, bias=bias)\n  if imagenet:\n   self.load()\n"
+        " def load(self):\n  self.load_state_dict(model_zoo.load_url('https://no.such.host/m.pth'))\n"
+        " def forward(self, x):\n  return self.fc(x)\n",
+        ("64, imagenet=False", "torch.randn(2, 16, 64)"),
+    ),
+    "a download of weights that nothing turns off": (
+        "from torch.hub import load_state_dict_from_url\ndef part(dim, pretrained=True):\n layer = nn.Linear(dim, dim)\n if pretrained:\n"
+        "  layer.load_state_dict(load_state_dict_from_url('https://no.such.host/m.pth'))\n return layer\n"
+        "class Net(nn.Module):\n def __init__(self, dim: int):\n  super().__init__()\n  self.fc = part(dim)\n"
+        " def forward(self, x):\n  return self.fc(x)\n",
+        ("64", "torch.randn(2, 16, 64)"),
+    ),
+    "another file of the network, named by a word": (
+        "from urllib.error import URLError\nclass Net(nn.Module):\n def __init__(self, dim: int, weights='imagenet', bias=True):\n  super().__init__()\n"
+        "  self.fc = nn.Linear(dim, dim, bias=bias)\n  if weights:\n   raise URLError('no host of this name')\n"
+        " def forward(self, x):\n  return self.fc(x)\n",
+        ("64, weights=None", "torch.randn(2, 16, 64)"),
+    ),
     "linear layers": (
         "class Net(nn.Module):\n def __init__(self, in_features, hidden, p=0.1):\n  super().__init__()\n"
         "  self.fc = nn.Linear(in_features, hidden)\n def forward(self, x):\n  return self.fc(x)\n",
