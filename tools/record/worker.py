@@ -37,6 +37,9 @@ def start_session(arguments: Mapping[str, Any]) -> Session:
     import torch
     from torch.jit import _state
 
+    from migrate_agent.tools.harness.torch_side.downloads import spare_downloads
+
+    spare_downloads()  # scripts and tests are run without `import_module`
     _state.disable()  # torch.jit.script would compile the source again, unobserved
     torch.manual_seed(SEED)
     root = Path(sys.path[0] or ".").resolve()

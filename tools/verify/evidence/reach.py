@@ -417,8 +417,8 @@ def judged(results: Results) -> Reach:
 def _has_no_counterpart(row: Missed, tree: ast.Module) -> bool:
     """Whether these statements of the original move tensors between devices, run on one alone, ask for processes, tell something, or load a download."""
     moves = all(moves_device(node, tree) for node in row.nodes)
-    told = only_logs(tree, row.nodes)
-    return moves or asks_processes(tree, row.nodes) or runs_on_cuda(tree, row.nodes[0]) or told or loads_downloads(tree, row.nodes)
+    idle = only_logs(tree, row.nodes) or loads_downloads(tree, row.nodes)
+    return moves or asks_processes(tree, row.nodes) or runs_on_cuda(tree, row.nodes[0]) or idle
 
 
 def _statements(file: CountedFile, names: Collection[str]) -> set[int]:

@@ -17,14 +17,15 @@ from migrate_agent.tools.harness.torch_side import downloads
 from migrate_agent.tools.harness.torch_side.downloads import DownloadedWeights, spare_downloads
 
 URL = "https://no.such.host/weights.pth"
+FUNCTIONS = ((torch.hub, "load_state_dict_from_url"), (torch.utils.model_zoo, "load_url"))
 State = dict[str, Any]
 
 
 @pytest.fixture(autouse=True)
 def spared(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Torch's own functions, before and after."""
-    monkeypatch.setattr(torch.hub, "load_state_dict_from_url", torch.hub.load_state_dict_from_url)
-    monkeypatch.setattr(torch.utils.model_zoo, "load_url", torch.utils.model_zoo.load_url)
+    for file, name in FUNCTIONS:
+        monkeypatch.setattr(file, name, getattr(file, name))
     monkeypatch.setattr(nn.Module, "load_state_dict", nn.Module.load_state_dict)
     monkeypatch.setattr(downloads, "_replaced", [])
     monkeypatch.setattr(downloads, "_addresses", [])
@@ -49,7 +50,7 @@ FORMS: dict[str, Callable[[nn.Module, Any], Any]] = {
 
 
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS.keys())
-@pytest.mark.parametrize(("file", "name"), [(torch.hub, "load_state_dict_from_url"), (torch.utils.model_zoo, "load_url")])
+@pytest.mark.parametrize(("file", "name"), FUNCTIONS)
 def test_a_module_keeps_its_own_values(file: ModuleType, name: str, form: Callable[[nn.Module, Any], Any]) -> None:
     layer = nn.Linear(2, 3)
     before = {name: value.clone() for name, value in layer.state_dict().items()}

@@ -47,12 +47,14 @@ def reports(tree: ast.Module, function: ast.expr, dotted: Callable[[ast.expr], s
         return not dotted(function)
     if not isinstance(function, ast.Attribute) or function.attr not in LOGGING:
         return False
-    made = [
-        one
-        for one in tree.body
-        if isinstance(one, ast.Assign) and isinstance(one.value, ast.Call) and dotted(one.value.func) == "logging.getLogger"
+    assignments = [
+        statement
+        for statement in tree.body
+        if isinstance(statement, ast.Assign)
+        and isinstance(statement.value, ast.Call)
+        and dotted(statement.value.func) == "logging.getLogger"
     ]
-    loggers = {ast.unparse(target) for one in made for target in one.targets}
+    loggers = {ast.unparse(target) for statement in assignments for target in statement.targets}
     return dotted(function).startswith(("logging.", "warnings.")) or ast.unparse(function.value) in loggers
 
 
@@ -74,8 +76,8 @@ class Loading:
             statements = tuple(self._collect(self._function.body))
         except _OtherUse:
             return ()
-        kept = any(_is_read_first(name, self._function.body, False) for name in self._names & self._parameters)
-        return () if kept or self._copies_state(statements) else statements
+        is_given = any(_is_read_first(name, self._function.body, False) for name in self._names & self._parameters)
+        return () if is_given or self._copies_state(statements) else statements
 
     def _gives_state(self, statement: ast.stmt) -> bool:
         return isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Call) and self._is_read(statement.value)
@@ -110,19 +112,23 @@ class Loading:
         read_here = {node.id for node in reads if id(node) in inside}
         read_elsewhere = {node.id for node in reads if id(node) not in inside}
         candidates = (read_here - read_elsewhere) & self._local - self._parameters - self._names
-        plain = {name for name in candidates if all(self._is_removable(one, False) for one in self._assignments(name))}
+        plain = {name for name in candidates if all(self._is_removable(statement, False) for statement in self._assignments(name))}
         self._names |= plain
         return bool(plain)
 
     def _assignments(self, name: str) -> list[ast.stmt]:
-        return [one for one in walk(self._function) if isinstance(one, ast.stmt) and not hasattr(one, "body") and name in _stored(one)]
+        return [
+            statement
+            for statement in walk(self._function)
+            if isinstance(statement, ast.stmt) and not hasattr(statement, "body") and name in _stored(statement)
+        ]
 
     @cached_property
     def _local(self) -> set[str]:
         """Names that assignments of the function bind."""
         elsewhere = {name for node in walk(self._function) if isinstance(node, (ast.Global, ast.Nonlocal)) for name in node.names}
-        simple = [one for one in walk(self._function) if isinstance(one, (ast.Assign, ast.AnnAssign))]
-        return {name for one in simple for name in _stored(one)} - elsewhere
+        simple = [statement for statement in walk(self._function) if isinstance(statement, (ast.Assign, ast.AnnAssign))]
+        return {name for statement in simple for name in _stored(statement)} - elsewhere
 
     @cached_property
     def _parameters(self) -> set[str]:
@@ -173,15 +179,15 @@ class Loading:
                 return (
                     self._is_own_target(target)
                     and self._is_own_value(head)
-                    and all(self._is_removable(one, True) for one in body)
-                    and all(self._is_removable(one, in_loop) for one in orelse)
+                    and all(self._is_removable(statement, True) for statement in body)
+                    and all(self._is_removable(statement, in_loop) for statement in orelse)
                 )
             case ast.If(test=head, body=body, orelse=orelse):
-                return self._is_pure(head) and all(self._is_removable(one, in_loop) for one in [*body, *orelse])
+                return self._is_pure(head) and all(self._is_removable(statement, in_loop) for statement in [*body, *orelse])
             case ast.With(items=items, body=body):
                 heads = [item.context_expr for item in items]
-                without = all(isinstance(one, ast.Call) and self._means.dotted(one.func) == "torch.no_grad" for one in heads)
-                return without and all(self._is_removable(one, in_loop) for one in body)
+                without = all(isinstance(head, ast.Call) and self._means.dotted(head.func) == "torch.no_grad" for head in heads)
+                return without and all(self._is_removable(statement, in_loop) for statement in body)
             case ast.Continue() | ast.Break():
                 return in_loop
         return isinstance(statement, ast.Pass)
@@ -203,8 +209,8 @@ class Loading:
                 return not self._begins_with_download(value) and _root(value) not in self._names | self._comprehended
             case ast.List(elts=parts) | ast.Tuple(elts=parts) | ast.Set(elts=parts) | ast.Dict(values=parts) | ast.BoolOp(values=parts):
                 return any(map(self._is_alias, parts))
-            case ast.IfExp(body=one, orelse=other) | ast.BinOp(left=one, op=ast.BitOr(), right=other):
-                return self._is_alias(one) or self._is_alias(other)
+            case ast.IfExp(body=first, orelse=second) | ast.BinOp(left=first, op=ast.BitOr(), right=second):
+                return self._is_alias(first) or self._is_alias(second)
             case ast.Starred(value=inner) | ast.ListComp(elt=inner) | ast.SetComp(elt=inner) | ast.GeneratorExp(elt=inner):
                 return self._is_alias(inner)
             case ast.DictComp(value=inner):

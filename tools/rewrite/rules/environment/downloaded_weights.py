@@ -141,10 +141,10 @@ class LeaveDownloadsOut(Rule):
 
     def _address(self, call: ast.Call) -> str:
         """The address that a call names: the text itself, where it stands there or in a table of the file."""
-        node = call.args[0] if call.args else next((one.value for one in call.keywords if one.arg == "url"), call)
+        node = call.args[0] if call.args else next((keyword.value for keyword in call.keywords if keyword.arg == "url"), call)
         match node:
             case ast.Subscript(value=ast.Name(id=name), slice=ast.Constant(value=key)):
-                tables = [one.value for one in self.context.file.tree.body if isinstance(one, ast.Assign) and _binds(one, name)]
+                tables = [row.value for row in self.context.file.tree.body if isinstance(row, ast.Assign) and _binds(row, name)]
                 table = tables[0] if len(tables) == 1 and isinstance(tables[0], ast.Dict) else ast.Dict([], [])
                 rows = zip(table.keys, table.values, strict=True)
                 node = next((value for at, value in rows if isinstance(at, ast.Constant) and at.value == key), node)
