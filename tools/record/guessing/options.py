@@ -104,6 +104,8 @@ MOST_SETTINGS = 6
 MOST_WRAPPED = 4
 """Classes of the repository that are tried for one parameter."""
 LAYER_NORM = "torch.nn.LayerNorm"
+LENGTHS = re.compile(r"(.*_)?(len|length)s?")
+"""Names of tensors that say how long each sequence is."""
 SIZES = ("8", "2", "1", "4", "16")
 """Of a number that sizes are computed from."""
 SIZE_TUPLES = ("(4, 4)", "(8, 8)", "(16, 16)", "(2, 8)")
@@ -331,6 +333,8 @@ class Options:
             yield from (Items((main, main), "[]"), Items((main,) * 3, "[]"))
         elif main.kind != "integer" and main.shape and name in used_as_places(self._called, self.trial.instance):
             yield from (Tensor(main.shape[:1], "integer"), Tensor(main.shape[:2], "integer"))
+        elif main.shape and name in self._tensors and LENGTHS.fullmatch(name.lower()):
+            yield Tensor(main.shape[:1], "integer")
         elif main.kind == "integer" and FEATURES.fullmatch(name.lower()):
             yield from (Tensor((*main.shape, width)) for width in widths(self.trial.instance))
         elif name in self._tensors and isinstance(values[0], str) and values[0] != "None" and not DEVICES.fullmatch(name.lower()):

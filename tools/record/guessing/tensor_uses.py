@@ -12,7 +12,7 @@ from migrate_agent.tools.record.guessing.choices import nodes_of
 
 OF_TENSORS = frozenset(
     "shape size view reshape permute transpose unsqueeze squeeze contiguous flatten detach chunk split repeat expand ndim dim numel mean "
-    "masked_fill type_as new_zeros new_ones".split()
+    "masked_fill type_as new_zeros new_ones data".split()
 )
 """Attributes that tensors have, and numbers, words and lists have not."""
 OF_SIZES = frozenset({"view", "reshape", "new_zeros", "new_ones", "new_full", "zeros", "ones", "empty", "rand", "randn"})

@@ -14,7 +14,8 @@ from migrate_agent.tools.record.guessing.values import Sequence, Tensor, tensors
 SAMPLES = re.compile(r"Expected input batch_size \((\d+)\) to match target batch_size \((\d+)\)")
 LENGTHS = re.compile(
     r"'lengths' argument should be a 1D|Expected `len\(lengths\)` to be equal to batch_size|`lengths` array must be sorted"
-    r"|Length of all samples has to be greater than 0|object of type 'int' has no len"
+    r"|Length of all samples has to be greater than 0|object of type 'int' has no len|only integer tensors of a single element"
+    r"|start \(\d+\) \+ length \(\d+\) exceeds dimension size"
 )
 
 PLACES = re.compile(r"Expected dtype int32/int64 for index|Index tensor must have the same number of dimensions as (self|input) tensor")
