@@ -86,8 +86,9 @@ def needed_roots(inventory: Inventory, unit: Unit, examples: Iterable[Example]) 
 def first_roots(inventory: Inventory, unit: Unit, examples: Iterable[Example]) -> tuple[str, ...]:
     """The import roots that go before those of other files: the unit's own and those that it needs beside it, where there are any."""
     others = needed_roots(inventory, unit, examples)
-    own = next(file.import_root for file in inventory.files if file.path == unit.source)
-    return (own, *others) if others else ()
+    near = next(file for file in inventory.files if file.path == unit.source)
+    leading = [root for root in near.leading_roots if root in others]
+    return tuple(dict.fromkeys((*leading, near.import_root, *others))) if others else ()
 
 
 def runs_scripts(parts: Parts) -> bool:

@@ -71,7 +71,8 @@ class SourceFile:
     """One Python file: what it imports from the repository, whether it uses torch, or why it does not parse.
 
     `import_root` is the folder (relative to the repository, "" or `src`) from which `path` is imported as `module`;
-    from the same folder the mirror at `target` is imported as `target_module`.
+    from the same folder the mirror at `target` is imported as `target_module`. Its imports are searched in `leading_roots`, its import
+    root and `added_roots`: the folders that the programs which it is a part of add to `sys.path` themselves, its own first.
     A file of an installed package that the repository is built on has its absolute `path`, and says in `adopted` what it belongs to
     (`name version (licence)`); its `import_root` is that of the mirror.
     """
@@ -85,6 +86,8 @@ class SourceFile:
     imports: tuple[str, ...] = ()
     error: str = ""
     adopted: str = ""
+    leading_roots: tuple[str, ...] = ()
+    added_roots: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

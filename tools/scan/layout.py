@@ -6,6 +6,8 @@ in a folder without `__init__.py`; relative imports), the majority of them decid
 must resolve for all who use it, so that statements of files that others import go before those of scripts. A folder of scripts stays one in spite of
 its `__init__.py` where those that run (`if __name__ == "__main__"`) import others of it by their own names, and nothing imports it as a package;
 so does one whose files others find by their own names alone, wherever these stand: such folders are put on `PYTHONPATH` by who runs them.
+Folders that a file puts on `sys.path` itself count for what it imports, for what it is imported by, and for all that those import; what is found
+through them alone says of its root what nothing else does.
 
 Mirror: `pkg/a/b.py` → `pkg_jax/a/b.py`, `src/pkg` → `src/pkg_jax`, `model.py` → `model_jax.py`,
 `scripts/model.py` → `scripts/model_jax.py`.
@@ -17,8 +19,10 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
+from migrate_agent.tools.scan.added_roots import AddedRoots, added_roots
 from migrate_agent.tools.scan.walk import SourceError
 from migrate_agent.tools.types import SourceFile
 
@@ -27,6 +31,7 @@ _IMPORT = re.compile(
     r"|import[ \t]+(?P<plain>[^\n#]*))",
     re.M,
 )
+_ROUNDS = 2
 _MAIN = re.compile(r"^if[ \t(]+__name__[ \t]*==", re.M)
 _TORCH = re.compile(r"^[ \t]*(?:from|import)[ \t]+torch\b", re.M)
 
@@ -48,12 +53,54 @@ def layout(paths: Iterable[str], sources: Mapping[str, str]) -> tuple[SourceFile
     listed = tuple(paths)
     texts = dict(_readable(listed, sources))
     folders = _Folders(listed, texts)
-    rows = [row for path, text in texts.items() for row in folders.evidence(path, text)]
+    adding = {path: added for path, text in texts.items() if any(added := added_roots(path, text, folders.all))}
+    shared: Mapping[str, AddedRoots] = adding
+    rows = folders.evidence(texts, shared)
+    # What one file adds, others find modules by, which lead to further files.
+    for _ in range(_ROUNDS if adding else 0):
+        shared = _shared(adding, rows)
+        rows = folders.evidence(texts, shared)
     torch = {path for path, text in texts.items() if _TORCH.search(text)}
-    imported = {row.imported for row in rows}
-    votes = {**_votes(rows), **_votes(row for row in rows if row.importer in imported)}
+    voting = [row for row in rows if row.votes]
+    plain = [row for row in voting if not row.is_added]
+    imported = {row.imported for row in plain}
+    votes = {**_votes(voting), **_votes(plain), **_votes(row for row in plain if row.importer in imported)}
     roots = {package: _majority_root(package, counts) for package, counts in votes.items()}
-    return tuple(_source_file(path, _voted_root(folders.root(path), roots), path in torch) for path in listed)
+    files = (_source_file(path, _voted_root(folders.root(path), roots), path in torch) for path in listed)
+    return tuple(_with_added(file, shared.get(file.path, AddedRoots())) for file in files)
+
+
+def _shared(adding: Mapping[str, AddedRoots], rows: Iterable[Evidence]) -> dict[str, AddedRoots]:
+    """The folders that each file finds on `sys.path`: its own come first, then those that other files of the same programs add."""
+    imports: dict[str, set[str]] = {}
+    importers: dict[str, set[str]] = {}
+    for row in rows:
+        imports.setdefault(row.importer, set()).add(row.imported)
+        importers.setdefault(row.imported, set()).add(row.importer)
+    shared = dict(adding)
+    for path in sorted(adding):
+        for other in sorted(_reached(_reached({path}, importers), imports) - {path}):
+            before, after = shared.get(other, AddedRoots())
+            after = tuple(
+                dict.fromkeys((*after, *(folder for folder in (*adding[path].before, *adding[path].after) if folder not in before)))
+            )
+            shared[other] = AddedRoots(before, after)
+    return shared
+
+
+def _reached(starts: Iterable[str], edges: Mapping[str, Iterable[str]]) -> set[str]:
+    reached = set(starts)
+    open_ones = list(reached)
+    while open_ones:
+        further = set(edges.get(open_ones.pop(), ())) - reached
+        reached |= further
+        open_ones += further
+    return reached
+
+
+def _with_added(file: SourceFile, added: AddedRoots) -> SourceFile:
+    after = tuple(folder for folder in added.after if folder != file.import_root)
+    return replace(file, leading_roots=added.before, added_roots=after) if any(added) else file
 
 
 def _readable(paths: Iterable[str], sources: Mapping[str, str]) -> Iterator[tuple[str, str]]:
@@ -107,6 +154,10 @@ class Evidence(NamedTuple):
     imported: str
     default: str
     root: str
+    votes: bool = True
+    """Whether that root can be the file's."""
+    is_added: bool = False
+    """Whether it is found only in a folder that a file puts on `sys.path`."""
 
 
 class _Folders:
@@ -115,6 +166,7 @@ class _Folders:
     def __init__(self, paths: Iterable[str], texts: Mapping[str, str]) -> None:
         self.paths = frozenset(paths)
         self.texts = texts
+        self.all = frozenset(folder for path in self.paths for folder in _ancestors(path))
         self.by_name: dict[str, list[str]] = {}
         for path in self.paths:
             self.by_name.setdefault(path.rpartition("/")[2], []).append(path)
@@ -174,13 +226,16 @@ class _Folders:
             folder = _parent(folder)
         return folder
 
-    def evidence(self, path: str, text: str) -> Iterator[Evidence]:
-        """What each import of a file of the repository says of that file's root."""
+    def evidence(self, texts: Mapping[str, str], added: Mapping[str, AddedRoots]) -> list[Evidence]:
+        """What each import of a file of the repository says of that file's root, with the folders that are `added` for the importing file."""
+        return [row for path, text in texts.items() for row in self._evidence(path, text, added.get(path, AddedRoots()))]
+
+    def _evidence(self, path: str, text: str, added: AddedRoots) -> Iterator[Evidence]:
         for statement in statements(text):
             if statement.level:
                 yield from self._relative(path, statement)
             elif statement.dotted[0].split(".")[0] in self.names:
-                yield from self._absolute(path, statement)
+                yield from self._absolute(path, statement, added)
 
     def _relative(self, path: str, statement: Statement) -> Iterator[Evidence]:
         package = path
@@ -189,9 +244,10 @@ class _Folders:
                 return
             package = _parent(package)
         default = self.root(path)
-        if package and (default == package or default.startswith(package + "/")):
+        if package:
             # Relative imports say the same of the importing file, wherever they lead.
-            yield Evidence(path, self._file(package, statement.dotted) or path, default, _parent(package))
+            votes = default == package or default.startswith(package + "/")
+            yield Evidence(path, self._file(package, statement.dotted) or path, default, _parent(package), votes)
 
     def _file(self, folder: str, dotted: tuple[str, ...]) -> str | None:
         """The file that the longest of these names leads to from a folder."""
@@ -211,13 +267,16 @@ class _Folders:
                 if file_path is not None and not (index and self._lacks(file_path, statement.name)):
                     yield root, file_path
 
-    def _absolute(self, path: str, statement: Statement) -> Iterator[Evidence]:
-        for root, file_path in self._resolved([*_ancestors(path), "src"], statement):
-            if file_path != path:
-                default = self.root(file_path)
-                if default == root or not root or default.startswith(root + "/"):
-                    yield Evidence(path, file_path, default, root)
-                return
+    def _absolute(self, path: str, statement: Statement, added: AddedRoots) -> Iterator[Evidence]:
+        usual = [*_ancestors(path), "src"]
+        further = [] if statement.dotted[0].split(".")[0] in sys.stdlib_module_names else [*added.before, *added.after]
+        for is_added, roots in ((False, usual), (True, further)):
+            for root, file_path in self._resolved(roots, statement):
+                if file_path != path:
+                    default = self.root(file_path)
+                    votes = default == root or not root or default.startswith(root + "/")
+                    yield Evidence(path, file_path, default, root, votes, is_added)
+                    return
 
 
 def statements(text: str) -> Iterator[Statement]:

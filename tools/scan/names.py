@@ -13,7 +13,8 @@ file becomes a dotted name through the file's `Imports`; a dotted name becomes a
 Scopes inside functions are the caller's business: `Imports` speaks of the file's imports (those in functions included) and top level, so a
 caller that knows a name to be a parameter or a local variable does not ask.
 
-What does not stand in the text is not known: `setattr` on modules, `exec`, import hooks, `sys.path` changes.
+What does not stand in the text is not known: `setattr` on modules, `exec`, import hooks. Folders that files add to `sys.path` are known as far as
+their text says which (`added_roots`).
 """
 
 from __future__ import annotations
@@ -114,13 +115,18 @@ class Resolver:
 
     def module(self, dotted: str, near: SourceFile | None = None) -> SourceFile | None:
         """The file that `import <dotted>` loads. Several scripts may share a name: `near` is the importing file, whose own import root
-        goes first, then the repository's root, `src`, a root that holds a package, and the importing file's own folder and those above it."""
+        goes first (save for what its program puts before it on `sys.path`), then the folders that its program adds, the repository's root, `src`,
+        a root that holds a package, and the importing file's own folder and those above it."""
         files = self._modules.get(dotted, ())
-        order = ([near.import_root] if near else []) + ["", "src"]
-        for root in order:
-            for file in files:
-                if file.import_root == root:
-                    return file
+        if near and (leading := self._added(dotted, near.leading_roots)):
+            return leading
+        if near and (own := _at_root(files, near.import_root)):
+            return own
+        if near and (added := self._added(dotted, near.added_roots)):
+            return added
+        for root in ("", "src"):
+            if usual := _at_root(files, root):
+                return usual
         packaged = [file for file in files if file.import_root in self._packaged]
         if len(packaged) == 1 or (near is None and len(files) == 1):
             return (packaged or list(files))[0]
@@ -164,10 +170,19 @@ class Resolver:
             # `pkg/torch/` and `pkg/types.py` do not hide torch and types from pkg: nobody imports a package's own files from inside it.
             if folder in self._packages and dotted.partition(".")[0] in ELSEWHERE:
                 continue
-            stem = "/".join([*filter(None, [folder]), *dotted.split(".")])
-            if file := self._paths.get(stem + ".py") or self._paths.get(stem + "/__init__.py"):
+            if file := self._below(folder, dotted):
                 return file
         return None
+
+    def _added(self, dotted: str, folders: Iterable[str]) -> SourceFile | None:
+        """The file in one of the folders that a program adds to `sys.path`."""
+        if dotted.partition(".")[0] in ELSEWHERE:
+            return None
+        return next((file for folder in folders if (file := self._below(folder, dotted))), None)
+
+    def _below(self, folder: str, dotted: str) -> SourceFile | None:
+        stem = "/".join([*filter(None, [folder]), *dotted.split(".")])
+        return self._paths.get(stem + "/__init__.py") or self._paths.get(stem + ".py")
 
     def _follow(self, dotted: str, near: SourceFile | None, aliases: bool, visited: frozenset[tuple[str, str]]) -> Link | None:
         parts = dotted.split(".")
@@ -231,6 +246,10 @@ class Resolver:
                     return link
         home = _star_home(rest[0], outside)
         return Link(None, canonical(".".join([home, *rest])), ()) if home else None
+
+
+def _at_root(files: Iterable[SourceFile], root: str) -> SourceFile | None:
+    return next((file for file in files if file.import_root == root), None)
 
 
 def _star_home(name: str, modules: list[str]) -> str | None:

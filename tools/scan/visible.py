@@ -22,7 +22,11 @@ def visible_from(inventory: Inventory, path: str) -> Inventory:
     It is `inventory` itself where no names clash, and the same object for all files that see the same. Raises `KeyError` for an unknown path.
     """
     near = source_file(inventory.files, path)
-    roots = tuple(dict.fromkeys([near.import_root, *_USUAL, *sorted({file.import_root for file in inventory.files})]))
+    roots = tuple(
+        dict.fromkeys(
+            [*near.leading_roots, near.import_root, *near.added_roots, *_USUAL, *sorted({file.import_root for file in inventory.files})]
+        )
+    )
     hidden = _hidden(inventory.files, roots)
     if not hidden:
         return inventory
