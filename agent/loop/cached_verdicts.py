@@ -20,7 +20,7 @@ from migrate_agent.agent.config.json_files import as_kind, plain
 from migrate_agent.agent.loop.verified_units import FRAMEWORKS, example_script, package_versions
 from migrate_agent.tools.closure import Closures, Name, canonical
 from migrate_agent.tools.scan.exports import parse
-from migrate_agent.tools.scan.layout import layout
+from migrate_agent.tools.scan.layout import mirror_layout
 from migrate_agent.tools.scan.walk import Sources, data_files
 from migrate_agent.tools.types import Evidence, Example, Inventory, SourceFile, Unit
 from migrate_agent.tools.verdict_cache import CacheError, VerdictCache, digest_of, open_cache
@@ -81,7 +81,7 @@ def key_of(
     effects = [Name(path, "") for path in _imported(own, unit.source)]
     theirs = before.of([Name(unit.source, unit.name.partition(".")[0]), *read, *effects])
     texts = {path.relative_to(candidate).as_posix(): path.read_text(encoding="utf-8") for path in sorted(candidate.rglob("*.py"))}
-    mirror = layout(sorted(texts), texts)
+    mirror = mirror_layout(sorted(texts), texts, inventory.files)
     # Static checks read whole files, so a port counts with all of them.
     files = [source.path for source in closure(candidate, unit.target, list(dict.fromkeys(file.import_root for file in mirror)))]
     ours = Closures(mirror, texts).of([Name(unit.target, unit.name.partition(".")[0])])

@@ -26,7 +26,7 @@ from migrate_agent.agent.loop.scope import needed_units as needed_units
 from migrate_agent.agent.runs.recordings import ORIGINS
 from migrate_agent.tools.closure import DIGITS, Closures, Name, canonical
 from migrate_agent.tools.scan.exports import parse
-from migrate_agent.tools.scan.layout import layout
+from migrate_agent.tools.scan.layout import mirror_layout
 from migrate_agent.tools.scan.walk import VERIFIED, SourceError, Sources, mirror_files, read_source
 from migrate_agent.tools.types import Evidence, Example, Inventory, Unit
 from migrate_agent.tools.verify.evidence.counted_file import counted_file
@@ -106,7 +106,7 @@ class Present:
         self.inventory, self.examples, self.mirror = inventory, examples, mirror
         own = [file for file in inventory.files if not file.adopted]
         self.original = Closures(own, Sources(inventory.root, tuple(file.path for file in own)))
-        self.port = Closures(layout(sorted(path for path in mirror if path.endswith(".py")), mirror), mirror)
+        self.port = Closures(mirror_layout(sorted(path for path in mirror if path.endswith(".py")), mirror, inventory.files), mirror)
 
     def of(self, unit: Unit, origin: str = "", checks: Mapping[str, int] | None = None) -> Verified:
         """The unit as it is now."""

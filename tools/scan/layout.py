@@ -70,6 +70,21 @@ def layout(paths: Iterable[str], sources: Mapping[str, str]) -> tuple[SourceFile
     return tuple(_with_added(file, shared.get(file.path, AddedRoots())) for file in files)
 
 
+def mirror_layout(paths: Iterable[str], sources: Mapping[str, str], files: Iterable[SourceFile]) -> tuple[SourceFile, ...]:
+    """The layout of a mirror of these files, which finds the mirrors of what they import under the import roots that these have."""
+    by_path = {file.path: file for file in files}
+    originals = {file.target: file for file in by_path.values()}
+    rows = []
+    for row in layout(paths, sources):
+        if (original := originals.get(row.path)) is not None:
+            found = [original.import_root, *(by_path[path].import_root for path in original.imports if path in by_path)]
+            row = _with_added(
+                row, AddedRoots(original.leading_roots, tuple(dict.fromkeys((*original.added_roots, *row.added_roots, *found))))
+            )
+        rows.append(row)
+    return tuple(rows)
+
+
 def _shared(adding: Mapping[str, AddedRoots], rows: Iterable[Evidence]) -> dict[str, AddedRoots]:
     """The folders that each file finds on `sys.path`: its own come first, then those that other files of the same programs add."""
     imports: dict[str, set[str]] = {}

@@ -18,7 +18,7 @@ from typing import Any
 
 from migrate_agent.tools.harness.common.function_calls import held_names
 from migrate_agent.tools.harness.common.function_module import function_module
-from migrate_agent.tools.harness.common.partial_import import use_all_parts
+from migrate_agent.tools.harness.common.partial_import import root_stays_first, use_all_parts
 from migrate_agent.tools.removed_names import restore
 from migrate_agent.tools.types import Example
 
@@ -54,7 +54,8 @@ def import_module(name: str) -> ModuleType:
     spare_downloads()
     restore()
     try:
-        return importlib.import_module(name)
+        with root_stays_first():
+            return importlib.import_module(name)
     except (Exception, SystemExit) as raised:
         if spare_extensions() or use_all_parts():
             return import_module(name)
@@ -67,7 +68,8 @@ def import_module(name: str) -> ModuleType:
             return sys.modules[name]
         if not _bare_packages(name.split(".")[:-1]):
             raise error from None
-        return importlib.import_module(name)
+        with root_stays_first():
+            return importlib.import_module(name)
 
 
 def interpret_triton() -> None:

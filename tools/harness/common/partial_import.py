@@ -7,7 +7,8 @@ import copy
 import importlib.machinery
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib.abc import MetaPathFinder
 from importlib.util import decode_source
 from pathlib import Path
@@ -24,6 +25,17 @@ def use_roots(roots: Iterable[str]) -> None:
     """From now on import from these folders of the job's root too."""
     folders = [os.path.join(sys.path[0], root) for root in roots]
     sys.path[1:1] = [folder for folder in folders if folder not in sys.path]
+
+
+@contextmanager
+def root_stays_first() -> Iterator[None]:
+    """Keeps the job's root where `sys.path` begins: what is imported may put folders of its own there."""
+    first = sys.path[:1]
+    try:
+        yield
+    finally:
+        if sys.path[:1] != first:
+            sys.path[:] = [*first, *(folder for folder in sys.path if folder not in first)]
 
 
 def use_parts(parts: Mapping[str, Any], root: Path) -> None:

@@ -355,7 +355,8 @@ def choice(number: int) -> tuple[str, int]:
 
 
 def _in_tree(path: str) -> str:
-    return _COUNTER.folder + path.removeprefix(_COUNTER.root)
+    # A folder that a file adds to `sys.path` may be spelled with `..`.
+    return _COUNTER.folder + os.path.normpath(path).removeprefix(_COUNTER.root)
 
 
 def by_file(numbers: Iterable[int]) -> dict[str, list[int]]:

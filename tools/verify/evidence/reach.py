@@ -101,13 +101,14 @@ class Reaching:
     def port(self) -> Names:
         """What is judged of the port: the unit and all that no other unit is, with the classes that it derives from, whose methods it has."""
         from migrate_agent.tools.closure import Closures, Name  # here alone: the sandbox imports this room without the rewriter
-        from migrate_agent.tools.scan.layout import layout
+        from migrate_agent.tools.scan.layout import mirror_layout
 
         unit = self.results.unit
         root = Name(unit.target, _head(unit.name))
         # The mirror has no `__init__.py` where the original's folder is an import root in spite of one: what tells so is the original's.
-        on_path = [file for file in self.results.inventory.files if file.module == "__init__" and not file.adopted]
-        closures = Closures([*layout(sorted(self.texts), self.texts), *on_path], self.texts, entries=False)
+        files = self.results.inventory.files
+        on_path = [file for file in files if file.module == "__init__" and not file.adopted]
+        closures = Closures([*mirror_layout(sorted(self.texts), self.texts, files), *on_path], self.texts, entries=False)
         without = {Name(other.target, _head(other.name)) for other in self._others if self.results.port is None}
         roots = [root, *self._named(self.results.translated, self.texts)]
         names = _by_path(closures.of(roots, without.difference(bases(closures, self.texts, root))).digests)

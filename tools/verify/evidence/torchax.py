@@ -25,14 +25,16 @@ def wrapped_units(unit: Unit, inventory: Inventory, candidate: Path) -> Wrapped:
     """Those in a candidate's tree, and those of them that `unit` is made of."""
     from migrate_agent.tools.closure import Closures, Name  # here alone: the sandbox imports this room without the rewriter
     from migrate_agent.tools.rewrite import wrapped
-    from migrate_agent.tools.scan.layout import layout
+    from migrate_agent.tools.scan.layout import mirror_layout
 
     files = {file.relative_to(candidate).as_posix(): file for file in sorted(candidate.rglob("*.py"))}
     texts = {path: file.read_text(encoding="utf-8", errors="replace") for path, file in files.items()}
     units = wrapped(inventory, texts)
     if not units:
         return NO_WRAPPERS
-    names = Closures(layout(sorted(texts), texts), texts).of([Name(unit.target, unit.name.partition(".")[0])]).digests
+    names = (
+        Closures(mirror_layout(sorted(texts), texts, inventory.files), texts).of([Name(unit.target, unit.name.partition(".")[0])]).digests
+    )
     return Wrapped(units, tuple(one for one in units if f"{one.target}:{one.name}" in names))
 
 

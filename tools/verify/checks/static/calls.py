@@ -89,7 +89,7 @@ def judge(results: Results) -> Verdict:
 def _needed_of_programs(results: Results) -> str:
     """The first helper of training scripts that reaches files and that the unit needs, as `path:name`; "" where it needs none."""
     from migrate_agent.tools.closure import Closures, Name  # here alone: the sandbox imports this room without the rewriter
-    from migrate_agent.tools.scan.layout import layout
+    from migrate_agent.tools.scan.layout import mirror_layout
 
     texts = {source.path: source.text for source in results.sources if not source.error}
     theirs = {
@@ -101,7 +101,8 @@ def _needed_of_programs(results: Results) -> str:
     if not theirs:
         return ""
     root = Name(results.unit.target, results.unit.name.partition(".")[0])
-    return next(iter(sorted(theirs & Closures(layout(sorted(texts), texts), texts).of([root]).digests.keys())), "")
+    mirror = mirror_layout(sorted(texts), texts, results.inventory.files)
+    return next(iter(sorted(theirs & Closures(mirror, texts).of([root]).digests.keys())), "")
 
 
 @lru_cache(1)
