@@ -232,6 +232,18 @@ TWO_NAMES = {
     "pkg/train.py": "import layers\nfrom net import Net\n",
     "migrate.toml": MIXED_ROOTS["migrate.toml"],
 }
+ADDED = {
+    "pkg/parts/layers.py": MIXED_ROOTS["pkg/layers.py"],
+    "pkg/net.py": "import sys\n\nsys.path.append('parts')\n" + MIXED_ROOTS["pkg/net.py"].replace("pkg.layers", "layers"),
+    "pkg/train.py": "from net import Net\nfrom parts.layers import Mix\n",
+    "migrate.toml": MIXED_ROOTS["migrate.toml"],
+}
+INSERTED = {
+    "lib/nets/layers.py": MIXED_ROOTS["pkg/layers.py"],
+    "pkg/paths.py": "import os\nimport sys\n\nsys.path.insert(0, os.path.join(os.path.dirname(__file__), '..', 'lib'))\n",
+    "pkg/net.py": "import paths\n" + MIXED_ROOTS["pkg/net.py"].replace("pkg.layers", "nets.layers"),
+    "migrate.toml": MIXED_ROOTS["migrate.toml"],
+}
 
 
 def verified(folder: Path, files: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
@@ -291,6 +303,8 @@ def test_a_package_below_src(tmp_path: Path) -> None:
         (SRC, "src_jax/models/net.py", "from src_jax.models.layers import Mix"),
         (TWO_NAMES, "pkg/net_jax.py", "from util_jax import double"),
         (BESIDE, "scripts/net_jax.py", "from pkg_jax.layers import Mix"),
+        (ADDED, "pkg/net_jax.py", "from parts_jax.layers import Mix"),
+        (INSERTED, "pkg/net_jax.py", "from nets_jax.layers import Mix"),
     ],
 )
 def test_the_root_that_code_is_imported_from(tmp_path: Path, files: Mapping[str, str], mirror: str, line: str) -> None:

@@ -69,13 +69,13 @@ def added_roots(path: str, text: str, folders: frozenset[str]) -> AddedRoots:
         return AddedRoots()
     before: dict[str, None] = {}
     after: dict[str, None] = {}
-    for is_first, added in _Reader(path, tree).added():
-        found = dict.fromkeys(folder for folder in _folders(path, added) if folder in folders)
-        if is_first and added.anchored:
+    for is_first, entry in _Reader(path, tree).added():
+        existing = dict.fromkeys(folder for folder in _folders(path, entry) if folder in folders)
+        if is_first and entry.anchored:
             # The last that was inserted at the front is searched first.
-            before = {**found, **before}
+            before = {**existing, **before}
         else:
-            after |= found
+            after |= existing
     return AddedRoots(tuple(before), tuple(folder for folder in after if folder not in before))
 
 
@@ -96,11 +96,11 @@ def _folders(path: str, added: _Path) -> Iterator[str]:
 
 def _merged(branches: Sequence[_Values]) -> _Values:
     """The values after blocks which may run or not: none of a name that has several."""
-    found: dict[str, set[_Path | None]] = {}
+    candidates: dict[str, set[_Path | None]] = {}
     for branch in branches:
         for name, value in branch.items():
-            found.setdefault(name, set()).add(value)
-    return {name: next(iter(values)) if len(values) == 1 else None for name, values in found.items()}
+            candidates.setdefault(name, set()).add(value)
+    return {name: next(iter(values)) if len(values) == 1 else None for name, values in candidates.items()}
 
 
 class _Reader:
@@ -167,9 +167,9 @@ class _Reader:
                 parameters = [argument.arg for argument in (*function.args.posonlyargs, *function.args.args)]
                 arguments: dict[str, ast.expr] = dict(zip(parameters, call.args, strict=False))
                 arguments |= {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg}
-                given = {parameter: self.value(value, values) for parameter, value in arguments.items()}
-                if any(given.values()):
-                    yield from self._block(function.body, {**values, **dict.fromkeys(parameters), **given}, depth + 1)
+                bound = {parameter: self.value(value, values) for parameter, value in arguments.items()}
+                if any(bound.values()):
+                    yield from self._block(function.body, {**values, **dict.fromkeys(parameters), **bound}, depth + 1)
 
     def _assigned(self, target: ast.expr, value: ast.expr, is_added: bool, values: _Values) -> Iterator[tuple[bool, _Path]]:
         """What `sys.path += […]`, `sys.path[:0] = […]` and `sys.path = […] + sys.path` add."""

@@ -77,9 +77,9 @@ def mirror_layout(paths: Iterable[str], sources: Mapping[str, str], files: Itera
     rows = []
     for row in layout(paths, sources):
         if (original := originals.get(row.path)) is not None:
-            found = [original.import_root, *(by_path[path].import_root for path in original.imports if path in by_path)]
+            import_roots = [original.import_root, *(by_path[path].import_root for path in original.imports if path in by_path)]
             row = _with_added(
-                row, AddedRoots(original.leading_roots, tuple(dict.fromkeys((*original.added_roots, *row.added_roots, *found))))
+                row, AddedRoots(original.leading_roots, tuple(dict.fromkeys((*original.added_roots, *row.added_roots, *import_roots))))
             )
         rows.append(row)
     return tuple(rows)
@@ -107,9 +107,9 @@ def _reached(starts: Iterable[str], edges: Mapping[str, Iterable[str]]) -> set[s
     reached = set(starts)
     open_ones = list(reached)
     while open_ones:
-        further = set(edges.get(open_ones.pop(), ())) - reached
-        reached |= further
-        open_ones += further
+        neighbours = set(edges.get(open_ones.pop(), ())) - reached
+        reached |= neighbours
+        open_ones += neighbours
     return reached
 
 
@@ -284,8 +284,8 @@ class _Folders:
 
     def _absolute(self, path: str, statement: Statement, added: AddedRoots) -> Iterator[Evidence]:
         usual = [*_ancestors(path), "src"]
-        further = [] if statement.dotted[0].split(".")[0] in sys.stdlib_module_names else [*added.before, *added.after]
-        for is_added, roots in ((False, usual), (True, further)):
+        added_folders = [] if statement.dotted[0].split(".")[0] in sys.stdlib_module_names else [*added.before, *added.after]
+        for is_added, roots in ((False, usual), (True, added_folders)):
             for root, file_path in self._resolved(roots, statement):
                 if file_path != path:
                     default = self.root(file_path)

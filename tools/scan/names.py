@@ -120,8 +120,8 @@ class Resolver:
         files = self._modules.get(dotted, ())
         if near and (leading := self._added(dotted, near.leading_roots)):
             return leading
-        if near and (own := _at_root(files, near.import_root)):
-            return own
+        if near and (sibling := _at_root(files, near.import_root)):
+            return sibling
         if near and (added := self._added(dotted, near.added_roots)):
             return added
         for root in ("", "src"):
