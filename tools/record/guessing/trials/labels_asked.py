@@ -60,8 +60,10 @@ def _places(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
 
 def _lengths(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
     """Lengths in falling order, none longer than the sequences: plain numbers, then a tensor, in place of each argument that can be meant."""
-    read = [name for name, _ in attempt.call or () if name in outcome.place.call] if LENGTHS.search(outcome.error) else []
-    for name in sorted(read, key=lambda name: not re.search(r"len|size|count|num", name)):
+    if not LENGTHS.search(outcome.error):
+        return
+    by_name = [name for name, _ in attempt.call or () if re.search(r"len|size|count|num", name)]
+    for name in dict.fromkeys([*by_name, *(name for name, _ in attempt.call or () if name in outcome.place.call)]):
         others = [tensor for other, value in attempt.call or () if other != name for tensor in tensors(value)]
         sequences = [tensor.shape for tensor in others if len(tensor.shape) == 3 or (len(tensor.shape) == 2 and tensor.kind == "integer")]
         if sequences:
