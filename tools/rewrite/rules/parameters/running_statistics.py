@@ -1,4 +1,4 @@
-"""`F.batch_norm` with running statistics that a subclass of batch normalisation inherits, or that a list of parameters has."""
+"""`F.batch_norm` and `F.instance_norm` with running statistics that a subclass of such a layer inherits, or that a list of parameters has."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from migrate_agent.tools.rewrite.analysis.argument_writes.parameter_writes impor
 from migrate_agent.tools.rewrite.analysis.facts import span_of
 from migrate_agent.tools.rewrite.rules.parameters.variables import PARAMETER_CONTAINERS, own_layer, values_given_to
 from migrate_agent.tools.rewrite.rules.rule import Rule
+from migrate_agent.tools.rewrite.tables.registry import layers
 from migrate_agent.tools.scan.nodes import walk
 
 STATISTICS: Mapping[str, str] = {"running_mean": "mean", "running_var": "var"}
@@ -32,12 +33,17 @@ class MoveInheritedStatistics(Rule):
             "    def __call__(self, x):\n        return tracked_batch_norm(\n"
             "            x, self.mean if self.affine else None, self.var if self.affine else None, training=True\n        )\n",
         ),
+        (
+            "import torch.nn.functional as F\nfrom torch.nn.modules.batchnorm import _BatchNorm\n\nclass M(_BatchNorm):\n    def forward(self, x):\n"
+            "        return F.batch_norm(x, self.running_mean, self.running_var, self.weight, self.bias, self.training, 0.1, self.eps)\n",
+            "class M(BatchNormNd):\n    def __call__(self, x):\n        return tracked_batch_norm(\n"
+            "            x, self.mean, self.var, self.weight, self.bias, not self.use_running_average, 0.1, self.eps\n        )\n",
+        ),
     )
 
     def leave_Call(self, original: cst.Call, updated: cst.Call) -> cst.Call | None:
-        if self.context.dotted(original.func) != "torch.nn.functional.batch_norm":
-            return None
-        if not any(base.startswith("torch.nn.BatchNorm") for base in own_layer(self)):
+        dotted = self.context.dotted(original.func)
+        if dotted not in TRACKING or not any(STATISTICS.keys() <= layers()[base].params.keys() for base in own_layer(self)):
             return None
         # Behind a star it cannot be told which argument is a statistic.
         if any(argument.star for argument in original.args):
@@ -52,7 +58,8 @@ class MoveInheritedStatistics(Rule):
                 arguments[position] = arguments[position].with_changes(value=value)
                 replaced.add(name)
         # The helper moves both statistics, so both must be variables (or None).
-        return cst.Call(self.context.helper("tracked_batch_norm"), arguments) if replaced == STATISTICS.keys() else None
+        helper = self.context.helper("tracked_" + dotted.rpartition(".")[2])
+        return cst.Call(helper, arguments) if replaced == STATISTICS.keys() else None
 
     def _statistic_variable(self, original: cst.BaseExpression, updated: cst.BaseExpression, name: str) -> cst.BaseExpression | None:
         """The variable that holds what an expression reads; `None` where it reads anything but the layer's own statistic, or None."""
