@@ -7,11 +7,11 @@ import ast
 import libcst as cst
 import libcst.matchers as m
 
-from migrate_agent.tools.rewrite.analysis.aliases import Alias, read_after
-from migrate_agent.tools.rewrite.analysis.facts import is_tensor, span_of
+from migrate_agent.tools.rewrite.analysis.aliases import Alias, read_after, shared_names
+from migrate_agent.tools.rewrite.analysis.facts import is_tensor
 from migrate_agent.tools.rewrite.rules.context import Context
 from migrate_agent.tools.rewrite.rules.mutation.handed_back import mutated
-from migrate_agent.tools.rewrite.rules.mutation.inplace_heads import begins_in_place, begins_with_relu
+from migrate_agent.tools.rewrite.rules.mutation.inplace_heads import Heads
 from migrate_agent.tools.rewrite.rules.mutation.writes import _Writes, is_inplace
 from migrate_agent.tools.rewrite.rules.parameters.passed_variables import callees
 from migrate_agent.tools.rewrite.tables.canonical_names import TORCH
@@ -42,11 +42,14 @@ class RebindChangedArguments(_Writes):
     def leave_SimpleStatementLine(
         self, original: cst.SimpleStatementLine, updated: cst.SimpleStatementLine
     ) -> cst.SimpleStatementLine | None:
-        before = [self._before[span] for small in original.body if (span := self.context.span(small)) in self._before]
+        writes = [self._before[span] for small in original.body if (span := self.context.span(small)) in self._before]
+        before = [small for write in writes for small in (write if isinstance(write, cst.FlattenSentinel) else [write])]
         return updated.with_changes(body=[*before, *updated.body]) if before else None
 
     def leave_Assign(self, original: cst.Assign, updated: cst.Assign) -> cst.BaseSmallStatement | None:
         call, targets = original.value, [target.target for target in original.targets]
+        if (joined := self._with_result(original, updated)) is not None:
+            return joined
         changed = self._returned_names(call) if isinstance(call, cst.Call) else []
         if (
             len(changed) != 1
@@ -84,14 +87,13 @@ class RebindChangedArguments(_Writes):
             if change == "returned" and alone and len(changed) == 1 and self._function_with_copies() is not None:
                 continue
             if self._is_read_afterwards(statement, name) or self._is_read_twice(statement, name):
-                if change == "returned" and len(changed) == 1 and self._may_stand_before(original, statement, name):
+                may_stand_before = len(changed) == 1 and self._may_stand_before(original, statement, name)
+                if change == "returned" and may_stand_before and not self._aliases(name):
                     write = cst.Assign([cst.AssignTarget(cst.Name(name.value))], updated)
                     self._before[self.context.span(statement)] = self._with_aliases(name, write)
                     return cst.Name(name.value)
-                if len(changed) == 1 and self._is_relu_first(original.func) and self._may_stand_before(original, statement, name):
-                    write = cst.Assign(
-                        [cst.AssignTarget(cst.Name(name.value))], self.context.build("jax.nn.relu({x})", x=cst.Name(name.value))
-                    )
+                if may_stand_before and len(original.args) == 1 and (ahead := self._applied_ahead(original.func)):
+                    write = cst.Assign([cst.AssignTarget(cst.Name(name.value))], self.context.build(ahead, x=cst.Name(name.value)))
                     self._before[self.context.span(statement)] = self._with_aliases(name, write)
                     return None
                 if len(changed) == len(original.args) == 1 and self._begins_in_place(original, statement, name):
@@ -100,29 +102,22 @@ class RebindChangedArguments(_Writes):
                 self.context.hole(original, f"{text} changes {name.value} in place, and it is read otherwise as well", "alias-write")
         return None
 
-    def _is_relu_first(self, func: cst.BaseExpression) -> bool:
-        """Whether what is called is a sequence of this class that first takes the positive part of its argument, in place."""
-        context = self.context
-        if not isinstance(func, cst.Attribute) or not context.is_self(func.value) or context.cls is None:
-            return False
+    def _own_attribute(self, func: cst.BaseExpression) -> str:
+        """The attribute of this class that is called, or ""."""
+        is_own = isinstance(func, cst.Attribute) and self.context.is_self(func.value) and self.context.cls is not None
+        return func.attr.value if is_own and isinstance(func, cst.Attribute) else ""
 
-        def dotted(node: ast.expr) -> str:
-            return context.facts.dotted.get(span_of(node, context.file.lines), "")
-
-        return begins_with_relu(context.cls, func.attr.value, dotted)
+    def _applied_ahead(self, func: cst.BaseExpression) -> str:
+        """The call that does ahead what a module of this class does in place to its argument, or ""."""
+        attribute, model = self._own_attribute(func), self.context.cls
+        return Heads(self.context).applied_ahead(model, attribute) if attribute and model is not None else ""
 
     def _begins_in_place(self, call: cst.Call, statement: cst.CSTNode, name: cst.Name) -> bool:
         """Whether a sequence of this class is called that changes what it is called with by its first layer alone."""
-        context, func = self.context, call.func
-        if not isinstance(func, cst.Attribute) or not context.is_self(func.value) or context.cls is None:
+        attribute, model = self._own_attribute(call.func), self.context.cls
+        if not attribute or model is None or self._aliases(name) or not self._may_stand_before(call, statement, name):
             return False
-        if not self._may_stand_before(call, statement, name) or "rest" in context.taken:
-            return False
-
-        def dotted(node: ast.expr) -> str:
-            return context.facts.dotted.get(span_of(node, context.file.lines), "")
-
-        return begins_in_place(context.cls, func.attr.value, dotted)
+        return "rest" not in self.context.taken and Heads(self.context).begins_in_place(model, attribute)
 
     def _run_after_first(self, call: cst.Call, statement: cst.CSTNode, name: cst.Name, updated: cst.BaseExpression) -> cst.Name:
         """`x, rest = run_after_first(self.model, x)` before the statement, and the name of the result in the place of the call."""
@@ -132,23 +127,33 @@ class RebindChangedArguments(_Writes):
         self._before[self.context.span(statement)] = cst.Assign([cst.AssignTarget(targets)], value)
         return cst.Name("rest")
 
+    def _with_result(self, original: cst.Assign, updated: cst.Assign) -> cst.Assign | None:
+        """`x, y = run_after_first(self.model, x)`, where `y = self.model(x)` is the whole statement."""
+        span = self.context.span(original)
+        match self._before.get(span), updated:
+            case (
+                cst.Assign(targets=[cst.AssignTarget(target=cst.Tuple(elements=[changed, _]))], value=value),
+                cst.Assign(targets=[cst.AssignTarget(target=cst.Name() as result)], value=cst.Name(value="rest")),
+            ):
+                del self._before[span]
+                return cst.Assign([cst.AssignTarget(cst.Tuple([changed, cst.Element(result)], lpar=[], rpar=[]))], value)
+        return None
+
     def _may_stand_before(self, call: cst.Call, statement: cst.CSTNode, name: cst.Name) -> bool:
         """Whether the statement always makes the call, and has computed nothing with the tensor's old value before it."""
         stack = self.context.stack
-        if (
-            self._aliases(name)
-            or not isinstance(statement, SIMPLE)
-            or not isinstance(stack[stack.index(statement) - 1], cst.SimpleStatementLine)
-        ):
+        if not isinstance(statement, SIMPLE) or not isinstance(stack[stack.index(statement) - 1], cst.SimpleStatementLine):
             return False
         around = stack[stack.index(statement) + 1 :]
         # `and`, conditional expressions and comprehensions may leave the call out, or make it several times.
         if not all(isinstance(node, AROUND) for node in around):
             return False
         handed = {id(value) for node in around for value in _operands(node)}
-        start = self.context.span(call)[:2]
-        named = [node for node in m.findall(statement, m.Name(name.value)) if self.context.span(node)[:2] < start]
-        targets = {id(node) for node in m.findall(statement, m.AssignTarget()) for node in m.findall(node, m.Name(name.value))}
+        function, start = self._function_with_copies(), self.context.span(call)[:2]
+        names = {name.value, *(shared_names(function, name.value, start[0]) if self._aliases(name) and function else ())}
+        is_named = m.Name(m.MatchIfTrue(lambda text: text in names))
+        named = [node for node in m.findall(statement, is_named) if self.context.span(node)[:2] < start]
+        targets = {id(node) for node in m.findall(statement, m.AssignTarget()) for node in m.findall(node, is_named)}
         return all(id(node) in handed | targets for node in named)
 
     def _aliases(self, name: cst.Name | cst.Attribute) -> list[Alias]:
