@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import ast
+from collections.abc import Collection
 
 import libcst as cst
-import libcst.matchers as m
 
-from migrate_agent.tools.rewrite.analysis.aliases import Alias, read_after, shared_names
+from migrate_agent.tools.rewrite.analysis.aliases import Alias, read_after
 from migrate_agent.tools.rewrite.analysis.facts import is_tensor
 from migrate_agent.tools.rewrite.rules.context import Context
 from migrate_agent.tools.rewrite.rules.mutation.handed_back import mutated
@@ -16,10 +15,6 @@ from migrate_agent.tools.rewrite.rules.mutation.writes import _Writes, is_inplac
 from migrate_agent.tools.rewrite.rules.parameters.passed_variables import callees
 from migrate_agent.tools.rewrite.tables.canonical_names import TORCH
 from migrate_agent.tools.types import Span
-
-SIMPLE = (cst.Assign, cst.Return, cst.Expr)
-AROUND = (cst.Call, cst.Arg, cst.List, cst.Tuple, cst.Element, cst.BinaryOperation)
-"""What may stand around a call that is made in any case."""
 
 
 class RebindChangedArguments(_Writes):
@@ -78,6 +73,10 @@ class RebindChangedArguments(_Writes):
 
     def leave_Call(self, original: cst.Call, updated: cst.BaseExpression) -> cst.BaseExpression | None:
         """Refuse what is read again and cannot be passed on."""
+        receiver = self._written_receiver(original)
+        if receiver is not None and self._is_hoisted(original, receiver):
+            self._before[self.context.span(self._statement())] = cst.Assign([cst.AssignTarget(cst.Name(receiver.value))], updated)
+            return cst.Name(receiver.value)
         changed, parent = self._seen_changed(original), self.context.parent()
         alone = isinstance(parent, cst.Expr) or (
             isinstance(parent, cst.Assign) and len(parent.targets) == 1 and isinstance(parent.targets[0].target, cst.Name)
@@ -86,7 +85,7 @@ class RebindChangedArguments(_Writes):
             statement = self._statement()
             if change == "returned" and alone and len(changed) == 1 and self._function_with_copies() is not None:
                 continue
-            if self._is_read_afterwards(statement, name) or self._is_read_twice(statement, name):
+            if self._is_read_afterwards(statement, name) or self._is_read_twice(name):
                 may_stand_before = len(changed) == 1 and self._may_stand_before(original, statement, name)
                 if change == "returned" and may_stand_before and not self._aliases(name):
                     write = cst.Assign([cst.AssignTarget(cst.Name(name.value))], updated)
@@ -139,35 +138,23 @@ class RebindChangedArguments(_Writes):
                 return cst.Assign([cst.AssignTarget(cst.Tuple([changed, cst.Element(result)], lpar=[], rpar=[]))], value)
         return None
 
-    def _may_stand_before(self, call: cst.Call, statement: cst.CSTNode, name: cst.Name) -> bool:
-        """Whether the statement always makes the call, and has computed nothing with the tensor's old value before it."""
-        stack = self.context.stack
-        if not isinstance(statement, SIMPLE) or not isinstance(stack[stack.index(statement) - 1], cst.SimpleStatementLine):
-            return False
-        around = stack[stack.index(statement) + 1 :]
-        # `and`, conditional expressions and comprehensions may leave the call out, or make it several times.
-        if not all(isinstance(node, AROUND) for node in around):
-            return False
-        handed = {id(value) for node in around for value in _operands(node)}
-        function, start = self._function_with_copies(), self.context.span(call)[:2]
-        names = {name.value, *(shared_names(function, name.value, start[0]) if self._aliases(name) and function else ())}
-        is_named = m.Name(m.MatchIfTrue(lambda text: text in names))
-        named = [node for node in m.findall(statement, is_named) if self.context.span(node)[:2] < start]
-        targets = {id(node) for node in m.findall(statement, m.AssignTarget()) for node in m.findall(node, is_named)}
-        return all(id(node) in handed | targets for node in named)
-
-    def _aliases(self, name: cst.Name | cst.Attribute) -> list[Alias]:
+    def _aliases(self, name: cst.Name | cst.Attribute, besides: Collection[str] = ()) -> list[Alias]:
         fact = self.context.observed(name)
         # No other name held the memory while the examples ran, whatever the statements allow.
-        return [] if fact is not None and fact.changed == "alone" else super()._aliases(name)
+        return [] if fact is not None and fact.changed == "alone" else super()._aliases(name, {*besides, *self._read_in_statement(name)})
 
     def _returned_names(self, call: cst.Call) -> list[cst.Name]:
         """The names whose tensors a call changes in place and gives back."""
-        own = isinstance(call.func, cst.Attribute) and is_inplace(call.func.attr.value) and not self.context.dotted(call.func)
-        receiver = call.func.value if own and isinstance(call.func, cst.Attribute) else self._inplace_argument(call)
-        if isinstance(receiver, cst.Name) and is_tensor(self.context.observed(receiver)):
+        receiver = self._written_receiver(call)
+        if receiver is not None:
             return [receiver]
         return [name for name, change in self._seen_changed(call) if change == "returned"]
+
+    def _written_receiver(self, call: cst.Call) -> cst.Name | None:
+        """The name whose tensor an operation of torch changes in place: `x` of `x.mul_(2)` and `F.relu(x, inplace=True)`."""
+        is_method = isinstance(call.func, cst.Attribute) and is_inplace(call.func.attr.value) and not self.context.dotted(call.func)
+        receiver = call.func.value if is_method and isinstance(call.func, cst.Attribute) else self._inplace_argument(call)
+        return receiver if isinstance(receiver, cst.Name) and is_tensor(self.context.observed(receiver)) else None
 
     def _seen_changed(self, call: cst.Call) -> list[tuple[cst.Name, str]]:
         """The names whose tensors a call was seen to change, and how; not what torch's own functions do, or functions that hand them back."""
@@ -187,11 +174,6 @@ class RebindChangedArguments(_Writes):
             return []
         return changed
 
-    def _statement(self) -> cst.CSTNode:
-        """The statement that is being left."""
-        kinds = (cst.BaseSmallStatement, cst.BaseCompoundStatement)
-        return next((node for node in reversed(self.context.stack) if isinstance(node, kinds)), self.context.stack[-1])
-
     def _is_read_afterwards(self, statement: cst.CSTNode, name: cst.Name) -> bool:
         """Whether the changed tensor is read after the statement, by this name or another."""
         function, end = self._function_with_copies(), self.context.span(statement).end_line
@@ -200,24 +182,6 @@ class RebindChangedArguments(_Writes):
         # Below a statement that binds the name anew, nobody sees the changed tensor by it.
         anew = isinstance(statement, cst.Assign) and any(_binds(target.target, name.value) for target in statement.targets)
         return bool(self._aliases(name)) or (not anew and read_after(function, name.value, end))
-
-    def _is_read_twice(self, statement: cst.CSTNode, name: cst.Name) -> bool:
-        """Whether the statement itself reads the name elsewhere."""
-        function, span = self._function_with_copies(), self.context.span(statement)
-        named = [node for node in ast.walk(function or ast.Module([], [])) if isinstance(node, ast.Name) and node.id == name.value]
-        return len([node for node in named if isinstance(node.ctx, ast.Load) and span.line <= node.lineno <= span.end_line]) > 1
-
-
-def _operands(node: cst.CSTNode) -> list[cst.CSTNode]:
-    """What an expression takes as it is, and computes with once all is there."""
-    match node:
-        case cst.Call(args=args):
-            return [argument.value for argument in args]
-        case cst.List(elements=elements) | cst.Tuple(elements=elements):
-            return [element.value for element in elements]
-        case cst.BinaryOperation(left=left, right=right):
-            return [left, right]
-    return []
 
 
 def _binds(target: cst.CSTNode, name: str) -> bool:

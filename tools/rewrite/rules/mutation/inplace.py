@@ -206,6 +206,8 @@ class ReplaceInplaceUpdates(_Writes):
             parent = context.parent()
             if isinstance(parent, cst.Assign) and len(parent.targets) == 1 and isinstance(parent.targets[0].target, cst.Name):
                 return  # see `RebindChangedArguments`
+            if self._is_hoisted(original, receiver):
+                return  # see `RebindChangedArguments`
             if self._is_repeated(receiver) or (not isinstance(parent, cst.Return) and self._is_read_later(receiver)):
                 context.hole(original, f"{receiver.value} is changed in place inside an expression and read later", "alias-write")
             else:

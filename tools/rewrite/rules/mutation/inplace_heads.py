@@ -17,7 +17,7 @@ from migrate_agent.tools.rewrite.rules.mutation.handed_back import mutated
 ACTIVATIONS = frozenset(
     f"torch.nn.{name}" for name in "ReLU ReLU6 LeakyReLU ELU SELU CELU SiLU Mish Hardswish Hardsigmoid Hardtanh Threshold".split()
 )
-AGAIN: Mapping[str, str] = {"torch.nn.ReLU": "jax.nn.relu({x})", "torch.nn.ReLU6": "jax.nn.relu6({x})"}
+AGAIN: Mapping[str, str] = {"torch.nn.ReLU": "jax.nn.relu({x})", "torch.nn.ReLU6": "vendored.relu6({x})"}
 """Activations that leave their own results as they are → their call in JAX. Applied ahead, they change nothing of what is computed."""
 
 

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Collection
 
 import libcst as cst
 import libcst.matchers as m
 
-from migrate_agent.tools.rewrite.analysis.aliases import Alias, binding_loop, bound_names, mark_copies, shared_names, stale_aliases
+from migrate_agent.tools.rewrite.analysis.aliases import (
+    Alias,
+    binding_loop,
+    bound_names,
+    mark_copies,
+    read_after,
+    shared_names,
+    stale_aliases,
+)
 from migrate_agent.tools.rewrite.analysis.autograd_functions.saves import SAVE, movable_save
 from migrate_agent.tools.rewrite.analysis.facts import is_tensor, span_of
+from migrate_agent.tools.rewrite.analysis.inplace_effects.untouched_arguments import SIZES
 from migrate_agent.tools.rewrite.analysis.loop_slices import loop_part, parts_name
 from migrate_agent.tools.rewrite.rules.context import Context
 from migrate_agent.tools.rewrite.rules.indexing.padded_rows import is_full
@@ -27,6 +37,7 @@ from migrate_agent.tools.rewrite.rules.rule import Rule
 from migrate_agent.tools.rewrite.tables.registry import Refuse, layers, methods, ops
 from migrate_agent.tools.rewrite.tables.signatures import parse_signature
 from migrate_agent.tools.rewrite.tables.templates import wrap
+from migrate_agent.tools.scan.nodes import walk
 from migrate_agent.tools.types import Observed
 
 RESHAPES = frozenset("view reshape flatten unflatten squeeze unsqueeze view_as reshape_as".split())
@@ -43,6 +54,11 @@ FILLED = m.Call(
     ],
 )
 """An array of one number, of the shape and dtype of another."""
+
+
+SIMPLE = (cst.Assign, cst.Return, cst.Expr)
+AROUND = (cst.Call, cst.Arg, cst.Attribute, cst.List, cst.Tuple, cst.Element, cst.BinaryOperation)
+"""What may stand around a call that is made in any case."""
 
 
 def is_inplace(name: str) -> bool:
@@ -233,10 +249,10 @@ class _Writes(Rule):
         for alias in self._aliases(name)[:1]:
             self._refuse_stale(name, alias)
 
-    def _aliases(self, name: cst.Name | cst.Attribute) -> list[Alias]:
-        """Along which a write to this name or attribute must be passed on."""
+    def _aliases(self, name: cst.Name | cst.Attribute, besides: Collection[str] = ()) -> list[Alias]:
+        """Along which a write to this name or attribute must be passed on; to the names in `besides` in any case."""
         function = self._function_with_copies()
-        returned = handed_back(self.context, self.context.function_key)
+        returned = (*handed_back(self.context, self.context.function_key), *besides)
         aliases = (
             stale_aliases(function, _text(name), self.context.span(name).line, returned, self._is_observed_tensor)
             if function is not None
@@ -248,6 +264,60 @@ class _Writes(Rule):
             self.context.saved_last.add(".".join(self.context.path))
             return [alias for alias in aliases if alias not in saved]
         return aliases
+
+    # -- before a statement -----------------------------------------------------------------------------------------
+    def _is_hoisted(self, call: cst.Call, name: cst.Name) -> bool:
+        """Whether the write that a call makes inside an expression stands before the statement, since the tensor is read otherwise as well."""
+        function, parent, grand, statement = self._function_with_copies(), self.context.parent(), self.context.parent(2), self._statement()
+        # `y = x.mul_(2)` is two assignments, and of `x.add_(1).mul_(2)` the outermost call decides.
+        is_chained = isinstance(parent, cst.Attribute) and isinstance(grand, cst.Call) and is_inplace(parent.attr.value)
+        if function is None or is_chained or isinstance(parent, (cst.Expr, cst.Assign)):
+            return False
+        if not (self._is_read_twice(name) or read_after(function, name.value, self.context.span(statement).end_line)):
+            return False
+        return self._may_stand_before(call, statement, name) and not self._aliases(name, self._read_in_statement(name))
+
+    def _may_stand_before(self, call: cst.Call, statement: cst.CSTNode, name: cst.Name) -> bool:
+        """Whether the statement always makes the call, and has computed nothing with the tensor's old value before it."""
+        stack = self.context.stack
+        if not isinstance(statement, SIMPLE) or not isinstance(stack[stack.index(statement) - 1], cst.SimpleStatementLine):
+            return False
+        around = stack[stack.index(statement) + 1 :]
+        # `and`, conditional expressions and comprehensions may leave the call out, or make it several times.
+        if not all(isinstance(node, AROUND) for node in around):
+            return False
+        handed = {id(value) for node in around for value in _operands(node)}
+        function, start = self._function_with_copies(), self.context.span(call)[:2]
+        names = {
+            name.value,
+            *(shared_names(function, name.value, start[0]) if self._aliases(name, self._read_in_statement(name)) and function else ()),
+        }
+        is_named = m.Name(m.MatchIfTrue(lambda text: text in names))
+        named = [node for node in m.findall(statement, is_named) if self.context.span(node)[:2] < start]
+        targets = {id(node) for node in m.findall(statement, m.AssignTarget()) for node in m.findall(node, is_named)}
+        return all(id(node) in handed | targets for node in named)
+
+    def _statement(self) -> cst.CSTNode:
+        """The statement that is being left."""
+        kinds = (cst.BaseSmallStatement, cst.BaseCompoundStatement)
+        return next((node for node in reversed(self.context.stack) if isinstance(node, kinds)), self.context.stack[-1])
+
+    def _is_read_twice(self, name: cst.Name) -> bool:
+        """Whether the statement around a name reads its values elsewhere too."""
+        return self._reads_of_statement(name).count(name.value) > 1
+
+    def _read_in_statement(self, name: cst.Name | cst.Attribute) -> set[str]:
+        """The other names whose values the statement around a name reads."""
+        return {*self._reads_of_statement(name)} - {_text(name)}
+
+    def _reads_of_statement(self, name: cst.Name | cst.Attribute) -> list[str]:
+        """The names of which the statement around a name reads more than sizes."""
+        function, line = self._function_with_copies(), self.context.span(name).line
+        statements = [node for node in walk(function) if isinstance(node, ast.stmt)] if function is not None else []
+        around = [node for node in statements if node.lineno <= line <= (node.end_lineno or line)]
+        nodes = list(ast.walk(max(around, key=lambda node: node.lineno))) if around else []
+        measured = {id(node.value) for node in nodes if isinstance(node, ast.Attribute) and node.attr in SIZES}
+        return [node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and id(node) not in measured]
 
     def _is_observed_tensor(self, node: ast.expr) -> bool:
         """Whether an expression of the source was seen to be a tensor."""
@@ -331,6 +401,18 @@ class _Writes(Rule):
         if fact is None or set(fact.kinds) != {"parameter"} or key in self.context.randomness.constructing:
             return value
         return self.context.build("vendored.keep_gradient({v}, {w})", v=value, w=subscript(parameter))
+
+
+def _operands(node: cst.CSTNode) -> list[cst.CSTNode]:
+    """What an expression takes as it is, and computes with once all is there."""
+    match node:
+        case cst.Call(args=args):
+            return [argument.value for argument in args]
+        case cst.List(elements=elements) | cst.Tuple(elements=elements):
+            return [element.value for element in elements]
+        case cst.BinaryOperation(left=left, right=right):
+            return [left, right]
+    return []
 
 
 def _text(node: cst.BaseExpression) -> str:
