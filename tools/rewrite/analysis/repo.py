@@ -480,7 +480,7 @@ class Repo:
     def _inherited(self, model: ClassModel) -> Set[str]:
         """Buffers of the torch layers among the bases that have the same name in NNX."""
         bases = {base for one in self.ancestors(model) for base in self.bases(one)}
-        return BUFFERS if any(base.startswith(("torch.nn.BatchNorm", "torch.nn.InstanceNorm")) for base in bases) else frozenset()
+        return BUFFERS if any(base in layers() and "running_mean" in layers()[base].params for base in bases) else frozenset()
 
 
 def _written_attributes(function: ast.FunctionDef) -> Iterator[str]:

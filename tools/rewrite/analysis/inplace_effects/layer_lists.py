@@ -47,8 +47,8 @@ class Path:
 
     def bind(self, name: str, value: Front | ast.expr | None) -> Path:
         """The path after an assignment to a name; a value of `None` is unknown."""
-        lists = {key: known for key, known in self.lists.items() if key != name}
-        values = {key: known for key, known in self.values.items() if key != name}
+        lists = {key: binding for key, binding in self.lists.items() if key != name}
+        values = {key: binding for key, binding in self.values.items() if key != name}
         if isinstance(value, Front):
             lists[name] = value
         elif value is not None:
@@ -67,13 +67,13 @@ class Unclear(Exception):
 
 
 def sequence_fronts(
-    method: FunctionNode, is_target: Callable[[ast.expr], bool], is_sequence: Callable[[ast.expr], bool], given: Mapping[str, Constant]
+    method: FunctionNode, is_target: Callable[[ast.expr], bool], is_sequence: Callable[[ast.expr], bool], arguments: Mapping[str, Constant]
 ) -> list[Front | None]:
     """The first layers of each value that a method assigns to a target, over all paths; `None` for one that is no known sequence of layers.
 
-    `given` are parameters of the method with their values, where these are known.
+    `arguments` are parameters of the method with their values, where these are known.
     """
-    values: dict[str, ast.expr] = {name: ast.Constant(value) for name, value in given.items()}
+    values: dict[str, ast.expr] = {name: ast.Constant(value) for name, value in arguments.items()}
     walked = _Paths(is_target, is_sequence)
     try:
         walked.run(method.body, [Path(values=values)])
@@ -121,14 +121,14 @@ class _Paths:
                 # Two names for one list: what is appended to one of them shows in the other.
                 if isinstance(value, ast.Name) and front is not None:
                     return [path.bind(value.id, None).bind(name, None)]
-                known = front if front is not None else path.values.get(value.id) if isinstance(value, ast.Name) else value
-                return [self._after_uses(value, path).bind(name, known)]
+                binding = front if front is not None else path.values.get(value.id) if isinstance(value, ast.Name) else value
+                return [self._after_uses(value, path).bind(name, binding)]
             case ast.AugAssign(target=ast.Name(id=name), op=ast.Add(), value=value) if name in path.lists:
                 return [self._after_uses(value, path).bind(name, path.lists[name].followed_by(self._front(value, path)))]
             case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr=attr), args=[value])) if name in path.lists:
                 if attr in ("append", "extend"):
-                    further = self._front(ast.List([value], ast.Load()) if attr == "append" else value, path)
-                    return [path.bind(name, path.lists[name].followed_by(further))]
+                    added = self._front(ast.List([value], ast.Load()) if attr == "append" else value, path)
+                    return [path.bind(name, path.lists[name].followed_by(added))]
         if any(isinstance(node, (ast.Break, ast.Continue, ast.Try)) for node in walk(statement)):
             raise Unclear
         path = self._after_uses(statement, path)
@@ -157,13 +157,13 @@ class _Paths:
         targets = walk(statement.target) if isinstance(statement, ast.For) else []
         names = [node.id for node in targets if isinstance(node, ast.Name)]
         reached = latest = [self._after_uses(statement.iter if isinstance(statement, ast.For) else statement.test, path)]
-        seen = {one.key for one in reached}
+        met_keys = {one.key for one in reached}
         while latest:
             begun = latest
             for name in names:
                 begun = [one.bind(name, None) for one in begun]
-            latest = [after for after in self.run(statement.body, begun) if after.key not in seen]
-            seen |= {after.key for after in latest}
+            latest = [after for after in self.run(statement.body, begun) if after.key not in met_keys]
+            met_keys |= {after.key for after in latest}
             reached = self._distinct([*reached, *latest])
         return self.run(statement.orelse, reached)
 
@@ -172,9 +172,9 @@ class _Paths:
         negated = False
         while isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
             test, negated = test.operand, not negated
-        known = _known(test, path)
-        if known is not None:
-            return bool(known.value) != negated, "", negated
+        binding = _known(test, path)
+        if binding is not None:
+            return bool(binding.value) != negated, "", negated
         # What a call gives, or whether a list is empty, may be another the next time.
         volatile = any(isinstance(node, ast.Call) or (isinstance(node, ast.Name) and node.id in path.lists) for node in ast.walk(test))
         text = "" if volatile else ast.unparse(test)

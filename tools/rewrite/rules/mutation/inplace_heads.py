@@ -39,8 +39,8 @@ class Heads:
         fronts = self._fronts(model, attribute, {})
         return bool(fronts) and all(self._head(model, method, front) or self._is_weighted(method, front) for method, front in fronts)
 
-    def _applied(self, model: ClassModel, attribute: str, given: Mapping[str, Constant]) -> str:
-        fronts = self._fronts(model, attribute, given)
+    def _applied(self, model: ClassModel, attribute: str, constants: Mapping[str, Constant]) -> str:
+        fronts = self._fronts(model, attribute, constants)
         calls = (
             {AGAIN.get(self._head(model, method, front), "") for method, front in fronts}
             if fronts
@@ -48,7 +48,7 @@ class Heads:
         )
         return calls.pop() if len(calls) == 1 else ""
 
-    def _fronts(self, model: ClassModel, attribute: str, given: Mapping[str, Constant]) -> list[tuple[FunctionNode, Front | None]]:
+    def _fronts(self, model: ClassModel, attribute: str, constants: Mapping[str, Constant]) -> list[tuple[FunctionNode, Front | None]]:
         """The first layers of each sequence that a class gives to an attribute, with the method that does; none where a value is no sequence."""
         values = assigned_values(model, attribute)
         methods = {id(method): method for method, _ in values}
@@ -60,7 +60,7 @@ class Heads:
                     method,
                     lambda target: model.own.get(id(target)) == attribute and not isinstance(getattr(target, "ctx", None), ast.Load),
                     lambda func: self._dotted(func) == "torch.nn.Sequential",
-                    given if method.name == "__init__" else {},
+                    constants if method.name == "__init__" else {},
                 )
             ]
             if all(isinstance(value, ast.Call) and self._dotted(value.func) == "torch.nn.Sequential" for _, value in values)
@@ -111,10 +111,10 @@ class Heads:
             if called is None or called.file is not self._context.file or called is model or not isinstance(value, ast.Call):
                 return set()
             constructor = called.methods.get("__init__")
-            calls.add(self._applied_by_forward(called, _given(constructor, value)) if constructor else "")
+            calls.add(self._applied_by_forward(called, _constants(constructor, value)) if constructor else "")
         return calls
 
-    def _applied_by_forward(self, model: ClassModel, given: Mapping[str, Constant]) -> str:
+    def _applied_by_forward(self, model: ClassModel, constants: Mapping[str, Constant]) -> str:
         """What `forward` does to its first argument, where that is all in one call of a sequence that it makes in any case."""
         forward = model.methods.get("forward")
         names = argument_names(forward) if forward else ()
@@ -143,7 +143,7 @@ class Heads:
         ):
             return ""
         attribute = model.own.get(id(call.func))
-        return self._applied(model, attribute, given) if attribute else ""
+        return self._applied(model, attribute, constants) if attribute else ""
 
     def _changing_calls(self, function: FunctionNode) -> Iterator[tuple[ast.Call, str]]:
         """The calls that the examples saw change an argument in place, with the argument's name."""
@@ -155,7 +155,7 @@ class Heads:
                         yield node, argument.id
 
 
-def _given(constructor: FunctionNode, call: ast.Call) -> dict[str, Constant]:
+def _constants(constructor: FunctionNode, call: ast.Call) -> dict[str, Constant]:
     """Parameters of a constructor whose values a call or the defaults write out."""
     arguments = constructor.args
     names = [parameter.arg for parameter in [*arguments.posonlyargs, *arguments.args]][1:]

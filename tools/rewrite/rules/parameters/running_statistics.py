@@ -36,8 +36,9 @@ class MoveInheritedStatistics(Rule):
         (
             "import torch.nn.functional as F\nfrom torch.nn.modules.batchnorm import _BatchNorm\n\nclass M(_BatchNorm):\n    def forward(self, x):\n"
             "        return F.batch_norm(x, self.running_mean, self.running_var, self.weight, self.bias, self.training, 0.1, self.eps)\n",
-            "class M(BatchNormNd):\n    def __call__(self, x):\n        return tracked_batch_norm(\n"
-            "            x, self.mean, self.var, self.weight, self.bias, not self.use_running_average, 0.1, self.eps\n        )\n",
+            "class M(BatchNormNd):\n    def __init__(self, *args, rngs: nnx.Rngs, **kwargs):\n        super().__init__(*args, rngs=rngs, **kwargs)\n"
+            "        self.deterministic = False\n\n    def __call__(self, x):\n        return tracked_batch_norm(\n"
+            "            x, self.mean, self.var, self.weight, self.bias, not self.deterministic, 0.1, self.eps\n        )\n",
         ),
     )
 
