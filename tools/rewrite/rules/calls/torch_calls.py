@@ -93,7 +93,7 @@ class ReplaceTorchCalls(Rule):
         ),
         (
             "import torch\n\ndef f(n: int):\n    return torch.arange(0, n, out=torch.cuda.LongTensor(n))\n",
-            "def f(n: int):\n    return jnp.arange(n, dtype=int)\n",
+            "def f(n: int):\n    return jnp.arange(0, n, dtype=int)\n",
         ),
         ("import torch\n\ndef f(shape):\n    return torch.Size(shape)\n", "def f(shape):\n    return tuple(shape)\n"),
         ("import torch\n\ndef f(x: torch.Tensor):\n    return x.shape.numel()\n", "def f(x: jax.Array):\n    return math.prod(x.shape)\n"),
