@@ -90,6 +90,7 @@ from migrate_agent.tools.rewrite.rules.environment.recomputed_functions import C
 from migrate_agent.tools.rewrite.rules.environment.renewed_names import RenewNames
 from migrate_agent.tools.rewrite.rules.environment.repository_imports import RenameRepositoryImports
 from migrate_agent.tools.rewrite.rules.environment.small_terms import KeepSmallTerms
+from migrate_agent.tools.rewrite.rules.environment.sparse_products import DeriveSparseProducts
 from migrate_agent.tools.rewrite.rules.environment.unfollowed_packages import RefuseUnfollowedPackages
 from migrate_agent.tools.rewrite.rules.environment.unpacked_devices import DropUnpackedDevices
 from migrate_agent.tools.rewrite.rules.indexing.cuts import CutAtPlaces
@@ -99,6 +100,7 @@ from migrate_agent.tools.rewrite.rules.indexing.known_numbers import ReadKnownNu
 from migrate_agent.tools.rewrite.rules.indexing.list_indices import IndexByArrays
 from migrate_agent.tools.rewrite.rules.indexing.masks import CloseMaskedWrites, ReduceMaskedParts
 from migrate_agent.tools.rewrite.rules.indexing.packed_parts import NamePackedParts
+from migrate_agent.tools.rewrite.rules.indexing.padded_places import PadPlaces
 from migrate_agent.tools.rewrite.rules.indexing.padded_rows import ComputeWithoutAsking, NameMasks
 from migrate_agent.tools.rewrite.rules.indexing.places_alone import TakePartsAlone
 from migrate_agent.tools.rewrite.rules.indexing.routed_rows import WeighAllRows
@@ -204,6 +206,7 @@ CALLS_IN_CONTEXT: tuple[type[Rule], ...] = (
     NameMasks,
     SelectRowsByMask,
     FillRowsByMask,
+    PadPlaces,  # takes what the rules above decline
     GatherWindows,
     CutAtPlaces,
     KeepSmallTerms,
@@ -257,6 +260,7 @@ DEFINITIONS: tuple[type[Rule], ...] = (
     DropOverloads,  # what is not there needs nothing that the rules below add
     EvaluateDefaultsLate,  # after `ConvertMethods`, which adds the `rngs` that the late default draws from
     CheckpointRecomputedFunctions,  # before `DeriveFromModuleFunction`, which keeps a backward pass that this one has no use for
+    DeriveSparseProducts,
     DeriveFromModuleFunction,
     ConvertModuleClass,
     DeriveFromOwnTrain,  # replaces the base `nnx.Module` that `ConvertModuleClass` wrote
