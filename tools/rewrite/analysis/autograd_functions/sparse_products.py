@@ -48,7 +48,8 @@ def sparse_product(model: ClassModel) -> bool:
     kept = _kept(forward, context)
     contents = [_inlined(argument, locals_of_forward) for argument in saved[0].args]
     roles = [
-        "_sparse" if ast.dump(one) == ast.dump(sparse) else "_dense" if isinstance(one, ast.Name) and one.id == dense else "" for one in contents
+        "_sparse" if ast.dump(one) == ast.dump(sparse) else "_dense" if isinstance(one, ast.Name) and one.id == dense else ""
+        for one in contents
     ]
     return "" not in roles and _derives(backward, roles, kept, shape)
 

@@ -21,7 +21,15 @@ from migrate_agent.tools.rewrite.analysis.custom_kernels import FUNCTION_BASES
 from migrate_agent.tools.rewrite.analysis.facts import is_tensor, span_of
 from migrate_agent.tools.rewrite.analysis.masked_dataflow import asks_for_any
 from migrate_agent.tools.rewrite.analysis.repo import ClassModel, FileModel, FunctionNode, Repo, dotted_name
-from migrate_agent.tools.rewrite.analysis.routing.row_functions import ALONG_LAST, KEEPING, LAYERS, POINTWISE, REDUCING, FileFacts, acts_on_rows
+from migrate_agent.tools.rewrite.analysis.routing.row_functions import (
+    ALONG_LAST,
+    KEEPING,
+    LAYERS,
+    POINTWISE,
+    REDUCING,
+    FileFacts,
+    acts_on_rows,
+)
 from migrate_agent.tools.rewrite.analysis.routing.selections import Form, peeled
 from migrate_agent.tools.rewrite.tables.registry import public_name
 from migrate_agent.tools.scan.nodes import walk
@@ -56,11 +64,15 @@ class Padded(NamedTuple):
     """`x[places]` and `x.index_select(0, places)`."""
     gathers: frozenset[Span] = frozenset()
     """Calls of `gather` whose indices are values of places."""
+    lookups: Mapping[Span, str] = {}
+    """Values of places by which an embedding looks up its rows → the text of that embedding."""
     counts: Mapping[Span, str] = {}
     """Expressions that say how many places there are → the name of the indices."""
     writes: Mapping[Span, Write] = {}
     guards: frozenset[Span] = frozenset()
     """Tests for places that go: what they leave out does nothing where there are none."""
+    unknown: frozenset[int] = frozenset()
+    """The lines of statements in branches that no example ran, and of which nothing can be shown."""
 
 
 @dataclass(frozen=True)
@@ -87,6 +99,7 @@ class _Search:
     owner: ClassModel | None
     function: FunctionNode
     refused: set[Span | None]
+    observed_lines: frozenset[int]
     values: dict[str, _Value] = field(default_factory=dict)
     depth: int = 0
     results: list[_Value | None] = field(default_factory=list)
@@ -94,11 +107,23 @@ class _Search:
     steps: set[Span] = field(default_factory=set)
     reads: set[Span] = field(default_factory=set)
     gathers: set[Span] = field(default_factory=set)
+    lookups: dict[Span, str] = field(default_factory=dict)
     counts: dict[Span, str] = field(default_factory=dict)
     writes: dict[Span, Write] = field(default_factory=dict)
     guards: set[Span] = field(default_factory=set)
+    unknown: set[int] = field(default_factory=set)
     closed: set[int] = field(default_factory=set)
     """Statements that write by indices, or count places."""
+    bound: set[str] = field(default_factory=set)
+    """Names that have a value."""
+    loops: list[ast.stmt] = field(default_factory=list)
+    """The loops around the statement at hand."""
+
+    def __post_init__(self) -> None:
+        arguments = self.function.args
+        self.bound |= {argument.arg for argument in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}
+        inner = (n for n in walk(self.function) if isinstance(n, ast.FunctionDef | ast.Lambda | ast.ClassDef) and n is not self.function)
+        self.captured = {n.id for one in inner for n in walk(one) if isinstance(n, ast.Name)}
 
     def padded(self) -> Padded:
         self.block(self.function.body)
@@ -107,9 +132,11 @@ class _Search:
             frozenset(self.steps),
             frozenset(self.reads),
             frozenset(self.gathers),
+            self.lookups,
             self.counts,
             self.writes,
             frozenset(self.guards),
+            frozenset(self.unknown),
         )
 
     # -- statements -------------------------------------------------------------------------------------------------
@@ -133,14 +160,18 @@ class _Search:
                 self._branches(body, orelse)
             case ast.For(target=target, iter=source, body=body, orelse=orelse):
                 self._nothing(source)
+                self.loops.append(node)
                 for _ in range(2):
                     self._bind(target, None)
                     self._branches(body, [], in_loop=True)
+                self.loops.pop()
                 self.block(orelse)
             case ast.While(test=test, body=body, orelse=[]):
+                self.loops.append(node)
                 for _ in range(2):
                     self._nothing(test)
                     self._branches(body, [], in_loop=True)
+                self.loops.pop()
             case ast.With(items=items, body=body):
                 for item in items:
                     self._nothing(item.context_expr)
@@ -155,23 +186,41 @@ class _Search:
             case ast.Assert():
                 pass  # what holds for all values holds for copies of them
             case _:
-                self._nothing(node)
-                for name in (n.id for n in walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)):
-                    self.values.pop(name, None)
+                if self._holds(node):
+                    raise _Unfit(*self._held(node))
 
     def _branches(self, body: Sequence[ast.stmt], orelse: Sequence[ast.stmt], in_loop: bool = False) -> None:
-        before = dict(self.values)
-        self.block(body, in_loop)
+        before, bound = dict(self.values), frozenset(self.bound)
+        ends = [self._branch(body, in_loop)]
         after, self.values = self.values, dict(before)
-        self.block(orelse)
+        ends.append(self._branch(orelse))
+        if ends == [False, True]:
+            return
+        if ends == [True, False]:
+            self.values = after
+            return
         for name in {*after, *self.values}:
-            sides = after.get(name), self.values.get(name)
-            bound = [side for side in sides if side is not None]
-            if len(set(bound)) > 1 and {side.kind for side in bound} != {COUNT}:
-                raise _Unfit(*bound)
-            if len(bound) == 1 and name in before and before[name] != bound[0] and bound[0].kind != COUNT:
-                raise _Unfit(*bound)
-            self.values[name] = bound[0]
+            sides = {after.get(name), self.values.get(name)}
+            values = [side for side in sides if side is not None]
+            # A number that counts places is one, whichever way it was taken.
+            if {side.kind for side in values} != {COUNT} and (len(values) > 1 or (None in sides and name in bound)):
+                raise _Unfit(*values)
+            self.values[name] = values[0]
+
+    def _branch(self, body: Sequence[ast.stmt], in_loop: bool = False) -> bool:
+        """Goes through a branch; `False` where nothing can be shown of one that no example ran."""
+        lines = range(body[0].lineno, (body[-1].end_lineno or 0) + 1) if body else range(0)
+        exercised = not body or self.file is not self.source.file or not self.observed_lines or not self.observed_lines.isdisjoint(lines)
+        try:
+            self.block(body, in_loop)
+        except _Unfit:
+            if exercised:
+                raise
+            self.unknown |= {
+                part.lineno for node in body for part in walk(node) if isinstance(part, ast.stmt) and not hasattr(part, "body")
+            }
+            return False
+        return True
 
     def _assign(self, target: ast.expr, value: ast.expr, node: ast.stmt) -> None:
         match target, value:
@@ -198,7 +247,10 @@ class _Search:
     def _bind(self, target: ast.expr, value: _Value | None) -> None:
         match target:
             case ast.Name(id=name):
+                self.bound.add(name)
                 self.values.pop(name, None)
+                if value is not None and name in self.captured:
+                    raise _Unfit(value)
                 if value is not None:
                     self.values[name] = value
             case _ if value is not None:
@@ -215,9 +267,21 @@ class _Search:
         """`out[places] = rows`, `out[offset : offset + n] = rows`, `rows[:, 0] = number`"""
         whole, (first, *rest) = self.value(target.value), _index(target)
         place = self.value(first) if not isinstance(first, ast.Slice) else None
-        if place is not None and place.kind == LIST and whole is None and all(map(_is_full, rest)) and value in (None, _Value(ROWS, place.selection)):
+        if (
+            place is not None
+            and place.kind == LIST
+            and self._is_array(target.value, whole)
+            and all(map(_is_full, rest))
+            and value in (None, _Value(ROWS, place.selection))
+        ):
             self.closed.add(id(node))
-        elif value is not None and value.kind == ROWS and whole is None and not rest and (write := self._next_places(first, value)):
+        elif (
+            value is not None
+            and value.kind == ROWS
+            and self._is_array(target.value, whole)
+            and not rest
+            and (write := self._next_places(first, value))
+        ):
             self.writes[self._span(target)] = write
             self.closed.add(id(node))
         elif whole is not None and whole.kind == ROWS and value in (None, whole) and _is_full(first):
@@ -228,12 +292,15 @@ class _Search:
         else:
             self._nothing(target.slice)
 
+    def _is_array(self, node: ast.expr, value: _Value | None) -> bool:
+        return value is None and is_tensor(self._fact(node))
+
     def _next_places(self, index: ast.expr, value: _Value) -> Write | None:
         """`offset : offset + n` for as many places as there are rows."""
         match index:
-            case ast.Slice(
-                lower=ast.Name(id=name), upper=ast.BinOp(left=ast.Name(id=other), op=ast.Add(), right=count), step=None
-            ) if name == other and self.depth == 0:
+            case ast.Slice(lower=ast.Name(id=name), upper=ast.BinOp(left=ast.Name(id=other), op=ast.Add(), right=count), step=None) if (
+                name == other and self.depth == 0
+            ):
                 number, offset = self.value(count), self.values.get(name)
                 if number == _Value(COUNT, value.selection) and (offset is None or offset.kind == COUNT):
                     return Write(name, self._indices(value))
@@ -299,12 +366,12 @@ class _Search:
         body = list(node.body if asks.positive else following if skips else [])
         if not body:
             raise _Unfit(value)
-        before = dict(self.values)
+        values, bound = dict(self.values), set(self.bound)
         self.block(body)
         if not self._is_closed(body):
             raise _Unfit(value)
         if not asks.positive:
-            self.values = before
+            self.values, self.bound = values, bound
         self.guards.add(self._span(node))
         return True
 
@@ -314,8 +381,10 @@ class _Search:
         if not all(self._only_binds(node, bound) for node in body):
             return False
         inside = {id(part) for node in body for part in walk(node)}
+        # What stands before the outermost loop around does not see what a step of it binds.
+        first = (self.loops or body)[0].lineno
         loads = [n for n in walk(self.function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load) and n.id in bound]
-        return all(id(n) in inside and n.lineno > bound[n.id] for n in loads)
+        return all(id(n) in inside and n.lineno > bound[n.id] for n in loads if n.lineno >= first)
 
     def _only_binds(self, node: ast.stmt, bound: dict[str, int]) -> bool:
         if id(node) in self.closed:
@@ -346,12 +415,14 @@ class _Search:
             case ast.Name(id=name):
                 return self.values.get(name)
             case ast.Attribute(value=inner, attr="dtype" | "device"):
-                return None if self.value(inner) is None or isinstance(inner, ast.Name) else self._nothing(inner)
+                if not isinstance(inner, ast.Name):
+                    self._nothing(inner)
+                return None
             case ast.Attribute(value=inner, attr="T" | "mT"):
                 return self._turned(self.value(inner), node)
             case ast.Subscript():
                 return self._part(node)
-            case ast.UnaryOp(operand=operand):
+            case ast.UnaryOp(op=ast.USub() | ast.Invert(), operand=operand):
                 return self._pointwise([(operand, self.value(operand))])
             case ast.BinOp(left=left, op=ast.MatMult(), right=right):
                 return self._product(self.value(left), self.value(right))
@@ -365,7 +436,17 @@ class _Search:
     def _nothing(self, node: ast.AST) -> None:
         """Raises where anything of places stands inside."""
         if isinstance(node, ast.expr) and not isinstance(node, ast.Lambda | ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp):
-            if type(node) in (ast.Tuple, ast.List, ast.Dict, ast.BoolOp, ast.IfExp, ast.Slice, ast.Starred, ast.JoinedStr, ast.FormattedValue):
+            if type(node) in (
+                ast.Tuple,
+                ast.List,
+                ast.Dict,
+                ast.BoolOp,
+                ast.IfExp,
+                ast.Slice,
+                ast.Starred,
+                ast.JoinedStr,
+                ast.FormattedValue,
+            ):
                 for child in ast.iter_child_nodes(node):
                     self._nothing(child)
             elif type(node) in (ast.Name, ast.Subscript, ast.Call, ast.BinOp, ast.UnaryOp, ast.Compare):
@@ -411,7 +492,7 @@ class _Search:
             case "rows" if _is_full(first) and all(self._is_simple(part) for part in rest):
                 return value
             case "" if not isinstance(first, ast.Slice) and (place := self.value(first)) is not None:
-                if place.kind == LIST and all(map(_is_full, rest)):
+                if place.kind == LIST and all(map(_is_full, rest)) and self._is_array(node.value, value):
                     return self._read(node, place)
                 raise _Unfit(place)
         if value is not None:
@@ -481,7 +562,7 @@ class _Search:
 
     def _is_same_for_all(self, node: ast.expr, ranks: set[int], value: _Value) -> bool:
         fact = self._fact(node)
-        if isinstance(node, ast.Constant | ast.UnaryOp) and _number(node) is not None or isinstance(node, ast.Constant):
+        if isinstance(node, ast.Constant) or _number(node) is not None:
             return True
         if fact is None:
             return False
@@ -497,7 +578,7 @@ class _Search:
         if self._holds(part):
             return False
         fact = self._fact(part)
-        plain = isinstance(part, ast.Slice) or isinstance(part, ast.Constant) or _number(part) is not None
+        plain = isinstance(part, ast.Slice | ast.Constant) or _number(part) is not None
         return plain or (fact is not None and set(fact.kinds) == {"int"})
 
     # -- calls ------------------------------------------------------------------------------------------------------
@@ -512,7 +593,8 @@ class _Search:
                 self._nothing(argument)
             return None
         if dotted in SPARSE:
-            return self._sparse([self.value(argument) for argument in arguments])
+            self._check_sparse([self.value(argument) for argument in arguments])
+            return None
         if name in ("cat", "concat", "stack") and dotted.startswith("torch."):
             return self._joined(name, node)
         if (called := self._called(node)) is not None:
@@ -522,12 +604,12 @@ class _Search:
             return self._module([kind.removeprefix("module:") for kind in fact.kinds], node)
         if dotted.startswith("torch.") or receiver is not None:
             operands = [receiver, *node.args] if receiver is not None else node.args
-            return self._torch(name, node, operands, [option for option in node.keywords if option.arg])
+            return self._torch(name, node, operands)
         if dotted in ("", "len") and isinstance(function, ast.Name) and function.id == "len" and len(arguments) == 1:
             return self._size(self.value(arguments[0]), 0, node)
         raise _Unfit(*self._held(node))
 
-    def _sparse(self, values: Sequence[_Value | None]) -> None:
+    def _check_sparse(self, values: Sequence[_Value | None]) -> None:
         """A sparse tensor whose indices are the places: what lies beyond the end is left out of it."""
         match values:
             case [_Value(kind="columns", selection=selection), _Value(kind="rows", selection=other), *rest] if selection == other:
@@ -553,20 +635,24 @@ class _Search:
         """Whether an axis is known to be none of the rows."""
         return axis is not None and (axis > 0 or (axis == -1 and self._rank(node) >= 2))
 
-    def _torch(self, name: str, node: ast.Call, operands: Sequence[ast.expr], options: Sequence[ast.keyword]) -> _Value | None:
+    def _torch(self, name: str, node: ast.Call, operands: Sequence[ast.expr]) -> _Value | None:
+        """A function of torch, or a method of its first operand."""
+        options = [option.value for option in node.keywords]
         if name == "index_select" and len(operands) == 3 and not options:
             return self._index_select(node, operands)
-        values = [self.value(operand) for operand in operands]
-        others = [self.value(option.value) for option in options]
-        first, axis = values[0], _axis(node, len(operands) - len(node.args) == 0)
-        if any(others) or first is None and name not in (*PRODUCTS, *ELEMENTWISE):
+        values, others = ([self.value(operand) for operand in group] for group in (operands, options))
+        if not values:
+            raise _Unfit(*others)
+        first, axis = values[0], _axis(node, 1 if operands[0] in node.args else 0)
+        if any(others) or (first is None and name not in (*PRODUCTS, *ELEMENTWISE)):
             if name in WRITES and self._writes(node):
                 return None
             raise _Unfit(*values, *others)
         if name in PRODUCTS and len(values) == 2:
             return self._product(*values)
         if name in ELEMENTWISE and not (name == "dropout" and first is None):
-            return self._pointwise([*zip(operands, values, strict=True)])
+            arrays = [(option, None) for option in options if is_tensor(self._fact(option))]
+            return self._pointwise([*zip(operands, values, strict=True), *arrays])
         assert first is not None
         if any(values[1:]) and name != "type_as":
             if name == "gather" and len(values) == 3 and values == [first, None, first] and not options:
@@ -620,13 +706,16 @@ class _Search:
         match values:
             case [_Value(kind="rows" | "turned rows") as value] if kinds <= POINTWISE_LAYERS:
                 return value
-            case [_Value(kind="rows") as value] if kinds == {"torch.nn.Embedding"} and "max_norm" not in self.file.text:
+            case [_Value(kind="rows") as value] if kinds == {"torch.nn.Embedding"} and node.args and not self.depth:
+                self.lookups[self._span(node.args[0])] = ast.unparse(node.func)
                 return value
             case [_Value(kind="rows") as value] if self._rank(node.args[0]) >= 2 if node.args else False:
                 if all(acts_on_rows(self.repo, name, self.source, self.owner) for name in classes):
                     return value
         model = self.repo.class_of(classes[0]) if len(classes) == 1 else None
-        forward = next(((one, one.methods["forward"]) for one in self.repo.ancestors(model) if "forward" in one.methods), None) if model else None
+        forward = (
+            next(((one, one.methods["forward"]) for one in self.repo.ancestors(model) if "forward" in one.methods), None) if model else None
+        )
         if forward is None or model is None:
             raise _Unfit(*values)
         return self._inside((model, forward[0].file, forward[1]), node)
@@ -654,25 +743,24 @@ class _Search:
         values = {name: value for name, argument in arguments.items() if (value := self.value(argument)) is not None}
         if self.depth >= DEEPEST:
             raise _Unfit(*values.values())
-        product = self._sparse_product(file, function, values)
-        if product:
+        if self._sparse_product(file, function, values):
             return None
-        inner = _Search(self.repo, self.source, file, owner, function, self.refused, dict(values), self.depth + 1)
+        inner = _Search(self.repo, self.source, file, owner, function, self.refused, self.observed_lines, dict(values), self.depth + 1)
         inner.block(function.body)
-        if len(set(inner.results)) > 1:
+        if len(set(inner.results)) > 1 or inner.unknown:
             raise _Unfit(*values.values())
         return inner.results[0] if inner.results else None
 
     def _sparse_product(self, file: FileModel, function: FunctionNode, values: Mapping[str, _Value]) -> bool:
         """Whether a function only hands its arguments to an autograd function that is the product of a sparse matrix with a dense one."""
         match function.body[-1]:
-            case ast.Return(value=ast.Call(func=ast.Attribute(value=target, attr="apply"), args=args, keywords=[])) if len(
-                [node for node in function.body if not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))]
-            ) == 1:
+            case ast.Return(value=ast.Call(func=ast.Attribute(value=target, attr="apply"), args=args, keywords=[])) if (
+                len([node for node in function.body if not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))]) == 1
+            ):
                 model = self.repo.class_of(dotted_name(target, file) or file.own(ast.unparse(target)))
                 if model is None or not set(self.repo.bases(model)) & set(FUNCTION_BASES) or not sparse_product(model):
                     return False
-                self._sparse([values.get(argument.id) if isinstance(argument, ast.Name) else None for argument in args])
+                self._check_sparse([values.get(argument.id) if isinstance(argument, ast.Name) else None for argument in args])
                 return True
         return False
 
@@ -695,14 +783,21 @@ class _Search:
         return span_of(node, self.file.lines)
 
 
-def padded_places(repo: Repo, source: FileFacts, function: FunctionNode, owner: ClassModel | None, refused: frozenset[Span]) -> Padded:
+def padded_places(
+    repo: Repo,
+    source: FileFacts,
+    function: FunctionNode,
+    owner: ClassModel | None,
+    refused: frozenset[Span],
+    observed_lines: frozenset[int],
+) -> Padded:
     """What of a function may be computed for as many places as there may be; `refused` are the selections that are settled otherwise."""
     if not any(isinstance(node, ast.Attribute) and node.attr in ("where", "nonzero") for node in walk(function)):
         return Padded()
     left_out: set[Span | None] = set(refused)
     while True:
         try:
-            return _Search(repo, source, source.file, owner, function, left_out).padded()
+            return _Search(repo, source, source.file, owner, function, left_out, observed_lines).padded()
         except _Unfit as unfit:
             if unfit.selections <= left_out:
                 return Padded()

@@ -79,6 +79,14 @@ class PadPlaces(Rule):
             return self.context.build(text, x=operands[0], axis=operands[1], index=operands[2])
         return None
 
+    def leave_Arg(self, original: cst.Arg, updated: cst.Arg) -> cst.Arg | None:
+        """An index behind the last place may be none of an embedding, whose rows would be NaN there, and so would gradients."""
+        embedding = places_here(self.context).lookups.get(self.context.span(original.value))
+        if embedding is None:
+            return None
+        index = self.context.build(f"jnp.clip({{x}}, 0, {embedding}.num_embeddings - 1)", x=updated.value)
+        return updated.with_changes(value=index)
+
     def leave_Subscript(self, original: cst.Subscript, updated: cst.Subscript) -> cst.BaseExpression | None:
         places, span = places_here(self.context), self.context.span(original)
         if span in places.steps:
@@ -104,6 +112,11 @@ class PadPlaces(Rule):
         first = body[0].with_changes(leading_lines=[*updated.leading_lines, *body[0].leading_lines])  # type: ignore[attr-defined]
         return cst.FlattenSentinel([first, *body[1:]])
 
+    def leave_SimpleStatementLine(self, original: cst.SimpleStatementLine, updated: cst.SimpleStatementLine) -> None:
+        """What no example ran, and what may see how many places there are, stays open."""
+        if self.context.span(original).line in places_here(self.context).unknown:
+            self.context.hole(original, "it may depend on how many places values select", "dynamic-shape")
+
     def _selection(self, original: cst.Call, updated: cst.Call, places: Padded) -> cst.BaseExpression:
         form = places.selections[self.context.span(original)]
         positional = [argument.value for argument in updated.args if not argument.keyword]
@@ -123,8 +136,13 @@ def places_here(context: Context) -> Padded:
     cache: dict[int, Padded] = context.file.__dict__.setdefault("_padded_places", {})
     if id(function) not in cache:
         source = FileFacts(context.file, context.facts)
-        others = {*filled_here(context).selections, *selected_here(context)[0], *routes_here(context).selections, *padded_here(context).indices}
-        cache[id(function)] = padded_places(context.repo, source, function, context.cls, frozenset(others))
+        others = {
+            *filled_here(context).selections,
+            *selected_here(context)[0],
+            *routes_here(context).selections,
+            *padded_here(context).indices,
+        }
+        cache[id(function)] = padded_places(context.repo, source, function, context.cls, frozenset(others), context.observed_lines)
     return cache[id(function)]
 
 
