@@ -11,7 +11,9 @@ from migrate_agent.tools.rewrite.rules.indexing.filled_rows import filled_here
 from migrate_agent.tools.rewrite.rules.indexing.masked_rows import selected_here
 from migrate_agent.tools.rewrite.rules.indexing.padded_rows import padded_here
 from migrate_agent.tools.rewrite.rules.indexing.routed_rows import routes_here
+from migrate_agent.tools.rewrite.rules.mutation.writes import places_written
 from migrate_agent.tools.rewrite.rules.rule import Rule
+from migrate_agent.tools.rewrite.tables.registry import Refuse
 
 FORMS = {
     "list": "vendored.padded_nonzero({mask})[{axis}]",
@@ -70,6 +72,8 @@ class PadPlaces(Rule):
             return self._selection(original, updated, places)
         if span in places.counts:
             return self.context.build(f"vendored.count_places({places.counts[span]})")
+        if _copied_to(original) is not None and self.context.span(_copied_to(original)) in places.writes:  # type: ignore[arg-type]
+            return updated  # `leave_Expr` has the whole statement
         if span in places.reads:
             operands = _operands(original, updated, self.context)
             return self.context.build("vendored.take_places({x}, {places})", x=operands[0], places=operands[2])
@@ -101,6 +105,20 @@ class PadPlaces(Rule):
         if span not in places.reads or not isinstance(first, cst.Index):
             return None
         return self.context.build("vendored.take_places({x}, {places})", x=updated.value, places=first.value)
+
+    def leave_Expr(self, original: cst.Expr, updated: cst.Expr) -> cst.BaseSmallStatement | None:
+        """`out[offset : offset + n].copy_(rows)` → `out = out.at[next_places(places, offset)].set(rows.astype(out.dtype))`"""
+        target = _copied_to(original.value)
+        if target is None or self.context.span(target) not in places_here(self.context).writes:
+            return None
+        call = cst.ensure_type(updated.value, cst.Call)
+        new = cst.ensure_type(cst.ensure_type(call.func, cst.Attribute).value, cst.Subscript)
+        value = self.context.build("{v}.astype({x}.dtype)", v=call.args[0].value, x=new.value)
+        try:
+            return places_written(self.context, target, new, value)
+        except Refuse as refusal:
+            self.context.hole(original, refusal.reason, refusal.code)
+            return None
 
     def leave_If(self, original: cst.If, updated: cst.If) -> cst.FlattenSentinel[cst.BaseStatement] | cst.RemovalSentinel | None:
         if self.context.span(original) not in places_here(self.context).guards or not isinstance(updated.body, cst.IndentedBlock):
@@ -144,6 +162,14 @@ def places_here(context: Context) -> Padded:
         }
         cache[id(function)] = padded_places(context.repo, source, function, context.cls, frozenset(others), context.observed_lines)
     return cache[id(function)]
+
+
+def _copied_to(node: cst.BaseExpression) -> cst.Subscript | None:
+    """`out[a:b]` of `out[a:b].copy_(rows)`."""
+    match node:
+        case cst.Call(func=cst.Attribute(value=cst.Subscript() as target, attr=cst.Name(value="copy_")), args=[_]):
+            return target
+    return None
 
 
 def _operands(original: cst.Call, updated: cst.Call, context: Context) -> list[cst.BaseExpression]:

@@ -438,6 +438,13 @@ def part_written(context: Context, part: cst.Subscript, value: cst.BaseExpressio
     return writes._assign(part, writes._rewrite_again(part), value)
 
 
+def places_written(context: Context, part: cst.Subscript, new: cst.Subscript, value: cst.BaseExpression) -> cst.BaseSmallStatement:
+    """The statement that gives the places `new` of an array new values, `part` in the source. Raises `Refuse`."""
+    writes = _Writes(context)
+    base = writes._written_base(part, new)
+    return writes._assign(part.value, base, writes._at_call(base, new, "set", value))
+
+
 def alias_written(context: Context, alias: cst.BaseExpression, value: cst.BaseExpression) -> cst.BaseSmallStatement | None:
     """The statement that gives a view, or a local name that shares the memory of something else, new values, and with it all that shares the
     memory; None for any other expression. Raises `Refuse`.
