@@ -59,27 +59,27 @@ def padded_nonzero(x: jax.Array) -> tuple[jax.Array, ...]:
     return jnp.nonzero(x, size=x.size, fill_value=jnp.iinfo(jnp.int32).max)
 
 
-def take_places(x: jax.Array, places: jax.Array) -> jax.Array:
-    """`x[places]` of places as `padded_nonzero` gives them along one axis. Past the last place, there is a copy of the first row, or 1 where there is no place.
+def take_places(x: jax.Array, indices: jax.Array) -> jax.Array:
+    """`x[indices]` of places as `padded_nonzero` gives them along one axis. Past the last place, there is a copy of the first row, or 1 where there is no place.
 
     So what is computed row by row is finite, with its derivatives, wherever it is so for what is selected.
     """
-    if not places.size or not x.shape[0]:
-        return jnp.ones((places.size, *x.shape[1:]), x.dtype)
-    exists = (places < x.shape[0]).reshape(-1, *[1] * (x.ndim - 1))
-    filler = jnp.where(exists[0], x[places[0]], jnp.ones((), x.dtype))
-    return jnp.where(exists, x[places], lax.stop_gradient(filler))
+    if not indices.size or not x.shape[0]:
+        return jnp.ones((indices.size, *x.shape[1:]), x.dtype)
+    exists = (indices < x.shape[0]).reshape(-1, *[1] * (x.ndim - 1))
+    filler = jnp.where(exists[0], x[indices[0]], jnp.ones((), x.dtype))
+    return jnp.where(exists, x[indices], lax.stop_gradient(filler))
 
 
-def count_places(places: jax.Array) -> jax.Array:
+def count_places(indices: jax.Array) -> jax.Array:
     """How many places there are in what `padded_nonzero` gives along one axis."""
-    return jnp.sum(places < jnp.iinfo(jnp.int32).max)
+    return jnp.sum(indices < jnp.iinfo(jnp.int32).max)
 
 
-def next_places(places: jax.Array, start: jax.Array | int) -> jax.Array:
+def next_places(indices: jax.Array, start: jax.Array | int) -> jax.Array:
     """The indices from `start` on, as many as there are places in what `padded_nonzero` gives along one axis; the others lie beyond the end."""
     end = jnp.iinfo(jnp.int32).max
-    return jnp.where(places < end, start + jnp.arange(places.size), end)
+    return jnp.where(indices < end, start + jnp.arange(indices.size), end)
 
 
 def padded_range(size: int, start: jax.Array | int, stop: jax.Array | int | None = None) -> jax.Array:

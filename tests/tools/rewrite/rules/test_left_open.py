@@ -10,6 +10,7 @@ from migrate_agent.tools.rewrite.rules.environment.devices import DropDevicePlum
 from tests.tools.rewrite.snippets import rewrite_snippet
 
 MODULE = "import torch\nfrom torch import nn\n\nclass M(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.a = nn.Parameter(torch.zeros(3))\n"
+PLACES = "    def forward(self, x: torch.Tensor, mask: torch.Tensor):\n        out = torch.zeros_like(x)\n        places = mask.nonzero()[:, 0]\n"
 ROWS = (
     ("        self.table = {'a': self.a}\n", "kept in a container"),
     ("        self.both = [self.a, (self.a, 1)]\n", "kept in a container"),
@@ -19,6 +20,20 @@ ROWS = (
         "    def forward(self, x: torch.Tensor, other: torch.Tensor):\n        x = x.clone()\n        places = torch.nonzero(x[:, 0] > 0)\n"
         "        if places.numel() > 0:\n            x.index_fill_(0, other, 7.0)\n            x.index_fill_(0, places.squeeze(1), 0.0)\n"
         "        return x\n",
+        "depends on values",
+    ),
+    (PLACES + "        return x[places]\n", "depends on values"),
+    (PLACES + "        out[places] = torch.softmax(x[places], dim=0)\n        return out\n", "depends on values"),
+    (PLACES + "        out[places] = x[places] / len(places)\n        return out\n", "depends on values"),
+    (PLACES + "        out[places] = x[(mask > 1).nonzero()[:, 0]]\n        return out\n", "depends on values"),
+    (
+        PLACES + "        rows = x[places]\n        def total():\n            return rows.sum()\n        return total()\n",
+        "depends on values",
+    ),
+    (PLACES + "        out[2 : 3 + len(places)] = x[places]\n        return out\n", "depends on values"),
+    (
+        PLACES
+        + "        last = 0\n        for i in range(2):\n            if len(places) == 0:\n                continue\n            out[places] = x[places]\n            last = i\n        return out, last\n",
         "depends on values",
     ),
     (

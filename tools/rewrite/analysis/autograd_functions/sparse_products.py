@@ -45,13 +45,13 @@ def sparse_product(model: ClassModel) -> bool:
                 return False
         case _:
             return False
-    kept = _kept(forward, context)
+    attributes = _kept(forward, context)
     contents = [_inlined(argument, locals_of_forward) for argument in saved[0].args]
     roles = [
         "_sparse" if ast.dump(one) == ast.dump(sparse) else "_dense" if isinstance(one, ast.Name) and one.id == dense else ""
         for one in contents
     ]
-    return "" not in roles and _derives(backward, roles, kept, shape)
+    return "" not in roles and _derives(backward, roles, attributes, shape)
 
 
 def _only_binds(forward: FunctionNode, context: str) -> bool:
@@ -65,13 +65,13 @@ def _only_binds(forward: FunctionNode, context: str) -> bool:
 
 def _bindings(function: FunctionNode) -> dict[str, ast.expr]:
     """Local names that are bound once, or to `None` before that, and their values."""
-    found: dict[str, list[ast.expr]] = {}
+    bindings: dict[str, list[ast.expr]] = {}
     for node in walk(function):
         if isinstance(node, ast.Assign):
             for target in node.targets:
                 if isinstance(target, ast.Name) and not (isinstance(node.value, ast.Constant) and node.value.value is None):
-                    found.setdefault(target.id, []).append(node.value)
-    return {name: values[0] for name, values in found.items() if len(values) == 1}
+                    bindings.setdefault(target.id, []).append(node.value)
+    return {name: values[0] for name, values in bindings.items() if len(values) == 1}
 
 
 def _kept(forward: FunctionNode, context: str) -> dict[str, ast.expr]:
@@ -93,7 +93,7 @@ def _sparse_of(result: ast.expr, values: Mapping[str, ast.expr], dense: str, fil
     return None
 
 
-def _derives(backward: FunctionNode, roles: list[str], kept: Mapping[str, ast.expr], shape: str) -> bool:
+def _derives(backward: FunctionNode, roles: list[str], attributes: Mapping[str, ast.expr], shape: str) -> bool:
     """Whether the gradients are those of the product."""
     context, gradient = (argument.arg for argument in backward.args.args)
     results = [node.value for node in walk(backward) if isinstance(node, ast.Return)]
@@ -105,10 +105,10 @@ def _derives(backward: FunctionNode, roles: list[str], kept: Mapping[str, ast.ex
     names = {**_bindings(backward), **names}
     if len(results) != 1 or not isinstance(results[0], ast.Tuple) or not _asks_only_for_need(backward, context):
         return False
-    texts = [ast.unparse(_Spelled(kept).visit(_inlined(value, names))) for value in results[0].elts]
-    place = "_sparse.I[0] * {size} + _sparse.I[1]"
+    texts = [ast.unparse(_Spelled(attributes).visit(_inlined(value, names))) for value in results[0].elts]
+    flat = "_sparse.I[0] * {size} + _sparse.I[1]"
     return any(
-        texts == ["None", f"(_gradient @ _dense.T).view(-1)[{place.format(size=f'{shape}[{axis}]')}]", "None", "_sparse.T @ _gradient"]
+        texts == ["None", f"(_gradient @ _dense.T).view(-1)[{flat.format(size=f'{shape}[{axis}]')}]", "None", "_sparse.T @ _gradient"]
         for axis in (0, 1)
     )
 
@@ -139,12 +139,12 @@ class _Inline(ast.NodeTransformer):
 class _Spelled(ast.NodeTransformer):
     """One spelling for products, transposes and indices."""
 
-    def __init__(self, kept: Mapping[str, ast.expr]) -> None:
-        self.kept = kept
+    def __init__(self, attributes: Mapping[str, ast.expr]) -> None:
+        self.attributes = attributes
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
         self.generic_visit(node)
-        return deepcopy(self.kept.get(ast.unparse(node), node))
+        return deepcopy(self.attributes.get(ast.unparse(node), node))
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
         self.generic_visit(node)

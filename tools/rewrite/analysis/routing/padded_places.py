@@ -266,13 +266,13 @@ class _Search:
     def _store(self, target: ast.Subscript, value: _Value | None, node: ast.stmt) -> None:
         """`out[places] = rows`, `out[offset : offset + n] = rows`, `rows[:, 0] = number`"""
         whole, (first, *rest) = self.value(target.value), _index(target)
-        place = self.value(first) if not isinstance(first, ast.Slice) else None
+        index = self.value(first) if not isinstance(first, ast.Slice) else None
         if (
-            place is not None
-            and place.kind == LIST
+            index is not None
+            and index.kind == LIST
             and self._is_array(target.value, whole)
             and all(map(_is_full, rest))
-            and value in (None, _Value(ROWS, place.selection))
+            and value in (None, _Value(ROWS, index.selection))
         ):
             self.closed.add(id(node))
         elif (
@@ -288,7 +288,7 @@ class _Search:
             for part in rest:
                 self._nothing(part)
         elif whole is not None or value is not None:
-            raise _Unfit(whole, value, place)
+            raise _Unfit(whole, value, index)
         else:
             self._nothing(target.slice)
 
@@ -466,19 +466,19 @@ class _Search:
 
     def _selected(self, node: ast.expr) -> _Value | None:
         """A selection of places with all that gives it another form."""
-        found = peeled(node, self._dotted) if self.depth == 0 else None
-        if found is None or self._span(found.call) in self.refused:
+        selection = peeled(node, self._dotted) if self.depth == 0 else None
+        if selection is None or self._span(selection.call) in self.refused:
             return None
-        fact = self._fact(found.mask)
-        if self._holds(found.mask) or not is_tensor(fact) or (found.form.flat and {len(shape) for shape in fact.shapes} - {1}):  # type: ignore[union-attr]
+        fact = self._fact(selection.mask)
+        if self._holds(selection.mask) or not is_tensor(fact) or (selection.form.flat and {len(shape) for shape in fact.shapes} - {1}):  # type: ignore[union-attr]
             return None
-        span = self._span(found.call)
-        self.selections[span] = found.form
-        self.steps |= {self._span(step) for step in found.steps}
-        return _Value(found.form.kind, span)
+        span = self._span(selection.call)
+        self.selections[span] = selection.form
+        self.steps |= {self._span(step) for step in selection.steps}
+        return _Value(selection.form.kind, span)
 
     def _part(self, node: ast.Subscript) -> _Value | None:
-        first, *rest = index = _index(node)
+        first, *rest = parts = _index(node)
         if isinstance(node.value, ast.Attribute) and node.value.attr == "shape":
             return self._size(self.value(node.value.value), _number(node.slice), node)
         value = self.value(node.value)
@@ -491,21 +491,21 @@ class _Search:
                 return _Value(ROWS, value.selection)  # type: ignore[union-attr]
             case "rows" if _is_full(first) and all(self._is_simple(part) for part in rest):
                 return value
-            case "" if not isinstance(first, ast.Slice) and (place := self.value(first)) is not None:
-                if place.kind == LIST and all(map(_is_full, rest)) and self._is_array(node.value, value):
-                    return self._read(node, place)
-                raise _Unfit(place)
+            case "" if not isinstance(first, ast.Slice) and (index := self.value(first)) is not None:
+                if index.kind == LIST and all(map(_is_full, rest)) and self._is_array(node.value, value):
+                    return self._read(node, index)
+                raise _Unfit(index)
         if value is not None:
             raise _Unfit(value)
-        for part in index:
+        for part in parts:
             self._nothing(part)
         return None
 
-    def _read(self, node: ast.expr, place: _Value) -> _Value:
+    def _read(self, node: ast.expr, index: _Value) -> _Value:
         if self.depth:
-            raise _Unfit(place)
+            raise _Unfit(index)
         self.reads.add(self._span(node))
-        return _Value(ROWS, place.selection)
+        return _Value(ROWS, index.selection)
 
     def _size(self, value: _Value | None, axis: int | None, node: ast.expr) -> _Value | None:
         """`rows.shape[0]`, which counts the places, and the size of another axis."""
@@ -538,14 +538,14 @@ class _Search:
             raise _Unfit(value)
         return _Value(turned, value.selection)
 
-    def _product(self, left: _Value | None, right: _Value | None) -> _Value | None:
-        if left is None and right is None:
+    def _product(self, first: _Value | None, second: _Value | None) -> _Value | None:
+        if first is None and second is None:
             return None
-        if left is not None and left.kind == ROWS and right is None:
-            return left
-        if right is not None and right.kind == TURNED and left is None:
-            return right
-        raise _Unfit(left, right)
+        if first is not None and first.kind == ROWS and second is None:
+            return first
+        if second is not None and second.kind == TURNED and first is None:
+            return second
+        raise _Unfit(first, second)
 
     def _pointwise(self, operands: Sequence[tuple[ast.expr, _Value | None]]) -> _Value | None:
         """What is computed element by element from values of the same places, and from numbers that are the same for all of them."""
@@ -661,10 +661,10 @@ class _Search:
         return self._of_one(name, node, operands, first, axis)
 
     def _index_select(self, node: ast.Call, operands: Sequence[ast.expr]) -> _Value | None:
-        whole, axis, place = (self.value(operand) for operand in operands)
-        if whole is None and axis is None and place is not None and place.kind in (LIST, SQUEEZED) and _number(operands[1]) == 0:
-            return self._read(node, place)
-        raise _Unfit(whole, axis, place)
+        whole, axis, index = (self.value(operand) for operand in operands)
+        if whole is None and axis is None and index is not None and index.kind in (LIST, SQUEEZED) and _number(operands[1]) == 0:
+            return self._read(node, index)
+        raise _Unfit(whole, axis, index)
 
     def _gather(self, node: ast.Call, operands: Sequence[ast.expr], rows: _Value) -> _Value:
         """Indices that are values of places may lie anywhere where there is none."""
@@ -727,9 +727,9 @@ class _Search:
             case ast.Attribute(value=ast.Name(id=name), attr=attr) if self.owner is not None and parameters and name == parameters[0].arg:
                 family = list(self.repo.ancestors(self.owner))
                 overridden = any(attr in one.methods for one in self.repo.descendants.get(self.owner.id, []))
-                found = next(((one, one.methods[attr]) for one in family if attr in one.methods), None)
-                if found is not None and not overridden and not found[1].decorator_list:
-                    return self.owner, found[0].file, found[1]
+                method = next(((one, one.methods[attr]) for one in family if attr in one.methods), None)
+                if method is not None and not overridden and not method[1].decorator_list:
+                    return self.owner, method[0].file, method[1]
         return None
 
     def _inside(self, called: tuple[ClassModel, FileModel, FunctionNode], node: ast.Call) -> _Value | None:
@@ -767,8 +767,8 @@ class _Search:
     # -- facts ------------------------------------------------------------------------------------------------------
 
     def _dotted(self, node: ast.expr) -> str:
-        known = self.source.facts.dotted.get(self._span(node), "") if self.file is self.source.file else ""
-        dotted = known or dotted_name(node, self.file)
+        dotted = self.source.facts.dotted.get(self._span(node), "") if self.file is self.source.file else ""
+        dotted = dotted or dotted_name(node, self.file)
         return public_name(dotted) if dotted else ""
 
     def _rank(self, node: ast.expr) -> int:

@@ -65,19 +65,19 @@ class PadPlaces(Rule):
     )
 
     def leave_Call(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression | None:
-        places, span = places_here(self.context), self.context.span(original)
-        if span in places.steps and isinstance(updated.func, cst.Attribute):
+        padded, span = places_here(self.context), self.context.span(original)
+        if span in padded.steps and isinstance(updated.func, cst.Attribute):
             return updated.func.value
-        if span in places.selections:
-            return self._selection(original, updated, places)
-        if span in places.counts:
-            return self.context.build(f"vendored.count_places({places.counts[span]})")
-        if _copied_to(original) is not None and self.context.span(_copied_to(original)) in places.writes:  # type: ignore[arg-type]
+        if span in padded.selections:
+            return self._selection(original, updated, padded)
+        if span in padded.counts:
+            return self.context.build(f"vendored.count_places({padded.counts[span]})")
+        if _copied_to(original) is not None and self.context.span(_copied_to(original)) in padded.writes:  # type: ignore[arg-type]
             return updated  # `leave_Expr` has the whole statement
-        if span in places.reads:
+        if span in padded.reads:
             operands = _operands(original, updated, self.context)
             return self.context.build("vendored.take_places({x}, {places})", x=operands[0], places=operands[2])
-        if span in places.gathers:
+        if span in padded.gathers:
             operands = _operands(original, updated, self.context)
             text = 'jnp.take_along_axis({x}, {index}, axis={axis}, mode="clip")'
             return self.context.build(text, x=operands[0], axis=operands[1], index=operands[2])
@@ -92,17 +92,17 @@ class PadPlaces(Rule):
         return updated.with_changes(value=index)
 
     def leave_Subscript(self, original: cst.Subscript, updated: cst.Subscript) -> cst.BaseExpression | None:
-        places, span = places_here(self.context), self.context.span(original)
-        if span in places.steps:
+        padded, span = places_here(self.context), self.context.span(original)
+        if span in padded.steps:
             return updated.value
-        if span in places.counts:
-            return self.context.build(f"vendored.count_places({places.counts[span]})")
-        if span in places.writes:
-            write = places.writes[span]
+        if span in padded.counts:
+            return self.context.build(f"vendored.count_places({padded.counts[span]})")
+        if span in padded.writes:
+            write = padded.writes[span]
             index = self.context.build(f"vendored.next_places({write.indices}, {write.offset})")
             return updated.with_changes(slice=[cst.SubscriptElement(cst.Index(index))])
         first = updated.slice[0].slice
-        if span not in places.reads or not isinstance(first, cst.Index):
+        if span not in padded.reads or not isinstance(first, cst.Index):
             return None
         return self.context.build("vendored.take_places({x}, {places})", x=updated.value, places=first.value)
 
@@ -135,8 +135,8 @@ class PadPlaces(Rule):
         if self.context.span(original).line in places_here(self.context).unknown:
             self.context.hole(original, "it may depend on how many places values select", "dynamic-shape")
 
-    def _selection(self, original: cst.Call, updated: cst.Call, places: Padded) -> cst.BaseExpression:
-        form = places.selections[self.context.span(original)]
+    def _selection(self, original: cst.Call, updated: cst.Call, padded: Padded) -> cst.BaseExpression:
+        form = padded.selections[self.context.span(original)]
         positional = [argument.value for argument in updated.args if not argument.keyword]
         mask = positional[0] if positional else updated.func.value  # type: ignore[attr-defined]
         self.context.notes.append(
