@@ -10,7 +10,10 @@ from migrate_agent.tools.rewrite.rules.environment.devices import DropDevicePlum
 from tests.tools.rewrite.snippets import rewrite_snippet
 
 MODULE = "import torch\nfrom torch import nn\n\nclass M(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.a = nn.Parameter(torch.zeros(3))\n"
-PLACES = "    def forward(self, x: torch.Tensor, mask: torch.Tensor):\n        out = torch.zeros_like(x)\n        places = mask.nonzero()[:, 0]\n"
+PLACES = (
+    "    def forward(self, x: torch.Tensor, mask: torch.Tensor):\n        out = torch.zeros_like(x)\n"
+    "        places = mask.nonzero()[:, 0]\n"
+)
 ROWS = (
     ("        self.table = {'a': self.a}\n", "kept in a container"),
     ("        self.both = [self.a, (self.a, 1)]\n", "kept in a container"),
@@ -32,8 +35,9 @@ ROWS = (
     ),
     (PLACES + "        out[2 : 3 + len(places)] = x[places]\n        return out\n", "depends on values"),
     (
-        PLACES
-        + "        last = 0\n        for i in range(2):\n            if len(places) == 0:\n                continue\n            out[places] = x[places]\n            last = i\n        return out, last\n",
+        PLACES + "        last = 0\n        for i in range(2):\n            if len(places) == 0:\n                continue\n"
+        "            out[places] = x[places]\n            last = i\n"
+        "        return out, last\n",
         "depends on values",
     ),
     (

@@ -116,6 +116,8 @@ class _Search:
     """Statements that write by indices, or count places."""
     bound: set[str] = field(default_factory=set)
     """Names that have a value."""
+    guarded: int = 0
+    """How many tests for places stand around the statement at hand."""
     loops: list[ast.stmt] = field(default_factory=list)
     """The loops around the statement at hand."""
 
@@ -214,7 +216,8 @@ class _Search:
         try:
             self.block(body, in_loop)
         except _Unfit:
-            if exercised:
+            # Without the test around, such a branch is run where it was not in the source.
+            if exercised or self.guarded:
                 raise
             self.unknown |= {
                 part.lineno for node in body for part in walk(node) if isinstance(part, ast.stmt) and not hasattr(part, "body")
@@ -367,7 +370,9 @@ class _Search:
         if not body:
             raise _Unfit(value)
         values, bound = dict(self.values), set(self.bound)
+        self.guarded += 1
         self.block(body)
+        self.guarded -= 1
         if not self._is_closed(body):
             raise _Unfit(value)
         if not asks.positive:

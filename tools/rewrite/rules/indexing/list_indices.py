@@ -30,6 +30,8 @@ class IndexByArrays(Rule):
     def leave_Subscript(self, original: cst.Subscript, updated: cst.Subscript) -> cst.Subscript | None:
         if not (is_tensor(self.context.observed(original.value)) or variable(self, original.value)):
             return None
+        if len(updated.slice) != len(original.slice):
+            return None  # another rule has written another index
         alone = len(original.slice) == 1
         elements = [
             new.with_changes(slice=cst.Index(value)) if (value := self._array_index(old, new, alone)) is not None else new

@@ -43,14 +43,14 @@ class PadPlaces(Rule):
             "            continue\n        rows = torch.tanh(x.index_select(0, places) * 2.0)\n        out.index_copy_(0, places, -rows)\n"
             "    return out\n",
             "def f(x: jax.Array, target: jax.Array, tables):\n    out = jnp.zeros_like(x)\n    for low, table in enumerate(tables):\n"
-            "        places = padded_nonzero(target == low)[0]\n\n        rows = jnp.tanh(take_places(x, places) * 2.0)\n"
+            "        places = padded_nonzero(target == low)[0]\n        rows = jnp.tanh(take_places(x, places) * 2.0)\n"
             "        out = index_copy(out, 0, places, -rows)\n    return out\n",
         ),
         (
             "import torch\n\ndef f(x: torch.Tensor, mask: torch.Tensor):\n    out, offset = torch.zeros_like(x), 0\n"
             "    places = mask.nonzero()[:, 0]\n    rows = x[places, :].exp()\n    out[offset : offset + rows.size(0)] = rows\n"
             "    offset += len(rows)\n    return out\n",
-            "def f(x: jax.Array, mask: jax.Array):\n    out, offset = (jnp.zeros_like(x), 0)\n    places = padded_nonzero(mask)[0]\n"
+            "def f(x: jax.Array, mask: jax.Array):\n    out, offset = jnp.zeros_like(x), 0\n    places = padded_nonzero(mask)[0]\n"
             "    rows = jnp.exp(take_places(x, places))\n    out = out.at[next_places(places, offset)].set(rows)\n"
             "    offset += count_places(places)\n    return out\n",
         ),
