@@ -28,6 +28,8 @@ AMBIENT = frozenset(
     {"torch.set", "torch.backends", "torch.manual_seed", "torch.library", "torch.use", "torch.random", "sys.path", "warnings"}
 )
 """What sets up the program for all that comes after: such statements run though nothing names them."""
+LOOKUPS = frozenset({"eval", "globals"})
+"""Functions of Python by which code may ask for any name of its file (`eval(f"Encoder{kind}")`)."""
 PROBE = "__example__"
 
 
@@ -182,6 +184,8 @@ class _ImportClosure:
             if not rest and root in bare:
                 for dotted in part.file.modules(root):
                     self._whole(part.file.source, dotted)
+        if bare & LOOKUPS:
+            self._whole(part.file.source, part.file.source.module)
         for node in ast.walk(statement):
             if isinstance(node, Import):
                 for alias in node.names:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -41,10 +42,26 @@ def infer(inventory: Inventory, unit: Unit, sandbox: Sandbox, folder: Path, limi
 
 
 def _modules_beside(inventory: Inventory, unit: Unit) -> tuple[Example, ...]:
-    """A text that names the other modules of the unit's file, which its constructor may be handed: of a script, nothing else brings them along."""
+    """A text that names the other modules of the unit's file, which its constructor may be handed, and the functions there that construct it: of a script,
+    nothing else brings them along."""
     names = [other.name for other in inventory.units if other.source == unit.source and other.kind == "module" and other.name != unit.name]
     plain = [name for name in names if "." not in name]
-    return (Example(unit.id, ", ".join(plain), ""),) if plain else ()
+    plain += _factories_beside(inventory.root / unit.source, unit.name)
+    return (Example(unit.id, ", ".join(dict.fromkeys(plain)), ""),) if plain else ()
+
+
+def _factories_beside(file: Path, name: str) -> list[str]:
+    """The functions of a file that construct a class of it."""
+    try:
+        tree = ast.parse(file.read_text(encoding="utf-8"))
+    except (OSError, SyntaxError, ValueError):
+        return []
+    functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
+    return [function.name for function in functions if any(_constructs(node, name) for node in ast.walk(function))]
+
+
+def _constructs(node: ast.AST, name: str) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name
 
 
 def _search(

@@ -73,14 +73,28 @@ def _sites(
         first = _sites(files, owner.name, outer, scope, program, depth - 1)[:1]
         return {other: ast.parse(text, mode="eval").body for site in first for other, text in site.items()}
 
-    for file in files:
-        tree = program.tree(file, name)
+    trees = {file: program.tree(file, name) for file in files}
+    homes = {part for file, tree in trees.items() if _defines(tree, name) for part in (*file.parts, file.stem)}
+    for file, tree in trees.items():
+        if homes and _imports_another(tree, name, homes):
+            continue
         importable = _importable(tree, program.modules[file]) if file in program.modules else {}
         for call, bindings in _calls(tree, name, made):
             site = _arguments(call, parameters, Inline(bindings, scope, importable, program))
             if site and site not in sites:
                 sites.append(site)
     return sorted(sites, key=len, reverse=True)[:MOST]
+
+
+def _defines(tree: ast.Module, name: str) -> bool:
+    return any(isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name == name for node in tree.body)
+
+
+def _imports_another(tree: ast.Module, name: str, homes: set[str]) -> bool:
+    """Whether a file takes the name from a module that has no part in the paths of the files which define it: torchvision's `ResNet`."""
+    imports = [node for node in tree.body if isinstance(node, ast.ImportFrom) and not node.level and node.module]
+    modules = [node.module or "" for node in imports if any((alias.asname or alias.name) == name for alias in node.names)]
+    return bool(modules) and all(not homes & set(module.split(".")) for module in modules)
 
 
 def _constructor(owner: ast.ClassDef) -> ast.FunctionDef | None:

@@ -170,11 +170,16 @@ class Options:
         """First attempts: what names and annotations suggest, what the repository itself constructs (that first where it makes objects for it), and
         what its settings say."""
         needed = {parameter.name: self._init_domain(parameter.name)[0] for parameter in required(self.trial.init_parameters)}
-        sites = [*self._sites(self._settings), *self._sites(exact(self._tables))]
+        sites = self.constructions
         of_objects = [site for site in sites if any("(" in site.get(name, "") for name in needed)]
         starts: list[Mapping[str, Value]] = [*of_objects, *self._of_several(), {}, *sites]
         for values in chain(starts, self._of_factories(), islice(self._from_settings(list(needed)), MOST_SETTINGS)):
             yield Attempt(tuple({**needed, **values}.items()))
+
+    @cached_property
+    def constructions(self) -> list[dict[str, str]]:
+        """Arguments that the repository itself constructs the class with: small settings first."""
+        return [*self._sites(self._settings), *self._sites(exact(self._tables))]
 
     def _of_several(self) -> Iterator[Mapping[str, Value]]:
         """Arguments for a constructor that takes as many as there are: `Parallel(*branches)`."""

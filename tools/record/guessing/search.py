@@ -21,6 +21,7 @@ FIRST_MENDS = 8
 """Mends that are tried between one start and the next."""
 FIRST_CALLS = 3
 MOST_SMALLER = 4
+MUCH_FASTER = 0.5
 SLOW = 0.2
 """Seconds of this process from which a call takes long: a verification repeats it a hundred times."""
 MOST_FORGIVEN = 20.0
@@ -81,7 +82,7 @@ class Search:
             if self._work(FIRST_MENDS if start is not None else MOST_TRIALS):
                 break
         if self.best is not None and self.best.outcome.stage is Stage.DONE:
-            self._shrink(self._without_downloads(self.best))
+            self._shrink(self._as_constructed(self._without_downloads(self.best)))
         return self.best
 
     def run_from(self, start: Attempt) -> Found | None:
@@ -99,6 +100,18 @@ class Search:
             if outcome.stage is Stage.DONE and not outcome.downloads:
                 self.best = Found(attempt, outcome, len(self._seen))
                 return self.best
+        return success
+
+    def _as_constructed(self, success: Found) -> Found:
+        """Take what the repository itself constructs where that is faster by far: of a size that no name tells of, a guess may be much too large."""
+        seconds = self._seconds
+        for arguments in islice(self.options.constructions, MOST_SMALLER) if seconds >= SLOW else ():
+            if self._time.spent:
+                break
+            outcome = self._run(attempt := replace(success.attempt, init=tuple({**dict(success.attempt.init), **arguments}.items())))
+            if outcome.stage is Stage.DONE and self._seconds < seconds * MUCH_FASTER:
+                self.best = success = Found(attempt, outcome, len(self._seen))
+                seconds = self._seconds
         return success
 
     def _shrink(self, success: Found) -> None:

@@ -95,6 +95,14 @@ class ReplaceInitialisers(Rule):
             "        w = self.w[...]\n        w = init_normal(rngs.params(), w)\n        self.w[...] = w\n",
         ),
         (
+            "import torch\nfrom torch import nn\n\nclass M(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+            "        self.fc = nn.Linear(3, 4)\n        self.reset(self.fc)\n\n    def reset(self, layer: nn.Linear):\n"
+            "        w = layer.weight\n        return nn.init.normal_(w)\n",
+            "class M(nnx.Module):\n    def __init__(self, *, rngs: nnx.Rngs):\n        self.fc = Linear(3, 4, rngs=rngs)\n"
+            "        self.reset(self.fc, rngs=rngs)\n\n    def reset(self, layer: nnx.Linear, *, rngs: nnx.Rngs):\n"
+            "        w = layer.weight\n        w = init_normal(rngs.params(), w)\n        layer.weight = w\n        return w\n",
+        ),
+        (
             "import torch\nfrom torch import nn\n\nclass M(nn.Module):\n    def __init__(self, n):\n        super().__init__()\n"
             "        self.w = nn.Parameter(torch.empty(n, 3))\n        nn.init.constant_(self.w[:, :2], 1.5)\n"
             "        nn.init.zeros_(self.w.data[:, 2])\n        nn.init.normal_(self.w[0])\n",
@@ -219,6 +227,17 @@ class ReplaceInitialisers(Rule):
                 return None
             branches.append(cst.IndentedBlock([cst.SimpleStatementLine([written_branch])]))
         return cst.If(chosen.test, branches[0], cst.Else(branches[1]), leading_lines=updated.leading_lines)
+
+    def leave_Return(self, original: cst.Return, updated: cst.Return) -> cst.FlattenSentinel[cst.BaseSmallStatement] | None:
+        """`return nn.init.zeros_(w)`, which writes to the parameter and gives it."""
+        target = self._target_of(original.value, is_statement=False) if original.value is not None else None
+        if not isinstance(target, (cst.Name, cst.Attribute)) or updated.value is None or updated.value is original.value:
+            return None
+        write = self._write(original, target, updated.value)
+        if write is None:
+            return None
+        writes = write.nodes if isinstance(write, cst.FlattenSentinel) else (write,)
+        return cst.FlattenSentinel([*writes, cst.Return(target)])
 
     def leave_Assign(self, original: cst.Assign, updated: cst.Assign) -> cst.BaseSmallStatement | None:
         """`layer.weight = nn.init.zeros_(layer.weight)`, which sets the parameter to itself."""
