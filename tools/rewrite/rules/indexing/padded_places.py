@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import libcst as cst
 
-from migrate_agent.tools.rewrite.analysis.routing.padded_places import Padded, padded_places
+from migrate_agent.tools.rewrite.analysis.routing.padded_places import padded_places
+from migrate_agent.tools.rewrite.analysis.routing.place_values import Padded
 from migrate_agent.tools.rewrite.analysis.routing.row_functions import FileFacts
 from migrate_agent.tools.rewrite.rules.context import Context
 from migrate_agent.tools.rewrite.rules.indexing.filled_rows import filled_here
