@@ -82,6 +82,8 @@ class PlaceExpressions(PlaceOperations, ABC):
                 | ast.Starred()
                 | ast.JoinedStr()
                 | ast.FormattedValue()
+                | ast.UnaryOp(op=ast.Not() | ast.UAdd())
+                | ast.Compare(comparators=[_, _, *_])
             ):
                 for child in ast.iter_child_nodes(node):
                     self.nothing(child)

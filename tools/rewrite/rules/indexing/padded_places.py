@@ -56,6 +56,13 @@ class PadPlaces(Rule):
             "    offset += count_places(places)\n    return out\n",
         ),
         (
+            "import torch\n\ndef f(x: torch.Tensor, mask: torch.Tensor, low: int, train: bool):\n    places = mask.nonzero()[:, 0]\n"
+            "    if not train or 0 < low < 5:\n        x = x * 2\n    out = torch.zeros_like(x)\n    out[places] = x[places].exp()\n    return out\n",
+            "def f(x: jax.Array, mask: jax.Array, low: int, train: bool):\n    places = padded_nonzero(mask)[0]\n"
+            "    if not train or 0 < low < 5:\n        x = x * 2\n    out = jnp.zeros_like(x)\n"
+            "    out = out.at[places].set(jnp.exp(take_places(x, places)))\n    return out\n",
+        ),
+        (
             "import torch\n\ndef f(h: torch.Tensor, adj: torch.Tensor, n: int):\n    edge = adj.nonzero().t()\n"
             "    pairs = torch.cat((h[edge[0, :], :], h[edge[1, :], :]), dim=1)\n    weights = torch.exp(pairs.sum(dim=1))\n"
             "    return torch.sparse_coo_tensor(edge, weights, (n, n)) @ h\n",
