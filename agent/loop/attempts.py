@@ -30,3 +30,10 @@ def best_evidence(attempts: Sequence[Attempt]) -> Evidence | None:
 
     best = max(reversed(judged), key=reach, default=None)
     return best[1] if best is not None else None
+
+
+def breaks_a_method(attempts: Sequence[Attempt], evidence: Evidence) -> bool:
+    """Whether a repaired port refuses a call of a method that the latest proposal of another kind answers, which it repairs."""
+    judged = (attempt.evidence for attempt in reversed(attempts) if attempt.by != "repair" and attempt.evidence is not None)
+    repaired = next(judged, None)
+    return repaired is not None and not set(evidence.refused) <= set(repaired.refused)

@@ -311,3 +311,37 @@ def test_the_root_that_code_is_imported_from(tmp_path: Path, files: Mapping[str,
     status, mirrors = verified(tmp_path, files)
     assert set(status.values()) == {"verified"} and len(status) == 2
     assert line in mirrors[mirror]
+
+
+PARTS = {
+    "net.py": """import torch
+from torch import nn
+
+
+class Residual(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.norm = nn.LayerNorm(width)
+
+    def forward(self, x, sublayer):
+        return x + sublayer(self.norm(x))
+
+
+class Net(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.fc = nn.Linear(width, width)
+        self.residual = Residual(width)
+
+    def forward(self, x):
+        return self.residual(x, self.fc)
+""",
+    "migrate.toml": EXAMPLE.format(path="net.py", name="Net", init="8", call=ROWS),
+}
+
+
+@pytest.mark.ci
+def test_a_part_that_is_handed_a_module_is_judged_alone_too(tmp_path: Path) -> None:
+    status, mirrors = verified(tmp_path, PARTS)
+    assert status == {"net.py:Residual": "verified", "net.py:Net": "verified"}
+    assert "return x + sublayer(self.norm(x))" in mirrors["net_jax.py"]

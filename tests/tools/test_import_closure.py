@@ -91,6 +91,14 @@ def test_nothing_is_trained_for_a_name(tmp_path: Path) -> None:
     assert lines(text, parts_of(tmp_path, {"net.py": text}, "net.py:Net")["net.py"]) == ["from nn", "class"]
 
 
+@pytest.mark.parametrize("look_up", ["eval('Part' + kind)", "globals()[kind]"])
+def test_what_is_asked_for_by_its_name_is_kept(tmp_path: Path, look_up: str) -> None:
+    parts_file = f"class PartA:\n    ...\n\n\ndef get(kind):\n    return {look_up}\n\n\nLIMIT = 2\n"
+    text = "from torch import nn\nfrom parts_x import get\n" + CLASS.format(body="get(x)")
+    parts = parts_of(tmp_path, {"net.py": text, "parts_x.py": parts_file}, "net.py:Net")
+    assert lines(parts_file, parts["parts_x.py"]) == ["class", "def", "LIMIT"]
+
+
 @pytest.mark.parametrize(
     ("package", "imports", "body"),
     [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from migrate_agent.agent.loop.attempts import breaks_a_method
 from migrate_agent.agent.loop.context import Context
 from migrate_agent.agent.loop.dependencies import blocking, why
 from migrate_agent.agent.loop.nodes.common import Step, isolated, on_unit, settle, timed
@@ -36,20 +37,12 @@ def _outcome(context: Context, state: RunState, work: UnitWork, evidence: Eviden
         return Step({"outcome": "failed"}, work)
     if evidence.status == "unverified":
         return settle(context, state, work, "unverified", Cause.UNDECIDED, why(evidence))
-    if state.get("proposer") == "repair" and _breaks_a_method(work, evidence):
+    if state.get("proposer") == "repair" and breaks_a_method(work.attempts, evidence):
         return Step({"outcome": "failed"}, work)  # safe: it passes by a method that it broke
     blocked = blocking(context, state["position"], work.drafted())
     if blocked:
         return settle(context, state, work, "unverified", Cause.DEPENDENCY, blocked)
     return Step({"outcome": "passed"}, _with_stubs(context, state["position"], work, evidence))
-
-
-def _breaks_a_method(work: UnitWork, evidence: Evidence) -> bool:
-    """Whether a port refuses a call of a method that the proposal which it repairs answers."""
-    repaired = next(
-        (attempt.evidence for attempt in reversed(work.attempts) if attempt.by != "repair" and attempt.evidence is not None), None
-    )
-    return repaired is not None and not set(evidence.refused) <= set(repaired.refused)
 
 
 def _with_stubs(context: Context, position: int, work: UnitWork, evidence: Evidence) -> UnitWork:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from migrate_agent.agent.loop.attempts import best_evidence
+from migrate_agent.agent.loop.attempts import best_evidence, breaks_a_method
 from migrate_agent.agent.model.interface import Attempt, Proposer
 from migrate_agent.tools.types import Evidence, Verdict
 
@@ -31,3 +31,12 @@ def test_the_attempt_that_came_furthest(attempts: list[Attempt], told: int) -> N
 
 def test_without_evidence_nothing_is_told() -> None:
     assert best_evidence([Attempt(1, "llm", refused="it does not parse")]) is None
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "breaks"),
+    [((), (), False), ((), ("reverse",), True), (("reverse",), ("reverse",), False), (("reverse",), ("reverse", "sample"), True)],
+)
+def test_a_repair_may_break_no_method(before: tuple[str, ...], after: tuple[str, ...], breaks: bool) -> None:
+    attempts = [Attempt(1, "rules", evidence=Evidence("m.py:M", (), refused=before)), Attempt(2, "repair", evidence=Evidence("m.py:M", ()))]
+    assert breaks_a_method(attempts, Evidence("m.py:M", (), refused=after)) == breaks

@@ -238,3 +238,12 @@ def test_call_sites_read_a_name_as_it_was_bound_last(tmp_path: Path) -> None:
 )
 def test_words_that_an_error_allows(error: str, expected: list[str]) -> None:
     assert spelled_words(error) == expected
+
+
+def test_call_sites_leave_out_classes_of_the_same_name(tmp_path: Path) -> None:
+    (tmp_path / "baseline.py").write_text("class Net:\n    def __init__(self, depth): ...\n\nnet = Net(3)\n")
+    (tmp_path / "other.py").write_text("from package.models import Net\n\nnet = Net([2, 2])\n")
+    (tmp_path / "train.py").write_text("from baseline import Net\n\nnet = Net(5)\n")
+    files = [tmp_path / name for name in ("other.py", "baseline.py", "train.py")]
+    depth = inspect.Parameter("depth", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    assert call_sites(files, "Net", [depth], ()) == [{"depth": "3"}, {"depth": "5"}]

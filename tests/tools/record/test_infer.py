@@ -23,6 +23,13 @@ from migrate_agent.tools.scan import scan
 HEAD = "import torch\nfrom torch import nn\nfrom dataclasses import dataclass\n"
 
 GUESSABLE = {
+    "as many blocks as the repository constructs it with": (
+        "class Net(nn.Module):\n def __init__(self, n_size):\n  super().__init__()\n"
+        "  self.layers = nn.Sequential(*[nn.Conv2d(3, 3, 3, padding=1) for _ in range(n_size * 100)])\n"
+        " def forward(self, x):\n  return self.layers(x)\n"
+        "def small():\n return Net(2)\n",
+        ("2", "torch.randn(2, 3, 32, 32)"),
+    ),
     "a function that the call is handed": (
         "class Net(nn.Module):\n def __init__(self, size):\n  super().__init__()\n  self.norm = nn.LayerNorm(size)\n"
         " def forward(self, x, sublayer):\n  return x + sublayer(self.norm(x))\n",
