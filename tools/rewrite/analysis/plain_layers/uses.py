@@ -69,7 +69,7 @@ HANDED_ON = (ast.arguments, ast.Call, ast.keyword, ast.IfExp, ast.BoolOp, ast.As
 FAMILIES = (
     ("nnx.Embed", ("torch.nn.Embedding",)),
     ("nnx.Conv", ("torch.nn.Conv1d", "torch.nn.Conv2d", "torch.nn.Conv3d", "torch.nn.modules.conv._ConvNd")),
-    ("nnx.ConvTranspose", ("torch.nn.ConvTranspose", "torch.nn.modules.conv._ConvTransposeNd")),
+    ("nnx.ConvTranspose", ("torch.nn.ConvTranspose", "torch.nn.modules.conv._ConvTransposeNd", "torch.nn.modules.conv._ConvNd")),
     ("nnx.BatchNorm", ("torch.nn.BatchNorm", "torch.nn.SyncBatchNorm", "torch.nn.InstanceNorm", "torch.nn.modules.batchnorm.")),
 )
 """Classes of Flax that stand for several of torch, or that vendored classes of other layers derive from, with the names that these begin with."""

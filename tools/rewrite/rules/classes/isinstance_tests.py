@@ -7,8 +7,8 @@ import libcst as cst
 from migrate_agent.tools.rewrite.rules.rule import Rule
 from migrate_agent.tools.rewrite.tables.registry import functional_layers
 
-BESIDE = {"torch.nn.modules.dropout._DropoutNd": "nnx.Dropout"}
-"""A base class of torch's layers → the class of Flax's own that one of them becomes, which does not derive from the helper."""
+BESIDE = {"torch.nn.modules.dropout._DropoutNd": "nnx.Dropout", "torch.nn.modules.conv._ConvNd": "nnx.ConvTranspose"}
+"""A base class of torch's layers → the class of Flax's own that one of them becomes, or derives from, and that does not derive from the helper."""
 
 
 class ExtendIsinstanceTests(Rule):
@@ -32,6 +32,10 @@ class ExtendIsinstanceTests(Rule):
             "from torch.nn.modules.dropout import _DropoutNd\n\ndef f(x):\n    return isinstance(x, _DropoutNd)\n",
             "def f(x):\n    return isinstance(x, (DropoutNd, nnx.Dropout))\n",
         ),
+        (
+            "import torch\nfrom torch import nn\n\ndef f(x):\n    return isinstance(x, (nn.Linear, torch.nn.modules.conv._ConvNd))\n",
+            "def f(x):\n    return isinstance(x, (nnx.Linear, ConvNd, nnx.ConvTranspose))\n",
+        ),
     )
     PLAIN = (
         (
@@ -52,16 +56,26 @@ class ExtendIsinstanceTests(Rule):
         else:
             classes = [tested_class]
         functions = sorted({functional_layers()[name] for name in classes if name in functional_layers()})
-        if not functions and tested_class in BESIDE:
-            family = self.context.build(f"({{helper}}, {BESIDE[tested_class]})", helper=updated.args[1].value)
-            return updated.with_changes(args=[updated.args[0], updated.args[1].with_changes(value=family)])
         if not functions:
-            return _without_repetition(updated)
+            family = self._family(original.args[1].value, updated.args[1].value)
+            if family is not None:
+                updated = updated.with_changes(args=[updated.args[0], updated.args[1].with_changes(value=family)])
+            return _without_repetition(updated) or (updated if family is not None else None)
         test: cst.BaseExpression = updated
         # Instances of subclasses are still objects in the mirror, so the test of the class stays.
         for function in reversed(functions):
             test = self.context.build(f"{{x}} is {function} or {{test}}", x=updated.args[0].value, test=test)
         return self.context.parenthesise(test)
+
+    def _family(self, original: cst.BaseExpression, updated: cst.BaseExpression) -> cst.BaseExpression | None:
+        """The classes of a test with those beside them; None where it asks for no such base class."""
+        tests = [element.value for element in original.elements] if isinstance(original, cst.Tuple) else [original]
+        classes = [element.value for element in updated.elements] if isinstance(updated, cst.Tuple) else [updated]
+        names = [BESIDE.get(self.context.dotted(test), "") for test in tests]
+        if not any(names) or len(classes) != len(tests):
+            return None
+        beside = [self.context.build(name) for name in dict.fromkeys(filter(None, names))]
+        return cst.Tuple([cst.Element(cls) for cls in (*classes, *beside)])
 
 
 def _without_repetition(test: cst.Call) -> cst.Call | None:
