@@ -49,6 +49,10 @@ def _with_numbers(value: cst.BaseExpression, reads: Sequence[cst.BaseExpression]
     return None
 
 
+def _is_of_jax(call: cst.Call) -> bool:
+    return cst.Module([]).code_for_node(call.func).startswith(("jax.", "jnp.")) or _called(call) in SHAPELESS
+
+
 def _is_number(node: cst.BaseExpression) -> bool:
     return isinstance(node.expression if isinstance(node, cst.UnaryOperation) else node, (cst.Integer, cst.Float))
 
@@ -66,7 +70,8 @@ class _Likes(cst.CSTTransformer):
     def visit_Call(self, node: cst.Call) -> None:
         for argument in node.args:
             match argument.value:
-                case cst.Attribute(value=like, attr=cst.Name("shape" | "dtype")) if self._is_like(like):
+                # A function of the user's may read which axis is which.
+                case cst.Attribute(value=like, attr=cst.Name("shape" | "dtype")) if self._is_like(like) and _is_of_jax(node):
                     self.fitting.add(id(like))
                 case like if _called(node) in SHAPELESS and self._is_like(like):
                     self.fitting.add(id(like))

@@ -364,6 +364,11 @@ WRITTEN = [
     ("nn.init.xavier_uniform_(self.fc.weight, d)", "self.fc.kernel[...] = init_xavier_uniform("),
     ("self.fc.weight.data.fill_(0.5)", "kernel_init=nnx.initializers.constant(0.5)"),
     ("self.fc.weight.data = torch.eye(3)", "self.fc.kernel[...] = jnp.eye(3).T"),
+    ("self.fc.weight.data = d(self.fc.weight.data.size())", "self.fc.kernel[...] = d(self.fc.kernel[...].T.shape).T"),
+    (
+        "self.fc.weight.data = torch.rand(self.fc.weight.data.size())",
+        "self.fc.kernel[...] = jax.random.uniform(rngs.params(), self.fc.kernel.shape)",
+    ),
     ("self.fc.weight.data.mul_(0.1)", "self.fc.kernel[...] = self.fc.kernel[...] * 0.1"),
     ("self.fc.weight.data.clamp_(-0.1, 0.1)", "self.fc.kernel[...] = clamp(self.fc.kernel[...], -0.1, 0.1)"),
     ("nn.init.ones_(self.norm.weight)", "self.norm.scale[...] = jnp.ones_like(self.norm.scale[...])"),
