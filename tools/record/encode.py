@@ -140,6 +140,8 @@ class Encoder:
             return self._enum(value)
         if (cls.__module__, cls.__qualname__) in TEXT_IS_REPR:
             return repr(value)
+        if isinstance(value, str) and cls.__module__ == "torch.torch_version":
+            return repr(str(value))  # what `torch.__version__` is, which code takes apart as text
         if is_class(value) or (callable(value) and hasattr(value, "__qualname__")):
             return self.name(value)
         if isinstance(value, tuple) and hasattr(cls, "_fields"):

@@ -97,6 +97,7 @@ TEXTS: dict[str, tuple[Any, str]] = {
     "dict": ({"a": 1, (1, 2): None}, "{'a': 1, (1, 2): None}"),
     "sets": ([{2, 1}, set(), frozenset({1}), frozenset()], "[{1, 2}, set(), frozenset({1}), frozenset()]"),
     "size": (torch.Size([1, 2]), "torch.Size([1, 2])"),
+    "version": (torch.__version__, repr(str(torch.__version__))),
     "dtype": (torch.bfloat16, "torch.bfloat16"),
     "device": (torch.device("cpu"), 'torch.device("cpu")'),
     "layouts": ([torch.strided, torch.channels_last], "[torch.strided, torch.channels_last]"),

@@ -23,6 +23,13 @@ from migrate_agent.tools.scan import scan
 HEAD = "import torch\nfrom torch import nn\nfrom dataclasses import dataclass\n"
 
 GUESSABLE = {
+    "an image that is divided by its norm, beside words": (
+        "class Net(nn.Module):\n def __init__(self, words):\n  super().__init__()\n  self.embedding = nn.Embedding(words, 16)\n"
+        "  self.conv = nn.Conv2d(8, 16, 1)\n"
+        " def forward(self, v, q):\n  v = v / v.norm(p=2, dim=1, keepdim=True)\n"
+        "  return self.conv(v).mean((2, 3)) * self.embedding(q).mean(1)\n",
+        ("64", "torch.randn(2, 8, 32, 32), torch.randint(0, 8, (2, 8, 2, 2))"),
+    ),
     "as many blocks as the repository constructs it with": (
         "class Net(nn.Module):\n def __init__(self, n_size):\n  super().__init__()\n"
         "  self.layers = nn.Sequential(*[nn.Conv2d(3, 3, 3, padding=1) for _ in range(n_size * 100)])\n"

@@ -32,6 +32,7 @@ EQUAL_NUMBERS = re.compile(r"([\[(])(\d+)(?:, \2)*,?[\])]")
 LENGTHS = (2, 1, 3, 4)
 SMALL = ("1", "2", "3", "4", "8", "16", "32", "64", "128")
 DTYPES: tuple[tuple[str, Kind], ...] = (
+    (r"floating point (or|and) complex|does not match weight dtype \(torch\.float", "normal"),
     (r"\b[Bb]ool(ean)?\b|invert", "bool"),
     (r"indices|Long|Int\b|integer|tensors used as indices|Expected.*Byte|dtype int(32|64)", "integer"),
     (r"ComplexFloat|[Cc]omplex", "complex"),
