@@ -97,7 +97,6 @@ TEXTS: dict[str, tuple[Any, str]] = {
     "dict": ({"a": 1, (1, 2): None}, "{'a': 1, (1, 2): None}"),
     "sets": ([{2, 1}, set(), frozenset({1}), frozenset()], "[{1, 2}, set(), frozenset({1}), frozenset()]"),
     "size": (torch.Size([1, 2]), "torch.Size([1, 2])"),
-    "version": (torch.__version__, repr(str(torch.__version__))),
     "dtype": (torch.bfloat16, "torch.bfloat16"),
     "device": (torch.device("cpu"), 'torch.device("cpu")'),
     "layouts": ([torch.strided, torch.channels_last], "[torch.strided, torch.channels_last]"),
@@ -124,6 +123,10 @@ TEXTS: dict[str, tuple[Any, str]] = {
     "plain object with defaults": (Plain(3), "Plain(width=3)"),
     "open-ended object": (OpenEnded(rate=0.2, size=3), "OpenEnded(rate=0.2, size=3)"),
 }
+
+
+def test_the_version_of_torch_is_text() -> None:
+    assert Encoder({}).value(torch.__version__) == repr(str(torch.__version__))
 
 
 def evaluate(encoder: Encoder, text: str, namespace: Mapping[str, Any]) -> Any:
