@@ -27,13 +27,18 @@ def gather(x: jax.Array, dim: int, index: jax.Array) -> jax.Array:
 
 
 def set_along_axis(x: jax.Array, axis: int, index: jax.Array, values: ArrayLike) -> jax.Array:
-    """`x` with `values` (a number, or of the shape of `index`) at `index` along an axis; the other axes of `index` may be shorter than those of `x`."""
-    return x.at[axis_index(index, axis)].set(values)
+    """`x` with `values` (a number, or at least as large as `index`) at `index` along an axis; the other axes of `index` may be shorter than those of `x`."""
+    return x.at[axis_index(index, axis)].set(as_large_as(values, index))
 
 
 def add_along_axis(x: jax.Array, axis: int, index: jax.Array, values: ArrayLike) -> jax.Array:
-    """`x` with `values` (a number, or of the shape of `index`) added at `index` along an axis."""
-    return x.at[axis_index(index, axis)].add(values)
+    """`x` with `values` (a number, or at least as large as `index`) added at `index` along an axis."""
+    return x.at[axis_index(index, axis)].add(as_large_as(values, index))
+
+
+def as_large_as(values: ArrayLike, index: jax.Array) -> ArrayLike:
+    """The part of `values` that `index` has places for; a number as it is."""
+    return values[tuple(slice(size) for size in index.shape)] if isinstance(values, jax.Array) and values.ndim else values
 
 
 def scatter(x: jax.Array, dim: int, index: jax.Array, src: ArrayLike, reduce: str | None = None) -> jax.Array:
@@ -45,8 +50,7 @@ def scatter(x: jax.Array, dim: int, index: jax.Array, src: ArrayLike, reduce: st
         return x
     if x.ndim == 0 or index.ndim == 0:
         return scatter(x.reshape(1), 0, index.reshape(1), jnp.asarray(src).reshape(-1)[:1], reduce).reshape(x.shape)
-    values = jnp.asarray(src, x.dtype)
-    values = values if values.ndim == 0 else values[tuple(slice(size) for size in index.shape)]
+    values = as_large_as(jnp.asarray(src, x.dtype), index)
     where = axis_index(index, dim)
     if reduce is None:
         return x.at[where].set(values)

@@ -45,12 +45,14 @@ def _labels(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
 
 
 def _places(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
-    """Scores of classes with labels, of as many classes as an input has channels and of a usual number, and those of images, in place of each pair of
-    inputs that can be meant."""
+    """One place for each sample; scores of classes with labels, of as many classes as an input has channels and of a usual number, and those of images, in
+    place of each pair of inputs that can be meant."""
     call = attempt.call or ()
     inputs = {name: value for name, value in call if isinstance(value, Tensor)} if PLACES.search(outcome.error) else {}
     order = list(inputs)
     for name in sorted(inputs, key=lambda name: (name not in outcome.place.call, -order.index(name))):
+        if inputs[name].shape:
+            yield set_call(attempt, name, replace(inputs[name], shape=inputs[name].shape[:1], kind="integer"))
         for other, tensor in inputs.items():
             classes = tensor.shape[1] if len(tensor.shape) > 1 else LABELS.high
             likely = (replace(SCORES, shape=(SCORES.shape[0], classes)), replace(LABELS, high=classes))
