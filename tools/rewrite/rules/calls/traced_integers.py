@@ -17,7 +17,7 @@ WIDENING = (cst.Add, cst.Subtract, cst.Multiply, cst.Divide)
 class KeepTracedIntegers(Rule):
     """Index and roll by arrays: `x[int(i)]` → `x[i]`, `torch.roll(x, -int(i), -1)` → the same of `i`, an integer tensor without axes.
 
-    `1 / float(i)` → `1 / (i * 1.0)`, where a tensor or a local name takes the result: no float sizes anything. What meets a float of Python stays as it
+    `1 / float(i)` → `1 / (i * 1.0)`, where a tensor or a local name takes the result, or it is returned: no float sizes anything. What meets a float of Python stays as it
     is: `float(i) / float(n)` → `i / float(n)`.
     Declines where the number would size something, and where `i` was not observed.
     """
@@ -65,9 +65,18 @@ def is_traced_integer(context: Context, call: cst.Call) -> bool:
 def is_traced_float(context: Context, call: cst.Call) -> bool:
     """Whether an original call, the one that is being left, reads out an integer as a float that may stay an array."""
     match call:
-        case cst.Call(func=cst.Name("float"), args=[cst.Arg(value=read, keyword=None, star="")]) if _is_integer(context, read):
-            return _assigned_name(context) is not None or _joins_tensor(context)
+        case cst.Call(func=func, args=[cst.Arg(value=read, keyword=None, star="")]) if _is_integer(context, read):
+            is_float = (isinstance(func, cst.Name) and func.value == "float") or context.dotted(func) == "numpy.float"
+            return is_float and (_assigned_name(context) is not None or _joins_tensor(context) or _is_returned(context))
     return False
+
+
+def _is_returned(context: Context) -> bool:
+    """Whether what is computed from the call being left, by arithmetic alone, is all that a function gives."""
+    if not context.functions or context.constructing:
+        return False
+    around = next((node for node in reversed(context.stack) if not isinstance(node, ARITHMETIC)), None)
+    return isinstance(around, cst.Return)
 
 
 def _is_integer(context: Context, node: cst.BaseExpression) -> bool:
