@@ -278,7 +278,10 @@ def _bound(function: FunctionNode) -> Iterator[tuple[str, ast.expr]]:
             case ast.Assign(targets=[ast.Name() as target], value=value):
                 plain.add(id(target))
                 yield target.id, value
-            case ast.AnnAssign(target=ast.Name() as target, value=ast.expr() as value):
+            case (
+                ast.AnnAssign(target=ast.Name() as target, value=ast.expr() as value)
+                | ast.AugAssign(target=ast.Name() as target, value=value)
+            ):
                 plain.add(id(target))
                 yield target.id, value
             case ast.Assign(targets=[ast.Subscript(value=ast.Name(id=name), slice=index)], value=value):

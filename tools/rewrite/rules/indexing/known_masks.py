@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Mapping, Set
 
 import libcst as cst
 
 from migrate_agent.tools.rewrite.analysis.static_masks import NOTHING, Selections, selections
 from migrate_agent.tools.rewrite.rules.context import Context
 from migrate_agent.tools.rewrite.rules.rule import Rule
+
+
+OPERATORS: Mapping[type[cst.BaseAugOp], type[cst.BaseBinaryOp]] = {
+    cst.AddAssign: cst.Add,
+    cst.SubtractAssign: cst.Subtract,
+    cst.MultiplyAssign: cst.Multiply,
+    cst.DivideAssign: cst.Divide,
+    cst.BitAndAssign: cst.BitAnd,
+    cst.BitOrAssign: cst.BitOr,
+}
+"""Operator of a statement that changes a name → that of the expression."""
 
 
 class ComputeMasksAtOnce(Rule):
@@ -31,6 +42,12 @@ class ComputeMasksAtOnce(Rule):
             "    mask = concrete(lambda: jnp.fill_diagonal(mask, 0, inplace=False))\n    mask = concrete(lambda: mask.at[0, 1].set(False))\n"
             "    return x[mask]\n",
         ),
+        (
+            "import torch\n\ndef f(x: torch.Tensor):\n    n = x.shape[0]\n    near = torch.ones(n, n)\n    near -= torch.eye(n)\n"
+            "    return x[near.nonzero()[:, 0]]\n",
+            "def f(x: jax.Array):\n    n = x.shape[0]\n    near = concrete(lambda: jnp.ones((n, n)))\n"
+            "    near = concrete(lambda: near - jnp.eye(n))\n    return x[concrete(lambda: jnp.argwhere(near))[:, 0]]\n",
+        ),
     )
 
     def leave_Index(self, original: cst.Index, updated: cst.Index) -> cst.Index | None:
@@ -50,6 +67,13 @@ class ComputeMasksAtOnce(Rule):
         return updated.with_changes(body=body) if body != list(updated.body) else None
 
     def _at_once(self, small: cst.BaseSmallStatement, names: Set[str]) -> cst.BaseSmallStatement:
+        if isinstance(small, cst.AugAssign) and isinstance(small.target, cst.Name) and small.target.value in names:
+            operator = OPERATORS.get(type(small.operator))
+            if operator is None:
+                return small
+            whole = cst.BinaryOperation(small.target.deep_clone(), operator(), self.context.parenthesise(small.value))
+            value = self.context.build("vendored.concrete(lambda: {x})", x=whole)
+            return cst.Assign([cst.AssignTarget(small.target)], value)
         if not isinstance(small, cst.Assign) or len(small.targets) > 1 or _is_plain(small.value):
             return small
         target = small.targets[0].target
