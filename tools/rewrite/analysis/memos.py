@@ -34,6 +34,8 @@ class Memo:
     compute; `early` says that this `if` returns the stored value instead. `local`: the variable
     that replaces the attribute in the rewrite; `plain` says that the store already stores a
     variable of this name. `clears`: the statements of the method that set the attribute to `None`.
+    `changes`: those after `store` that store what they make of the value. `keys`: the statements that keep for
+    which size the value is, in attributes that the test alone reads.
     """
 
     attribute: str
@@ -45,6 +47,8 @@ class Memo:
     local: str
     plain: bool
     clears: tuple[Span, ...] = ()
+    changes: tuple[Span, ...] = ()
+    keys: tuple[Span, ...] = ()
 
 
 def memos(repo: Repo, model: ClassModel, facts: Facts) -> dict[str, Memo]:
@@ -96,16 +100,24 @@ def _memo(repo: Repo, model: ClassModel, facts: Facts, name: str) -> Memo | None
     pairs = [(node, value) for node in walk(function) if isinstance(node, ast.stmt) for key, value in _stores(model, node) if key == name]
     stores = [node for node, value in pairs if not _is_none(value)]
     clears = [node for node, value in pairs if _is_none(value)]
+    updates = [node for node in walk(function) if isinstance(node, ast.AugAssign) and model.own.get(id(node.target)) == name]
     written = sum(isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store | ast.Del) for _, node in uses)
     named = sum(isinstance(node, ast.Constant) for _, node in uses)
-    # Every mention must be accounted for: one start, one store, and the clears.
-    if len(starts) != 1 or len(stores) != 1 or written + named != 2 + len(clears) or not isinstance(stores[0], (ast.Assign, ast.Expr)):
+    # Every mention must be accounted for: one start, the stores with what changes them, and the clears.
+    accounted = 1 + len(stores) + len(updates) + len(clears)
+    if len(starts) != 1 or not stores or written + named != accounted or not isinstance(stores[0], (ast.Assign, ast.Expr)):
         return None
+    stores.sort(key=lambda node: node.lineno)
+    changes = [*stores[1:], *updates]
     loads = [node for user, node in uses if user == method and isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)]
     around = _guard(repo, model, function, name, stores[0])
     if around is None:
         return None
     test, region, early = around
+    if changes and (
+        clears or early or named or not {id(node) for node in changes} <= {id(node) for inner in region for node in walk(inner)}
+    ):
+        return None
     inside_test = {id(node) for node in walk(test if early else test.test)}
     after = [node for node in loads if id(node) not in inside_test]
     decided = test if not clears else _settling_statement(function.body, test, clears)
@@ -116,7 +128,9 @@ def _memo(repo: Repo, model: ClassModel, facts: Facts, name: str) -> Memo | None
         return None
     value = next(value for _, value in _stores(model, stores[0]))
     stored = [node.id for node in walk(function) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
-    plain = isinstance(value, ast.Name) and stored.count(value.id) == sum(_binds(statement, value.id) for statement in region)
+    plain = (
+        not changes and isinstance(value, ast.Name) and stored.count(value.id) == sum(_binds(statement, value.id) for statement in region)
+    )
     local = value.id if plain and isinstance(value, ast.Name) else name.lstrip("_")
     # The local variable must not shadow a name that the method has already.
     if not plain and local in {*stored, *(a.arg for a in walk(function) if isinstance(a, ast.arg))}:
@@ -125,7 +139,23 @@ def _memo(repo: Repo, model: ClassModel, facts: Facts, name: str) -> Memo | None
     if clears and (plain or early):
         return None
     start, store, test_span, *gone = (span_of(node, lines) for node in (starts[0], stores[0], test, *clears))
-    return Memo(name, method, start, store, test_span, early, local, plain, tuple(gone))
+    changed = tuple(span_of(node, lines) for node in changes)
+    keys = tuple(span_of(node, lines) for node in _keys(repo, model, test, name))
+    return Memo(name, method, start, store, test_span, early, local, plain, tuple(gone), changed, keys)
+
+
+def _keys(repo: Repo, model: ClassModel, test: ast.If, name: str) -> Iterator[ast.stmt]:
+    """The statements that keep what a value was computed for (`self.size = n`), in attributes that the test alone reads, and their first values."""
+    read = {key: None for node in walk(test.test) if isinstance(node, ast.Attribute) and (key := model.own.get(id(node))) and key != name}
+    asked = {id(node) for node in walk(test.test)}
+    for key in read:
+        uses = [node for function in model.methods.values() for node in walk(function) if _uses(model, node, key)]
+        starts = [node for node in walk(model.methods["__init__"]) if any(stored == key for stored, _ in _stores(model, node))]
+        kept = [node for node in test.body if any(stored == key for stored, _ in _stores(model, node))]
+        elsewhere = [node for node in uses if id(node) not in asked]
+        is_base = any(_is_mentioned(base, key) for base in repo.ancestors(model) if base is not model)
+        if len(starts) == len(kept) == 1 and len(elsewhere) == 2 and not is_base:
+            yield from (node for node in (*starts, *kept) if isinstance(node, ast.stmt))
 
 
 def _settling_statement(block: list[ast.stmt], test: ast.If, clears: list[ast.stmt]) -> ast.stmt | None:

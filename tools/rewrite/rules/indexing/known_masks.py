@@ -10,7 +10,6 @@ from migrate_agent.tools.rewrite.analysis.static_masks import NOTHING, Selection
 from migrate_agent.tools.rewrite.rules.context import Context
 from migrate_agent.tools.rewrite.rules.rule import Rule
 
-
 OPERATORS: Mapping[type[cst.BaseAugOp], type[cst.BaseBinaryOp]] = {
     cst.AddAssign: cst.Add,
     cst.SubtractAssign: cst.Subtract,

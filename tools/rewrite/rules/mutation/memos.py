@@ -36,6 +36,14 @@ class RecomputeMemos(Rule):
             "        if causal:\n            mask = jnp.ones(len(x))\n        else:\n            mask = None\n"
             "        return x if mask is None else x * mask\n",
         ),
+        (
+            "import torch\nfrom torch import nn\n\nclass M(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.table = None\n"
+            "        self.size = 0\n\n    def forward(self, x: torch.Tensor):\n        if self.table is None or self.size != len(x):\n"
+            "            self.size = len(x)\n            self.table = torch.ones(len(x))\n            self.table = self.table.repeat(2)\n"
+            "            self.table += 1\n        return x * self.table.sum()\n",
+            "class M(nnx.Module):\n    def __init__(self, *, rngs: nnx.Rngs):\n        pass\n\n    def __call__(self, x: jax.Array):\n"
+            "        table = jnp.ones(len(x))\n        table = jnp.tile(table, 2)\n        table += 1\n        return x * jnp.sum(table)\n",
+        ),
     )
 
     def leave_If(self, original: cst.If, updated: cst.If) -> cst.FlattenSentinel[cst.BaseStatement] | cst.RemovalSentinel | None:
@@ -62,8 +70,11 @@ class RecomputeMemos(Rule):
         if len(original.body) != 1:
             return None
         span = self.context.span(original.body[0])
-        memo = next((memo for memo in self.context.class_facts.memos.values() if span in (memo.start, memo.store, *memo.clears)), None)
-        if memo is None:
+        memos = self.context.class_facts.memos.values()
+        if any(span in memo.keys for memo in memos):
+            return cst.RemoveFromParent()
+        memo = next((memo for memo in memos if span in (memo.start, memo.store, *memo.clears, *memo.changes)), None)
+        if memo is None or isinstance(original.body[0], cst.AugAssign):
             return None
         if span in memo.clears:
             return updated.with_changes(body=[cst.Assign([cst.AssignTarget(cst.Name(memo.local))], cst.Name("None"))])
