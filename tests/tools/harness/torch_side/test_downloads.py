@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from types import ModuleType
@@ -24,9 +25,9 @@ State = dict[str, Any]
 @pytest.fixture(autouse=True)
 def spared(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Torch's own functions, before and after."""
-    for file, name in FUNCTIONS:
-        monkeypatch.setattr(file, name, getattr(file, name))
-    monkeypatch.setattr(nn.Module, "load_state_dict", nn.Module.load_state_dict)
+    for file, name in FUNCTIONS:  # an import by another test in this process may have replaced them
+        monkeypatch.setattr(file, name, inspect.unwrap(getattr(file, name)))
+    monkeypatch.setattr(nn.Module, "load_state_dict", inspect.unwrap(nn.Module.load_state_dict))
     monkeypatch.setattr(downloads, "_replaced", [])
     monkeypatch.setattr(downloads, "_addresses", [])
     spare_downloads()

@@ -205,7 +205,7 @@ DATA = [
         "torch.Tensor.new",
         "self, *args",
         _new_legacy,
-        samples=("torch.ones(2).new(2, 3) * 0", "torch.ones(2).new([3, 4])", "torch.ones(2).new()"),
+        samples=("torch.zeros_like(torch.ones(2).new(2, 3))", "torch.ones(2).new([3, 4])", "torch.ones(2).new()"),
     ),
 ]
 
