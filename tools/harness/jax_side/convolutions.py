@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache, partial
@@ -53,8 +53,7 @@ def quick_convolutions() -> None:
 
     def lowered(ctx: Any, lhs: Any, rhs: Any, **params: Any) -> Any:
         (one, other), (out,) = ctx.avals_in, ctx.avals_out
-        has_kernel = plain(one.shape, **params) and not _loops(one)
-        if one.dtype not in (jnp.float64, jnp.float32) or _products(out, other, **params) < PRODUCTS or has_kernel:
+        if one.dtype not in (jnp.float64, jnp.float32) or _products(out, other, **params) < PRODUCTS or is_settled(one, other, params):
             return lower(ctx, lhs, rhs, expand_complex_convolutions=True, **params)
         return mlir.lower_fun(partial(plainer, finite=_finite.get(), **params), multiple_results=False)(ctx, lhs, rhs)
 
@@ -75,10 +74,10 @@ def slow(lhs: Any, rhs: Any, out: Any, **params: Any) -> bool:
     return _products(out, rhs, **params) >= PRODUCTS and stays_spread(lhs.shape, rhs.shape, params)
 
 
-def plain(lhs: Sequence[int], **params: Any) -> bool:
-    """Whether XLA has a kernel for a convolution with inputs of this shape."""
-    first = tuple(range(len(lhs)))
-    return not _padded(**params) and not _groups(lhs, **params) and params["dimension_numbers"] == (first, first, first)
+def is_settled(lhs: Any, rhs: Any, params: Mapping[str, Any]) -> bool:
+    """Whether `plainer` gives a convolution of these avals back as it is, with channels first and padded beforehand: what it gives back is asked again."""
+    first = tuple(range(lhs.ndim))
+    return not _padded(**params) and params["dimension_numbers"] == (first, first, first) and not _becomes_matrices(lhs, rhs, params)
 
 
 def _padded(**params: Any) -> bool:
@@ -114,14 +113,25 @@ def _dense(lhs: Any, rhs: Any, params: dict[str, Any]) -> Any:
         around = [(low, high, step - 1) for (low, high), step in zip(params["padding"], params["lhs_dilation"], strict=True)]
         lhs = lax.pad(lhs, jnp.zeros((), lhs.dtype), [(0, 0, 0), (0, 0, 0), *around])
         params = {**params, "padding": ((0, 0),) * len(around), "lhs_dilation": (1,) * len(around)}
-    if not _groups(lhs.shape, **params) and not (_loops(lhs) and params["feature_group_count"] == 1):
+    if not _becomes_matrices(lhs, rhs, params):
         return lax.conv_general_dilated_p.bind(lhs, rhs, **params)
-    sizes = zip(lhs.shape[2:], rhs.shape[2:], params["rhs_dilation"], params["window_strides"], strict=True)
-    lengths = [(size - (window - 1) * spacing - 1) // stride + 1 for size, window, spacing, stride in sizes]
-    taps, outputs = math.prod(rhs.shape[2:]), math.prod(lengths)
-    if not 0 < min(taps, outputs) <= PARTS or math.prod(lhs.shape[:2]) * taps * outputs > COPIED:
-        return lax.conv_general_dilated_p.bind(lhs, rhs, **params)
+    lengths = _lengths(lhs.shape, rhs.shape, params)
     return _of_matrices(_windows_of(lhs, rhs.shape[2:], lengths, params), rhs, lengths, params)
+
+
+def _lengths(lhs: Sequence[int], rhs: Sequence[int], params: Mapping[str, Any]) -> list[int]:
+    """The numbers of outputs along the spatial axes, of a convolution without padding."""
+    sizes = zip(lhs[2:], rhs[2:], params["rhs_dilation"], params["window_strides"], strict=True)
+    return [(size - (window - 1) * spacing - 1) // stride + 1 for size, window, spacing, stride in sizes]
+
+
+def _becomes_matrices(lhs: Any, rhs: Any, params: Mapping[str, Any]) -> bool:
+    """Whether `_dense` computes a convolution without padding as products of matrices: XLA has loops for it, and its inputs have so few slices, and numbers
+    in them, that they may be copied."""
+    if not _groups(lhs.shape, **params) and not (_loops(lhs) and params["feature_group_count"] == 1):
+        return False
+    taps, outputs = math.prod(rhs.shape[2:]), math.prod(_lengths(lhs.shape, rhs.shape, params))
+    return bool(0 < min(taps, outputs) <= PARTS and math.prod(lhs.shape[:2]) * taps * outputs <= COPIED)
 
 
 def _is_smaller_than_window(lhs: Any, rhs: Any, params: dict[str, Any]) -> bool:

@@ -14,7 +14,7 @@ import pytest
 from jax import lax
 
 from migrate_agent.tools.harness.jax_side.convolution_phases import Group, axes_of, stays_spread
-from migrate_agent.tools.harness.jax_side.convolutions import plain, plainer
+from migrate_agent.tools.harness.jax_side.convolutions import is_settled, plainer
 
 NUMBERS = [("NCHW", "OIHW", "NCHW"), ("NHWC", "HWIO", "NHWC"), ("NCHW", "HWOI", "NHWC")]
 WINDOWS: list[dict[str, Any]] = [
@@ -51,7 +51,7 @@ def test_same_result(numbers: tuple[str, str, str], window: Any, groups: tuple[i
         for e in jax.make_jaxpr(lambda *a: plainer(*a, **equation.params))(lhs, rhs).jaxpr.eqns
         if e.primitive is lax.conv_general_dilated_p
     ]
-    assert all(plain(e.invars[0].aval.shape, **e.params) for e in parts)
+    assert all(is_settled(e.invars[0].aval, e.invars[1].aval, e.params) for e in parts)
     # Several groups are products of matrices, except where each channel is one.
     expected = max(1, len(_places(equation.params, lhs.shape, rhs.shape))) if features * batches == 1 or features == 4 else 0
     assert len(parts) == expected
@@ -148,6 +148,25 @@ LOOPS = """
 
 def test_float64_has_a_kernel_in_two_dimensions_alone() -> None:
     subprocess.run([sys.executable, "-c", textwrap.dedent(LOOPS)], check=True, env={"JAX_PLATFORMS": "cpu", "PATH": ""})
+
+
+STAYING = """
+    import jax, jax.numpy as jnp
+    from jax import lax
+    from migrate_agent.tools.harness.jax_side.convolutions import quick_convolutions
+
+    jax.config.update("jax_enable_x64", True)
+    quick_convolutions()
+    for inputs, window, groups in (((1, 1, 12290), (1, 1, 9216), 1), ((2, 64, 3000), (64, 1, 5), 64), ((2, 8, 2000), (8, 4, 900), 2)):
+        x, w = jnp.ones(inputs), jnp.ones(window)
+        conv = jax.jit(lambda x, w: lax.conv_general_dilated(x, w, (1,), "VALID", feature_group_count=groups))
+        assert conv.lower(x, w).as_text().count("stablehlo.convolution") == 1, inputs
+"""
+
+
+def test_what_is_too_large_for_matrices_stays_a_convolution() -> None:
+    """It was lowered without end."""
+    subprocess.run([sys.executable, "-c", textwrap.dedent(STAYING)], check=True, env={"JAX_PLATFORMS": "cpu", "PATH": ""})
 
 
 SPREADING = """

@@ -100,7 +100,7 @@ class ReplaceInitialisers(Rule):
             "        w = layer.weight\n        return nn.init.normal_(w)\n",
             "class M(nnx.Module):\n    def __init__(self, *, rngs: nnx.Rngs):\n        self.fc = Linear(3, 4, rngs=rngs)\n"
             "        self.reset(self.fc, rngs=rngs)\n\n    def reset(self, layer: Linear, *, rngs: nnx.Rngs):\n"
-            "        w = layer.weight\n        w = init_normal(rngs.params(), w)\n        overwrite(layer, \"weight\", w)\n        return w\n",
+            '        w = layer.weight\n        w = init_normal(rngs.params(), w)\n        overwrite(layer, "weight", w)\n        return w\n',
         ),
         (
             "import torch\nfrom torch import nn\n\nclass M(nn.Module):\n    def __init__(self, n):\n        super().__init__()\n"
