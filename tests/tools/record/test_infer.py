@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from migrate_agent.tools.record.guessing.job import NOT_CALLED
 from migrate_agent.tools.record.guessing.options import Options
 from migrate_agent.tools.record.guessing.repairs import repairs, smaller_models
 from migrate_agent.tools.record.guessing.rows import INIT_ROWS, parameter_texts
+from migrate_agent.tools.record.guessing.search import Found, Search
 from migrate_agent.tools.record.guessing.trials.trial import Attempt, Outcome, Stage, Trial
 from migrate_agent.tools.record.guessing.values import Tensor
 from migrate_agent.tools.record.infer import infer
@@ -29,13 +31,6 @@ GUESSABLE = {
         " def forward(self, v, q):\n  v = v / v.norm(p=2, dim=1, keepdim=True)\n"
         "  return self.conv(v).mean((2, 3)) * self.embedding(q).mean(1)\n",
         ("64", "torch.randn(2, 8, 32, 32), torch.randint(0, 8, (2, 8, 2, 2))"),
-    ),
-    "as many blocks as the repository constructs it with": (
-        "class Net(nn.Module):\n def __init__(self, n_size):\n  super().__init__()\n"
-        "  self.layers = nn.Sequential(*[nn.Conv2d(3, 3, 3, padding=1) for _ in range(n_size * 100)])\n"
-        " def forward(self, x):\n  return self.layers(x)\n"
-        "def small():\n return Net(2)\n",
-        ("2", "torch.randn(2, 3, 32, 32)"),
     ),
     "a function that the call is handed": (
         "class Net(nn.Module):\n def __init__(self, size):\n  super().__init__()\n  self.norm = nn.LayerNorm(size)\n"
@@ -868,3 +863,24 @@ def test_what_takes_too_long_is_called_with_the_sizes_of_the_smaller_model() -> 
     attempt = Attempt((), (("x", Tensor((2, 256, 32, 32))),))
     first = next(repairs(attempt, Outcome(Stage.CALL, error="TimeoutError: it ran longer than 4 seconds"), options))
     assert first == Attempt((("dim", "16"), ("hidden", "32")), (("x", Tensor((2, 16, 32, 32))),))
+
+
+@pytest.mark.parametrize(
+    ("seconds", "wanted"),
+    [({"64": 1.0, "3": 0.1, "2": 0.09}, "3"), ({"64": 1.0, "3": 0.8, "2": 0.1}, "2"), ({"64": 0.1, "3": 0.01, "2": 0.01}, "64")],
+)
+def test_what_the_repository_constructs_is_taken_where_that_is_faster_by_far(
+    seconds: dict[str, float], wanted: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    search = Search.__new__(Search)
+
+    def run(attempt: Attempt) -> Outcome:
+        search._seconds = seconds[str(dict(attempt.init)["blocks"])]
+        return Outcome(Stage.DONE)
+
+    monkeypatch.setattr(Search, "_run", lambda self, attempt: run(attempt))
+    search.options = SimpleNamespace(constructions=[{"blocks": "3"}, {"blocks": "2"}])  # type: ignore[assignment]
+    search._time, search._seen = SimpleNamespace(spent=False), set()  # type: ignore[assignment]
+    first = Attempt((("blocks", "64"),), ())
+    found = search._as_constructed(Found(first, run(first), 1))
+    assert dict(found.attempt.init)["blocks"] == wanted
