@@ -92,7 +92,9 @@ def _guessed(context: Context, exercise: Exercise, recording: Recording) -> tupl
         for number, unit in enumerate(parts):
             if time.monotonic() > end:
                 break
-            context.progress.stage(unit.id, f"guessing an example of a part of others ({len(parts) - number} units left)")
+            context.progress.stage(
+                unit.id, f"guessing a call of it alone ({len(parts) - number} units left that ran as parts of others only)"
+            )
             recording = exercise.add_alone(unit, begun.guess(parts[number:]), recording)
     return recording, nearest
 

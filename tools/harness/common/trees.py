@@ -229,11 +229,14 @@ def _dtype_name(item: Any) -> str:
 
 
 def _function_name(item: Any) -> str:
-    """The name of a function of torch that has a counterpart; else the empty string."""
-    if not isinstance(item, (types.FunctionType, types.BuiltinFunctionType)) or item.__name__ not in FUNCTIONS:
+    """The name of a function of torch that has a counterpart in JAX, or of that counterpart; else the empty string."""
+    if type(item).__module__.partition(".")[0] not in ("builtins", "jax", "jaxlib"):
         return ""
-    homes = (sys.modules.get("torch"), sys.modules.get("torch.nn.functional"))
-    return item.__name__ if any(getattr(home, item.__name__, None) is item for home in homes) else ""
+    name = getattr(item, "__name__", "")
+    if name not in FUNCTIONS:
+        return ""
+    homes = map(sys.modules.get, ("torch", "torch.nn.functional", FUNCTIONS[name].partition(":")[0]))
+    return str(name) if any(getattr(home, name, None) is item for home in homes) else ""
 
 
 def _container(item: Any, walk: Callable[[Any], Tree]) -> Tree:

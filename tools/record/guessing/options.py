@@ -152,6 +152,11 @@ class Options:
         return used_as_numbers(self._called) - self._tensors
 
     @cached_property
+    def _options_of_torch(self) -> dict[str, tuple[str, ...]]:
+        """Texts of the parameters of the call that its code hands to options of torch's functions."""
+        return used_as_options(self._called)
+
+    @cached_property
     def _size_tuples(self) -> frozenset[str]:
         """Parameters of the call that its code uses as sizes in a tuple."""
         return used_as_sizes(self._called) - self._tensors
@@ -268,7 +273,7 @@ class Options:
             return texts
         if self._called is not None and parameter.name in called_parameters(self._called):
             return FUNCTION_TEXTS
-        if options := used_as_options(self._called).get(parameter.name):
+        if options := self._options_of_torch.get(parameter.name):
             return options
         if index and (states := self._first_states(parameter.name, main)):
             return (*states, *call_values(parameter.name, annotation, main))

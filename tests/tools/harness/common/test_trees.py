@@ -91,7 +91,10 @@ def test_a_device_becomes_one_of_the_other_side() -> None:
 def test_a_function_of_torch_becomes_one_of_the_other_side() -> None:
     handed = [torch.tanh, torch.nn.functional.relu, torch.relu]
     tree = codec.encode(handed, [], is_array)
-    assert codec.decode(tree, [], {}) == [jnp.tanh, jax.nn.relu, jax.nn.relu]
+    back = codec.decode(tree, [], {})
+    assert back == [jnp.tanh, jax.nn.relu, jax.nn.relu]
+    assert codec.encode(back, [], is_array) == tree
+    assert not codec.rearranged(tree, back, is_array) and codec.rearranged(tree, back[:2], is_array)
     with pytest.raises(codec.Unencodable):
         codec.encode(torch.matmul, [], is_array)
 
