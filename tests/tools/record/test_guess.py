@@ -10,10 +10,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
+import torch
+from torch import nn
 
 from migrate_agent.tools.record.guessing.adapt import adapted_shape
 from migrate_agent.tools.record.guessing.call_sites import Program, call_sites
 from migrate_agent.tools.record.guessing.choices import choices
+from migrate_agent.tools.record.guessing.configs import tensor_texts
 from migrate_agent.tools.record.guessing.refused import conditions, fitting
 from migrate_agent.tools.record.guessing.trials.other_kinds import spelled_words
 from migrate_agent.tools.record.guessing.values import Fields, Sequence, Tensor, Value, text
@@ -247,3 +250,21 @@ def test_call_sites_leave_out_classes_of_the_same_name(tmp_path: Path) -> None:
     files = [tmp_path / name for name in ("other.py", "baseline.py", "train.py")]
     depth = inspect.Parameter("depth", inspect.Parameter.POSITIONAL_OR_KEYWORD)
     assert call_sites(files, "Net", [depth], ()) == [{"depth": "3"}, {"depth": "5"}]
+
+
+class Scaled(nn.Module):
+    def __init__(self, mean: torch.Tensor) -> None:
+        self.register_buffer("mean", mean)
+
+
+class Embedded(nn.Module):
+    def __init__(self, weights: Any, width: Any, statistics: Any, rate: Any) -> None:
+        self.words = nn.Embedding(64, width)
+        self.words.weight.data.copy_(torch.tensor(weights, dtype=torch.float))
+        self.scale = Scaled(statistics)
+        self.rate = torch.tensor(rate)
+
+
+@pytest.mark.parametrize(("name", "tensors"), [("weights", True), ("statistics", True), ("width", False), ("rate", False)])
+def test_constructor_parameters_that_become_tensors(name: str, tensors: bool) -> None:
+    assert bool(tensor_texts(Embedded, name)) is tensors

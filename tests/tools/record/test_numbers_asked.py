@@ -12,7 +12,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from migrate_agent.tools.record.guessing.trials.demands import demands
+from migrate_agent.tools.record.guessing.trials.demands import INTEGERS, demands
 from migrate_agent.tools.record.guessing.trials.numbers_asked import negative_fields, other_numbers, without_negative
 from migrate_agent.tools.record.guessing.trials.other_kinds import other_kinds
 from migrate_agent.tools.record.guessing.trials.place import place_of
@@ -115,3 +115,25 @@ def test_arrays_of_numpy() -> None:
     outcome = _outcome(_raised(torch.from_numpy, torch.ones(2)), ("state",))
     proposed = next(other_kinds(attempt, outcome, lambda name: (), ()))
     assert text(dict(proposed.call or ())["state"]) == "torch.randn(2, 4).numpy()"
+
+
+INDEXED: tuple[Callable[[torch.Tensor, torch.Tensor], Any], ...] = (
+    functional.nll_loss,
+    functional.cross_entropy,
+    functional.multi_margin_loss,
+    lambda x, at: functional.embedding(at, x),
+    lambda x, at: x.gather(1, at[:, None]),
+    lambda x, at: x.scatter(1, at[:, None], 1.0),
+    lambda x, at: x.index_select(0, at),
+    lambda x, at: x.index_copy(0, at, x),
+    lambda x, at: x.index_add(0, at, x),
+    lambda x, at: x.take(at),
+    lambda x, at: torch.take_along_dim(x, at[:, None], 1),
+    lambda x, at: functional.max_unpool1d(x, x.floor(), (2,)),
+    lambda x, at: x[at],
+)
+
+
+@pytest.mark.parametrize("function", INDEXED)
+def test_errors_that_ask_for_integers(function: Callable[[torch.Tensor, torch.Tensor], Any]) -> None:
+    assert INTEGERS.search(str(_raised(function, torch.rand(3, 4), torch.rand(3))))

@@ -93,6 +93,12 @@ class Conditioned(nn.Module):
         return torch.cat([x, c], dim=1)
 
 
+class Labelled(nn.Module):
+    def forward(self, scores: Tensor, target: Tensor) -> Tensor:
+        n, h, w, _ = scores.shape
+        return scores[target.view(n, h, w, 1).expand_as(scores) >= 0]
+
+
 class Written(nn.Module):
     def forward(self, x: Tensor, y: list[Tensor]) -> Tensor:
         both = torch.zeros(2, 5, 8)
@@ -144,6 +150,7 @@ def test_the_operation_that_failed(cls: type, call: Arguments, name: str, origin
         (Folded, (("x", Drawn((2, 8, 32, 32))),), ("x", "torch.randn(2, 4, 32, 32)")),
         (Conditioned, (("x", IMAGES), ("c", IMAGES)), ("c", "torch.randn(2, 8)")),
         (Conditioned, (("x", IMAGES), ("c", Drawn((32, 5)))), ("c", "torch.randn(2, 5)")),
+        (Labelled, (("scores", Drawn((2, 4, 5, 3))), ("target", Drawn((2, 4, 5, 3)))), ("target", "torch.randn(2, 4, 5)")),
         (Camera, (("x", ROWS), ("k", "8")), ("k", "torch.randn(4, 4)")),
         (Written, (("x", ROWS), ("y", Sequence((ROWS, ROWS)))), None),
     ],

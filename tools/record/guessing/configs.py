@@ -169,16 +169,41 @@ TABLES = ("torch.linspace(0.1, 1, 4096).reshape(64, 64)", "torch.linspace(0.1, 1
 
 
 def tensor_texts(cls: Any, name: str) -> tuple[str, ...]:
-    """Texts of tensors for a parameter that the constructor makes a parameter or a buffer of, or loads into one: pretrained embeddings, statistics."""
-    constructor = vars(cls).get("__init__")
-    for node in nodes_of(constructor) if inspect.isfunction(constructor) else ():
-        match node:
-            case ast.Call(func=ast.Attribute(attr="from_numpy"), args=[value, *_]) if is_any(value, (name,)):
-                return tuple(f"{text}.numpy()" for text in TABLES)
-            case ast.Call(func=ast.Attribute(attr="Parameter" | "from_pretrained" | "copy_" | "register_buffer"), args=args):
-                if any(is_any(value, (name,)) for value in args):
-                    return TABLES
+    """Texts of tensors for a parameter that the constructor, or what it hands the parameter to, makes a parameter or a buffer of, or loads into one:
+    pretrained embeddings, statistics."""
+    for holder in handed_on(Holder(cls, name), 2):
+        code = vars(holder.code).get("__init__") if inspect.isclass(holder.code) else holder.code
+        for node in nodes_of(code) if inspect.isfunction(code) else ():
+            if texts := _tensors_taken(node, holder.name):
+                return texts
     return ()
+
+
+def _tensors_taken(node: ast.AST, name: str) -> tuple[str, ...]:
+    match node:
+        case ast.Call(func=ast.Attribute(attr="from_numpy"), args=[taken, *_]) if is_any(_uncast(taken), (name,)):
+            return tuple(f"{text}.numpy()" for text in TABLES)
+        case ast.Call(func=ast.Attribute(attr="from_pretrained" | "copy_"), args=args):
+            return TABLES if any(is_any(_uncast(taken), (name,)) for taken in args) else ()
+        case ast.Call(func=ast.Attribute(attr="Parameter" | "register_buffer"), args=args):
+            return TABLES if any(is_any(taken, (name,)) for taken in args) else ()
+    return ()
+
+
+CASTS = frozenset({"tensor", "as_tensor", "Tensor", "FloatTensor", "array", "asarray"})
+"""Functions of torch and NumPy that make a tensor or an array of what they are given."""
+
+
+def _uncast(node: ast.expr) -> ast.expr:
+    """What a tensor or an array is made of by a cast or a copy: `w` of `torch.tensor(w, dtype=torch.float)` and `w.astype("float32")`."""
+    while True:
+        match node:
+            case ast.Call(func=ast.Attribute(attr=made) | ast.Name(id=made), args=[inner, *_]) if made in CASTS:
+                node = inner
+            case ast.Call(func=ast.Attribute(value=inner, attr="float" | "double" | "clone" | "copy" | "astype" | "to" | "detach" | "cpu")):
+                node = inner
+            case _:
+                return node
 
 
 def _tests_type(node: ast.AST, name: str) -> bool:

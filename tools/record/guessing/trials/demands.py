@@ -104,7 +104,7 @@ VIEWED = re.compile(r"shape '\[([\d, ]+)\]' is invalid for input of size \d+")
 
 
 def _without_last_axes(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
-    """A tensor without its last axes where it is viewed by the sizes of the first ones and ones behind them: `c.view(n, k, 1, 1)` of (n, k)."""
+    """A tensor of the sizes that it is viewed by, without the ones behind them: `c.view(n, k, 1, 1)` of (n, k), `target.view(n, h, w, 1)` of (n, h, w)."""
     match, operands = VIEWED.search(outcome.error), outcome.operation.operands
     if match is None or len(operands) != 1:
         return
@@ -112,7 +112,7 @@ def _without_last_axes(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
     while sizes[-1:] == (1,):
         sizes = sizes[:-1]
     shape = operands[0].shape
-    for path in operands[0].origins if 0 < len(sizes) < len(shape) and shape[: len(sizes)] == sizes else ():
+    for path in operands[0].origins if sizes and sizes != shape and 0 not in sizes else ():
         if argument_of(path) in dict(attempt.call or ()):
             yield _changed_at(attempt, path, lambda tensor: replace(tensor, shape=sizes) if tensor.shape == shape else tensor)
 
@@ -175,7 +175,10 @@ def _in_parts(attempt: Attempt, outcome: Outcome, rows: int) -> Iterator[Attempt
             yield set_call(attempt, name, Items((*[part] * (value.shape[0] - 1), _below(part, rows)), "()"))
 
 
-INTEGERS = re.compile(r"[Ee]xpected dtype int|used as indices must be|scalar type Long|type Long|dtype int64|types?: Long|expected index")
+INTEGERS = re.compile(
+    r"[Ee]xpected dtype int|used as indices must be|scalar type Long|type Long|dtype int64|types?: Long|expected index|to be Long|should be Long|"
+    r"a long tensor for index|should be type int64"
+)
 
 
 def _with_indices(attempt: Attempt, outcome: Outcome, change: Callable[[Tensor], Tensor]) -> Iterator[Attempt]:
@@ -218,7 +221,21 @@ def _below(tensor: Tensor, size: int) -> Tensor:
     return replace(tensor, kind="integer", high=min(size, tensor.high) if tensor.kind == "integer" else size)
 
 
-LABELLED = ("cross_entropy", "nll_loss", "gather", "index_select", "scatter", "scatter_", "scatter_add", "scatter_add_", "take_along_dim")
+LABELLED = (
+    *("cross_entropy", "nll_loss", "multi_margin_loss", "gather", "index_select", "take", "take_along_dim"),
+    *(
+        "scatter",
+        "scatter_",
+        "scatter_add",
+        "scatter_add_",
+        "index_add",
+        "index_add_",
+        "index_fill",
+        "index_fill_",
+        "index_copy",
+        "index_copy_",
+    ),
+)
 """Operations whose second tensor is of indices."""
 
 
