@@ -189,6 +189,13 @@ def test_an_absent_name_is_an_error_where_it_is_used(importing: Path, imports: s
         net(1)
 
 
+def test_folders_below_a_package_that_is_imported_again(importing: Path) -> None:
+    text = "import absent_w\nfrom torch import nn\n" + CLASS.format(body="x")
+    parts = parts_of(importing, {"kit_w/__init__.py": "", "kit_w/bare/net_w.py": text}, "kit_w/bare/net_w.py:Net")
+    use_parts({**parts, "kit_w/__init__.py": {"script": False, "kept": []}}, importing)
+    assert import_module("kit_w.bare.net_w").Net()(3) == 3
+
+
 @pytest.mark.parametrize("use", ["class Net(Base, nn.Module):", "class Net(Base.Inner, nn.Module):", "@Base\nclass Net(nn.Module):"])
 def test_what_an_import_needs_is_an_error_there(importing: Path, use: str) -> None:
     text = f"from torch import nn\nfrom absent_y import Base\n\n\n{use}\n    def forward(self, x):\n        return x\n"

@@ -99,6 +99,11 @@ class Labelled(nn.Module):
         return scores[target.view(n, h, w, 1).expand_as(scores) >= 0]
 
 
+class Stepped(nn.Module):
+    def forward(self, x: Tensor, start: int) -> Tensor:
+        return x[:, start or 0]
+
+
 class Written(nn.Module):
     def forward(self, x: Tensor, y: list[Tensor]) -> Tensor:
         both = torch.zeros(2, 5, 8)
@@ -145,6 +150,7 @@ def test_the_operation_that_failed(cls: type, call: Arguments, name: str, origin
             (("graph", Sequence((Drawn((6, 3)), Drawn((2, 4))), "()")),),
             ("graph", "(torch.randn(6, 3), torch.randint(0, 3, (2, 4)))"),
         ),
+        (Stepped, (("x", ROWS), ("start", ROWS)), ("start", "4")),
         (Frequencies, (("x", ROWS), ("count", ROWS)), ("count", "4")),
         (Paired, (("graph", Drawn((2, 6, 3))),), ("graph", "torch.randint(0, 3, (2, 6, 3))")),
         (Folded, (("x", Drawn((2, 8, 32, 32))),), ("x", "torch.randn(2, 4, 32, 32)")),

@@ -57,9 +57,12 @@ def use_all_parts() -> bool:
         return False
     _all[:] = [True]
     # A package that failed is gone, and what it had imported would not be bound in it again.
-    for name, module in list(sys.modules.items()):
-        if os.path.realpath(getattr(module, "__file__", None) or "") in _parts:
-            del sys.modules[name]
+    files = {name: getattr(module, "__file__", None) for name, module in sys.modules.items()}
+    gone = [name for name, file in files.items() if file and os.path.realpath(file) in _parts]
+    # The path of a folder without `__init__.py` is read from its package, which must not be gone before it.
+    below = [name for name, file in files.items() if file is None and any(name.startswith(f"{package}.") for package in gone)]
+    for name in (*gone, *below):
+        del sys.modules[name]
     return True
 
 

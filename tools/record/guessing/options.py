@@ -281,6 +281,8 @@ class Options:
         if isinstance(fields, Fields) and fields.form == "dict":
             items: tuple[tuple[str, Value], ...] = tuple((name, call_values(name, "", main)[0]) for name, _ in fields.items)
             return (Fields(items, "dict"),)
+        if isinstance(fields, Fields) and CONFIGS.fullmatch(parameter.name):
+            return (fields,)
         if (
             annotation in self._classes
             and not annotation.endswith("Tensor")

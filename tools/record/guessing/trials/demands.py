@@ -445,7 +445,8 @@ def _joined_channels(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
 
 NUMBER = re.compile(
     r"invalid combination of arguments|must be (an? )?(int|float|number|tuple of ints|Number)\b.*not Tensor|cannot be interpreted as an integer|"
-    r"single element can be converted to an index|only one element tensors can be converted|\(got Tensor\)"
+    r"single element can be converted to an index|only one element tensors can be converted|\(got Tensor\)|found element of type Tensor|"
+    r"Boolean value of Tensor with more than one value"
 )
 """Errors of operations that take a number where they were given a tensor."""
 
