@@ -22,13 +22,13 @@ class ChannelsFirstConvTranspose(nnx.ConvTranspose):
 
 
 class ChannelsFirstGroupNorm(nnx.GroupNorm):
-    """Flax's group normalisation, over (N, C, …)."""
+    """Flax's group normalisation, over (N, C, …), in the input's dtype."""
 
     def __init__(self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True, *, rngs: nnx.Rngs) -> None:
         super().__init__(num_channels, num_groups, epsilon=eps, use_scale=affine, use_bias=affine, use_fast_variance=False, rngs=rngs)
 
     def __call__(self, x: jax.Array) -> jax.Array:
-        return jnp.moveaxis(super().__call__(jnp.moveaxis(x, 1, -1)), -1, 1)
+        return jnp.moveaxis(super().__call__(jnp.moveaxis(x, 1, -1)), -1, 1).astype(x.dtype)
 
 
 class LastAxisLayerNorm(nnx.LayerNorm):
@@ -49,7 +49,8 @@ class MachineEpsilonRMSNorm(nnx.RMSNorm):
 
 
 class SampleBatchNorm(nnx.BatchNorm):
-    """Flax's batch normalisation over (N, C, …), whose running variance is that of samples (n - 1), and which counts its batches.
+    """Flax's batch normalisation over (N, C, …), whose running variance is that of samples (n - 1), and which counts its batches. The
+    result has the input's dtype.
 
     `momentum` is the share of the new batch. https://docs.pytorch.org/docs/stable/generated/torch.nn.BatchNorm2d.html
     """
@@ -61,7 +62,7 @@ class SampleBatchNorm(nnx.BatchNorm):
         self.num_batches_tracked = nnx.BatchStat(jnp.zeros((), int))
 
     def __call__(self, x: jax.Array) -> jax.Array:
-        before, result = self.momentum * self.var[...], super().__call__(x)
+        before, result = self.momentum * self.var[...], super().__call__(x).astype(x.dtype)
         if not self.use_running_average:
             count = x.size // x.shape[1]
             self.var[...] = before + (self.var[...] - before) * count / (count - 1)

@@ -767,6 +767,29 @@ def test_none_where_no_guess_runs(name: str, repository: Any, sandbox: Sandbox, 
     assert guess.imported == (name != "import fails")
 
 
+CODERS = (
+    "import torch\nfrom torch import nn\nclass PlainCoder(nn.Module):\n def __init__(self, img_size, width):\n  super().__init__()\n"
+    "  self.fc = nn.Linear(img_size[-1], width)\n def forward(self, x):\n  return torch.tanh(self.fc(x)), x\n"
+    "def get_coder(kind):\n return eval('{}Coder'.format(kind))\n"
+)
+CODED = (
+    "from coders import get_coder\nKINDS = ['Plain']\n"
+    "def make(kind, img_size, width):\n if kind not in KINDS:\n  raise ValueError(kind)\n coder = get_coder(kind)\n"
+    " return Net(img_size, coder, width)\n"
+    "class Net(nn.Module):\n def __init__(self, img_size, coder, width):\n  super().__init__()\n"
+    "  if list(img_size[1:]) not in [[32, 32]]:\n   raise RuntimeError('{} sized images are not supported'.format(img_size))\n"
+    "  self.coder = coder(img_size, width)\n  self.out = nn.Linear(width, 4)\n"
+    " def forward(self, x):\n  code, same = self.coder(x)\n  return self.out(code), same\n"
+)
+
+
+def test_what_a_factory_makes_is_mended_though_other_guesses_fail_later(repository: Any, sandbox: Sandbox, tmp_path: Path) -> None:
+    inventory = repository({"net.py": HEAD + CODED, "coders.py": CODERS})
+    example = infer(inventory, inventory.unit("net.py:Net"), sandbox, tmp_path / "guess").example
+    assert example is not None and example.setup == "from coders import PlainCoder"
+    assert example.init.startswith("(32, 32, 32,), PlainCoder, ")
+
+
 def test_a_failed_import_is_told_with_its_line(repository: Any, sandbox: Sandbox, tmp_path: Path) -> None:
     inventory = repository({"net.py": HEAD + HOPELESS["import fails"]})
     guess = infer(inventory, inventory.units[0], sandbox, tmp_path)

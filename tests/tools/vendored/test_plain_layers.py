@@ -99,6 +99,24 @@ def test_a_layer_is_as_torchs(layer: torch.nn.Module, make: Callable[[nnx.Rngs],
             np.testing.assert_allclose(state[name], value.numpy(), rtol=1e-12, err_msg=name)
 
 
+NORMS: list[tuple[torch.nn.Module, Callable[[nnx.Rngs], Any]]] = [
+    (torch.nn.BatchNorm1d(4), lambda r: SampleBatchNorm(4, rngs=r)),
+    (torch.nn.GroupNorm(2, 4), lambda r: ChannelsFirstGroupNorm(2, 4, rngs=r)),
+]
+
+
+@pytest.mark.parametrize(("layer", "make"), NORMS, ids=[str(case[0]) for case in NORMS])
+def test_a_norm_gives_the_dtype_of_its_input(layer: torch.nn.Module, make: Callable[[nnx.Rngs], Any]) -> None:
+    x = np.random.default_rng(0).normal(0.5, 3, (2, 4, 5)).astype(np.float32)
+    port = make(nnx.Rngs(0))
+    for training in (True, False):
+        port.train() if training else port.eval()
+        expected = layer.train(training)(torch.tensor(x).bfloat16())
+        result = port(jnp.asarray(x, jnp.bfloat16))
+        assert (str(expected.dtype), result.dtype) == ("torch.bfloat16", jnp.bfloat16)
+        np.testing.assert_allclose(result.astype(jnp.float32), expected.detach().float().numpy(), rtol=1e-2, atol=1e-2)
+
+
 def test_a_layer_without_inputs_gives_zeros_as_torchs() -> None:
     layer = nnx.Linear(0, 3, kernel_init=fan_in_kernel, bias_init=fan_in_bias(0), rngs=nnx.Rngs(0))
     assert layer(jnp.ones((2, 0))).tolist() == [[0.0] * 3] * 2

@@ -75,7 +75,7 @@ class Search:
         starts = self.options.starts()
         while not self._over():
             start = next(starts, None)
-            if start is not None and self._begin(start):
+            if start is not None and self._begin_apart(start):
                 break
             if start is None and not self._queue:
                 break
@@ -132,6 +132,17 @@ class Search:
     def _begin(self, start: Attempt) -> bool:
         """Try a start with its first calls at once: what the repository itself constructs runs more often than a mend of what names suggest."""
         return self._try(start, 0) or self._try_calls(start)
+
+    def _begin_apart(self, start: Attempt) -> bool:
+        """As `_begin`, and where the start comes less far than what waits, try its own mends first: what a factory of the repository makes may lack one
+        number, and what has nothing of it may fail later."""
+        waiting, self._queue = self._queue, []
+        over = self._begin(start)
+        behind = bool(waiting and self._queue) and min(waiting) < min(self._queue)
+        over = over or (behind and self._work(FIRST_MENDS))
+        self._queue = [*waiting, *self._queue]
+        heapq.heapify(self._queue)
+        return over
 
     def _try_calls(self, attempt: Attempt) -> bool:
         """Try the first calls of what an attempt has just constructed. Another call of what takes too long takes as long."""

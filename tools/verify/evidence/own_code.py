@@ -40,11 +40,27 @@ def own_nodes(sources: Sequence[Source]) -> Iterator[ast.AST]:
 
 
 def looks_at_dtypes(sources: Sequence[Source]) -> bool:
-    """Whether it names a dtype, or an attribute or argument of that name."""
+    """Whether it names a dtype, or an attribute or argument of that name. Initial values that it draws into a variable, in the variable's own dtype, are
+    no sign: the weights of a checkpoint stand in their place in every call that is compared."""
+    nodes = list(own_nodes(sources))
+    drawn = {id(part) for node in nodes if _draws_initial_values(node) for part in ast.walk(node)}
     return any(
         (isinstance(node, ast.Attribute) and node.attr in DTYPES) or (isinstance(node, ast.keyword) and node.arg == "dtype")
-        for node in own_nodes(sources)
+        for node in nodes
+        if id(node) not in drawn
     )
+
+
+def _draws_initial_values(node: ast.AST) -> bool:
+    """`v[...] = initializer(rngs.params(), v.shape, v.dtype)`, which keeps the dtype of the variable."""
+    match node:
+        case ast.Assign(
+            targets=[ast.Subscript(value=variable, slice=ast.Constant(value=value))],
+            value=ast.Call(args=[ast.Call(func=ast.Attribute(attr="params"), args=[], keywords=[]), shape, dtype], keywords=[]),
+        ) if value is ...:
+            text = ast.unparse(variable)
+            return (ast.unparse(shape), ast.unparse(dtype)) == (f"{text}.shape", f"{text}.dtype")
+    return False
 
 
 def shapes_gradients(sources: Sequence[Source]) -> bool:

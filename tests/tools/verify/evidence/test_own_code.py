@@ -45,6 +45,11 @@ def test_dtypes_and_gradients_of_its_own() -> None:
     assert looks_at_dtypes([source("def f(x):\n    return x.astype(jnp.float32)\n")])
     assert looks_at_dtypes([source("def f(n):\n    return jnp.zeros(n, dtype=int)\n")])
     assert not looks_at_dtypes([source("def f(x):\n    return x + 1\n")])
+    drawn = "def f(m, init, rngs):\n    m.w[...] = init(0.1)(rngs.params(), m.w.shape, {dtype})\n"
+    assert not looks_at_dtypes([source(drawn.format(dtype="m.w.dtype"))])
+    assert looks_at_dtypes([source(drawn.format(dtype="jnp.bfloat16"))])
+    assert looks_at_dtypes([source(drawn.format(dtype="m.b.dtype"))])
+    assert looks_at_dtypes([source("def f(m, x):\n    m.w[...] = x.astype(m.w.dtype)\n")])
     assert shapes_gradients([source("def f(x):\n    return jax.lax.stop_gradient(x)\n")])
     assert shapes_gradients([source("@jax.custom_vjp\ndef f(x):\n    return x\n")])
     assert not shapes_gradients([source("def f(x):\n    return jax.grad(jnp.sum)(x)\n")])
