@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from migrate_agent.sandbox.base import Sandbox
+from migrate_agent.tools.harness import named_files
 from migrate_agent.tools.harness.common import budgets
 from migrate_agent.tools.scan.visible import visible_from
 from migrate_agent.tools.types import Evidence, Example, Inventory, Limits, Unit, Verdict
@@ -89,6 +90,7 @@ def verify(
     folder.mkdir(parents=True, exist_ok=True)
     wrapped = wrapped_units(unit, inventory, candidate)
     lay_originals(wrapped.needed, inventory, original, candidate)
+    _lay_named(examples, inventory, original, candidate)
     unit_examples, translated = _in_order(examples, translated)
     first_attempt, schedule = False, (options.seconds, options.large_from)
 
@@ -143,6 +145,13 @@ def verify(
             tuple(one.id for one in wrapped.needed),
             tuple(sorted(results.refused_guesses)) if "exact" in results.runs else (),
         )
+
+
+def _lay_named(examples: Sequence[Example], inventory: Inventory, original: Path, candidate: Path) -> None:
+    """Put the files that the examples name by their paths into the candidate's tree: it reads what the original does."""
+    paths = [path for example in examples for path in named_files.paths_in(named_files.texts_of(example.init, example.setup))]
+    for folder in dict.fromkeys(("", *(file.import_root for file in inventory.files))) if paths else ():
+        named_files.lay(iter(paths), (original / folder,), candidate / folder)
 
 
 def _in_order(examples: Sequence[Example], translated: Sequence[Example]) -> tuple[list[Example], list[Example]]:

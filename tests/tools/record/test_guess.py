@@ -268,3 +268,47 @@ class Embedded(nn.Module):
 @pytest.mark.parametrize(("name", "tensors"), [("weights", True), ("statistics", True), ("width", False), ("rate", False)])
 def test_constructor_parameters_that_become_tensors(name: str, tensors: bool) -> None:
     assert bool(tensor_texts(Embedded, name)) is tensors
+
+
+@pytest.mark.parametrize(
+    ("model", "script", "expected"),
+    [
+        (  # what is unpacked is an item of what it is unpacked from; a word for what is compared with words; a table of the unit's own file by its name
+            "TABLE = {'300': [4, 6]}\ndef parts(widths, words): ...\nclass Net:\n def __init__(self, phase, base, head): ...\n"
+            "def build(phase, size=300, words=21):\n if phase != 'test' and phase != 'train':\n  return\n"
+            " base, head = parts(TABLE[str(size)], words)\n return Net(phase, base, head)\n",
+            "",
+            [
+                {"phase": repr(phase), "base": "parts(TABLE[str(300)], 21)[0]", "head": "parts(TABLE[str(300)], 21)[1]"}
+                for phase in ("test", "train")
+            ],
+        ),
+        (  # layers that another file makes at its top, and a part of them
+            "import torch.nn as nn\nWIDTH = 3\nfront = nn.Sequential(nn.Conv2d(WIDTH, 3, 1), nn.ReLU())\nclass Net:\n def __init__(self, phase, base, head): ...\n",
+            "import torch.nn as nn\nimport net\nfrom net import front\nbase = net.front\nbase.load(args.path)\nbase = nn.Sequential(*list(base.children())[:1])\n"
+            "model = net.Net(0, base, front)\n",
+            [
+                {
+                    "phase": "0",
+                    "base": "nn.Sequential(*list(nn.Sequential(nn.Conv2d(3, 3, 1), nn.ReLU()).children())[:1])",
+                    "head": "nn.Sequential(nn.Conv2d(3, 3, 1), nn.ReLU())",
+                }
+            ],
+        ),
+        (  # what is no layer keeps its name, and is imported
+            "import argparse, tables\nargs = argparse.ArgumentParser().parse_args()\n"
+            "class Net:\n def __init__(self, phase, base, head): ...\nmodel = Net(args, tables.WIDTHS, tables.make(2))\n",
+            "",
+            [{"base": "tables.WIDTHS", "head": "tables.make(2)"}],
+        ),
+    ],
+)
+def test_call_sites_name_what_the_repository_makes_elsewhere(
+    model: str, script: str, expected: list[dict[str, str]], tmp_path: Path
+) -> None:
+    (tmp_path / "net.py").write_text(model)
+    (tmp_path / "train.py").write_text(script)
+    parameters = [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in ("phase", "base", "head")]
+    program = Program({tmp_path / "net.py": "net", tmp_path / "train.py": "train", tmp_path / "tables.py": "tables"})
+    scope = {"nn", "TABLE", "parts", "front", "tables", "WIDTH"}
+    assert call_sites([tmp_path / "net.py", tmp_path / "train.py"], "Net", parameters, scope, program) == expected

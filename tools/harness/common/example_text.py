@@ -19,6 +19,7 @@ from typing import Any
 from migrate_agent.tools.harness.common.function_calls import held_names
 from migrate_agent.tools.harness.common.function_module import function_module
 from migrate_agent.tools.harness.common.partial_import import root_stays_first, use_all_parts
+from migrate_agent.tools.harness.named_files import bring
 from migrate_agent.tools.removed_names import restore
 from migrate_agent.tools.types import Example
 
@@ -119,6 +120,8 @@ def seed_python() -> None:
 def make_namespace(module: ModuleType, example: Example, tensors: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """The namespace in which `init` and `call` are evaluated. `tensors` overrides the example's file. Raises the errors of `setup`.
 
+    Files of the repository that the texts name are copied into the folder that the process runs in.
+
     Where files that `setup` imports fail, they are imported by what the unit needs of them, as the unit's own file is.
     """
     import torch
@@ -126,6 +129,7 @@ def make_namespace(module: ModuleType, example: Example, tensors: Mapping[str, A
     from migrate_agent.tools.harness.torch_side.gpu_names import spare_gpus
 
     given = tensors if tensors is not None else load_tensors(example.tensors)
+    bring(example.init, example.setup)
     setup = compile(example.setup, "<setup of the example>", "exec")
     try:
         namespace = _run_setup(setup, module, torch, given)

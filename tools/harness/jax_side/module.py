@@ -29,6 +29,7 @@ from migrate_agent.tools.harness.jax_side.embeddings import follow_tables
 from migrate_agent.tools.harness.jax_side.errors import CONCRETISATION
 from migrate_agent.tools.harness.jax_side.function_module import function_module
 from migrate_agent.tools.harness.jax_side.precision import narrow_constants, tracers_as_data
+from migrate_agent.tools.harness.named_files import bring
 from migrate_agent.tools.types import Kind
 from migrate_agent.tools.weights import Leaf
 
@@ -393,6 +394,7 @@ def modes(model: Any) -> list[Any]:
 def make_namespace(module: Any, texts: Mapping[str, Any], tensors: Path | None, exact: bool) -> dict[str, Any]:
     """The namespace in which the example's texts are evaluated. Raises the errors of the setup."""
     namespace = {**vars(module), "nnx": nnx, "jax": jax, "jnp": jnp, "_tensors": _tensors(tensors, exact)}
+    bring(texts["init"], texts["setup"])
     seed_python()
     exec(compile(texts["setup"], "<setup of the example>", "exec"), namespace)
     return namespace

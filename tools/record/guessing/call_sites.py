@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 import copy
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from inspect import Parameter
@@ -16,6 +17,8 @@ from migrate_agent.tools.record.guessing.rows import CONFIGS, parameter_texts
 MOST = 6
 OUTER = 2
 """Through how many constructors around a call its arguments are followed."""
+NUMERIC = ("torch", "numpy", "math")
+"""Packages that texts of arguments may name as a whole."""
 LARGEST = 500_000
 """Bytes of a file that is read."""
 Bindings = Mapping[str, ast.expr]
@@ -31,6 +34,17 @@ class Program:
     imports: dict[str, str] = field(default_factory=dict)
     _texts: dict[Path, str] = field(default_factory=dict)
     _trees: dict[Path, ast.Module] = field(default_factory=dict)
+
+    def layers(self, dotted: str) -> tuple[ast.expr, ast.Module, str] | None:
+        """What a file of the repository binds a name such as `nets.decoder` to at its top level, where that makes layers; with the file's tree and module.
+
+        Whoever names it on the other side would find none: there a layer is made where random numbers are at hand.
+        """
+        module, _, name = dotted.rpartition(".")
+        file = next((path for path, other in self.modules.items() if other == module), None)
+        tree = self.tree(file, name) if file is not None else ast.Module([], [])
+        value = _assigned(tree.body).get(name)
+        return (value, tree, module) if value is not None and _makes_layers(value) else None
 
     def tree(self, file: Path, name: str) -> ast.Module:
         """The parsed file, read once; nothing where its text lacks the name."""
@@ -78,8 +92,8 @@ def _sites(
     for file, tree in trees.items():
         if homes and _imports_another(tree, name, homes):
             continue
-        importable = _importable(tree, program.modules[file]) if file in program.modules else {}
-        for call, bindings in _calls(tree, name, made):
+        importable = _importable(tree, program.modules[file], program.modules.values()) if file in program.modules else {}
+        for call, bindings in _calls(tree, name, made, scope if _defines(tree, name) else ()):
             site = _arguments(call, parameters, Inline(bindings, scope, importable, program))
             if site and site not in sites:
                 sites.append(site)
@@ -102,10 +116,10 @@ def _constructor(owner: ast.ClassDef) -> ast.FunctionDef | None:
 
 
 def _calls(
-    tree: ast.Module, name: str, made: Callable[[ast.ClassDef], dict[str, ast.expr]] = lambda owner: {}
+    tree: ast.Module, name: str, made: Callable[[ast.ClassDef], dict[str, ast.expr]] = lambda owner: {}, scope: Collection[str] = ()
 ) -> Iterator[tuple[ast.Call, dict[str, ast.expr]]]:
     """Calls of the class, each with what the names around it are bound to: what a block binds once, and what it has bound last before a call; and what
-    `made` says of the parameters of a constructor around it."""
+    `made` says of the parameters of a constructor around it. Tables that the unit's own file has, as `scope` says, keep their names."""
 
     def walk(
         node: ast.AST, bindings: dict[str, ast.expr], owner: ast.ClassDef | None = None
@@ -113,18 +127,42 @@ def _calls(
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             is_constructor = owner is not None and node.name == "__init__" and any(_last_name(c.func) == name for c in _all_calls(node))
             outer = made(owner) if owner is not None and is_constructor else {}
-            arguments = _defaults(node) | outer
-            bindings = bindings | arguments | _asserted(node, arguments) | _assigned(node.body)
-        elif isinstance(node, ast.Module):
-            bindings = _assigned(node.body)
+            for words in _words(node):
+                arguments = _defaults(node) | words | outer
+                yield from below(node, bindings | arguments | _asserted(node, arguments) | _assigned(node.body))
+            return
+        if isinstance(node, ast.Module):
+            bindings = {bound: value for bound, value in _assigned(node.body).items() if bound not in tables}
         if isinstance(node, ast.Call) and _last_name(node.func) == name:
             yield node, bindings
+        yield from below(node, bindings)
+
+    def below(node: ast.AST, bindings: dict[str, ast.expr]) -> Iterator[tuple[ast.Call, dict[str, ast.expr]]]:
         for child in ast.iter_child_nodes(node):
             yield from walk(child, bindings, node if isinstance(node, ast.ClassDef) else None)
-            if isinstance(child, ast.Assign | ast.AnnAssign):
+            if isinstance(child, ast.Assign | ast.AnnAssign) and not (node is tree and tables & _assigned([child]).keys()):
                 bindings = bindings | {bound: _unfolded(value, bound, bindings) for bound, value in _assigned([child]).items()}
 
+    tables = {bound for bound, value in _assigned(tree.body).items() if bound in scope and _is_table(value)}
     yield from walk(tree, {})
+
+
+def _is_table(value: ast.expr) -> bool:
+    return isinstance(value, ast.Dict | ast.List) and not any(isinstance(part, ast.Name | ast.Call) for part in ast.walk(value))
+
+
+def _words(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[dict[str, ast.expr]]:
+    """Words for the parameters without a default that a function compares with words: each of the first one's, beside the first one of others."""
+    missing = _plain(function)[: len(_plain(function)) - len(function.args.defaults)]
+    words: dict[str, list[ast.expr]] = {}
+    for node in ast.walk(function):
+        match node:
+            case ast.Compare(left=ast.Name(id=compared), ops=[ast.Eq() | ast.NotEq()], comparators=[ast.Constant(value=str()) as word]):
+                words.setdefault(compared, []).append(word)
+    rows = [words[argument.arg] for argument in missing if argument.arg in words]
+    names = [argument.arg for argument in missing if argument.arg in words]
+    first = rows[0][:MOST] if rows else []
+    return [dict(zip(names, (word, *(row[0] for row in rows[1:])), strict=True)) for word in first] or [{}]
 
 
 def _all_calls(node: ast.AST) -> Iterator[ast.Call]:
@@ -191,13 +229,47 @@ def _assigned(body: list[ast.stmt]) -> dict[str, ast.expr]:
             case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
                 twice |= {name} & values.keys()
                 values[name] = value
+            case ast.Assign(targets=[ast.Tuple(elts=targets)], value=value) if all(isinstance(target, ast.Name) for target in targets):
+                names = [target.id for target in targets if isinstance(target, ast.Name)]
+                twice |= {*names} & values.keys()
+                values |= zip(names, _items(value, len(names)), strict=True)
     return {name: value for name, value in values.items() if name not in twice}
 
 
-def _importable(tree: ast.Module, module: str) -> dict[str, str]:
-    """Name → the line that imports it, of the classes and functions of a file, and of what it imports itself from files of the repository or elsewhere."""
+LAYERS = re.compile(r"(torch\.)?nn\.[A-Z]\w*")
+"""What constructors of torch's layers are called."""
+
+
+def _makes_layers(value: ast.expr) -> bool:
+    return any(LAYERS.fullmatch(ast.unparse(call.func)) for call in _all_calls(value))
+
+
+def _imported(line: str) -> str:
+    """The dotted name of what a line imports."""
+    match ast.parse(line).body:
+        case [ast.ImportFrom(module=str(module), names=[alias])]:
+            return f"{module}.{alias.name}"
+        case [ast.Import(names=[alias])]:
+            return alias.name if alias.asname else alias.name.partition(".")[0]
+    return ""
+
+
+def _items(value: ast.expr, count: int) -> list[ast.expr]:
+    """What each of so many names gets of a value that is unpacked: `base, head = parts(3)` binds `head` to `parts(3)[1]`."""
+    if isinstance(value, ast.Tuple) and len(value.elts) == count:
+        return value.elts
+    return [ast.Subscript(copy.deepcopy(value), ast.Constant(at), ast.Load()) for at in range(count)]
+
+
+def _importable(tree: ast.Module, module: str, own: Collection[str]) -> dict[str, str]:
+    """Name → the line that imports it, of the classes and functions of a file, and of what it imports itself from files of the repository or elsewhere;
+    of whole modules, the repository's `own` and those of numbers: what others make, such as the arguments of a command line, is not the repository's."""
     lines = {node.name: f"from {module} import {node.name}" for node in tree.body if isinstance(node, ast.ClassDef | ast.FunctionDef)}
     for node in tree.body:
+        if isinstance(node, ast.Import):
+            modules = [alias for alias in node.names if alias.name in own or alias.name.partition(".")[0] in NUMERIC]
+            lines |= {alias.asname or alias.name.partition(".")[0]: ast.unparse(ast.Import([alias])) for alias in modules}
+            continue
         if isinstance(node, ast.ImportFrom) and node.level:
             package = ".".join(module.split(".")[: -node.level])
             source = f"{package}.{node.module}" if node.module and package else node.module or package
@@ -236,6 +308,10 @@ class Inline(ast.NodeTransformer):
                 return self._inlined(node.attr, node)
             case ast.Name(id=owner) | ast.Attribute(attr=owner) if CONFIGS.fullmatch(owner) and node.attr in self.program.settings:
                 return ast.parse(self.program.settings[node.attr], mode="eval").body
+            case ast.Name(id=owner) if owner in self.importable and owner not in self.bindings:
+                made = self._elsewhere(f"{_imported(self.importable[owner])}.{node.attr}")
+                if made is not None:
+                    return made
         self.generic_visit(node)
         return node
 
@@ -248,16 +324,35 @@ class Inline(ast.NodeTransformer):
         self.generic_visit(node)
         return node
 
+    def _elsewhere(self, dotted: str) -> ast.expr | None:
+        """The layers that another file binds a name to."""
+        found = self.program.layers(dotted) if self.depth else None
+        if found is None:
+            return None
+        value, tree, module = found
+        others = {name: bound for name, bound in _assigned(tree.body).items() if bound is not value}
+        return self._within(
+            Inline(others, self.scope, _importable(tree, module, self.program.modules.values()), self.program, self.depth - 1), value
+        )
+
+    def _within(self, inner: Inline, value: ast.expr) -> ast.expr:
+        """A value with what its names stand for where it is bound."""
+        inlined = inner.inlined(copy.deepcopy(value))
+        self.open = self.open or inner.open
+        return inlined
+
     def _inlined(self, name: str, node: ast.expr) -> ast.expr:
+        if name not in self.bindings and name in self.importable:
+            made = self._elsewhere(_imported(self.importable[name]))
+            if made is not None:
+                return made
         if name not in self.bindings or not self.depth:
             self.open = self.open or not self.depth or isinstance(node, ast.Attribute) or not self._is_known(name)
             return node
         without = {other: value for other, value in self.bindings.items() if other != name}
         inner = Inline(without, self.scope, self.importable, self.program, self.depth - 1)
         inner.own = self.own
-        value = inner.inlined(copy.deepcopy(self.bindings[name]))
-        self.open = self.open or inner.open
-        return value
+        return self._within(inner, self.bindings[name])
 
     def _is_known(self, name: str) -> bool:
         """Whether a name stands for something where the text is read; what must be imported for that is noted."""

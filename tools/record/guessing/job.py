@@ -16,6 +16,7 @@ from migrate_agent.tools.harness.common import methods
 from migrate_agent.tools.harness.common.example_text import import_module, load_unit
 from migrate_agent.tools.harness.common.memory_bound import bound_memory
 from migrate_agent.tools.harness.common.partial_import import use_parts
+from migrate_agent.tools.record.guessing.objects.own_files import refuse_descriptors
 from migrate_agent.tools.record.guessing.options import Options
 from migrate_agent.tools.record.guessing.search import Found, Search
 from migrate_agent.tools.record.guessing.trials.trial import Stage, Trial, parameters, required
@@ -44,6 +45,7 @@ def guess_example(arguments: Mapping[str, Any], inputs: Mapping[str, Path], outp
     # Guesses are small: threads cost more than they gain, most of all where the machine is busy.
     torch.set_num_threads(1)
     bound_memory(MEMORY_BYTES)
+    refuse_descriptors()
     root = Path(sys.path[0] or ".").resolve()
     sys.path[:0] = import_roots(root, arguments)
     use_parts(arguments["parts"], root)

@@ -47,6 +47,7 @@ from migrate_agent.tools.record.guessing.functions import (
 )
 from migrate_agent.tools.record.guessing.lists import MOST_ITEMS, list_text
 from migrate_agent.tools.record.guessing.objects.named_classes import objects_of_named_classes, spaces_of
+from migrate_agent.tools.record.guessing.objects.own_files import file_texts
 from migrate_agent.tools.record.guessing.objects.own_items import (
     TENSORS,
     attributes_of_items,
@@ -175,11 +176,15 @@ class Options:
         """First attempts: what names and annotations suggest, what the repository itself constructs (that first where it makes objects for it), and
         what its settings say."""
         needed = {parameter.name: self._init_domain(parameter.name)[0] for parameter in required(self.trial.init_parameters)}
-        sites = self.constructions
-        of_objects = [site for site in sites if any("(" in site.get(name, "") for name in needed)]
-        starts: list[Mapping[str, Value]] = [*of_objects, *self._of_several(), {}, *sites]
+        starts: list[Mapping[str, Value]] = [*self.of_objects, *self._of_several(), {}, *self.constructions]
         for values in chain(starts, self._of_factories(), islice(self._from_settings(list(needed)), MOST_SETTINGS)):
             yield Attempt(tuple({**needed, **values}.items()))
+
+    @cached_property
+    def of_objects(self) -> list[dict[str, str]]:
+        """Those arguments of the repository's own constructions that make objects for the class, in the order of the starts, which they are first of."""
+        needed = [parameter.name for parameter in required(self.trial.init_parameters)]
+        return [site for site in self.constructions if any("(" in site.get(name, "") for name in needed)]
 
     @cached_property
     def constructions(self) -> list[dict[str, str]]:
@@ -217,7 +222,8 @@ class Options:
     def first_calls(self, instance: Any, attempt: Attempt) -> Iterator[tuple[tuple[str, Value], ...]]:
         """Arguments of the first calls of the instance that an attempt constructs."""
         self._values = self._values_of(attempt)
-        images = image_input(self._values)
+        told = documented_tensor(self.trial.cls, next(iter(self.call), ""), 2, self._values)
+        images = (*image_input(self._values), *([told] if told is not None else []))
         self._mains = tuple(dict.fromkeys([*images, *self._ordered_mains(main_inputs(instance))]))
         needed = required(self.trial.call_parameters)
         if self.trial.function is not None:
@@ -367,6 +373,18 @@ class Options:
         """Texts for a name alone, such as a field of a configuration: the repository's own settings first."""
         own = [repr(table[name]) for table in self._tables if name in table and not isinstance(table[name], dict)]
         return tuple(dict.fromkeys([*filter(None, [self._settings.get(name)]), *own[:MOST_SETTINGS], *parameter_texts(name, "")]))
+
+    def files_for(self, name: str) -> Iterator[str]:
+        """Files of the repository for a parameter that takes a path, by their places below the folder that the unit is imported from."""
+        if self._root is not None:
+            yield from file_texts(self._import_root, name, self._tables)
+
+    @property
+    def _import_root(self) -> Path:
+        """The folder that the unit's file is imported from."""
+        file, depth = getattr(self.trial.module, "__file__", None), self.trial.module.__name__.count(".")
+        assert self._root is not None
+        return Path(file).resolve().parents[depth + (Path(file).name == "__init__.py")] if file else self._root
 
     def fields_of(self, name: str) -> Fields | None:
         """What the class reads of a parameter of its constructor by name."""

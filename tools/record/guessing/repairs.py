@@ -10,6 +10,7 @@ from itertools import combinations, islice, product
 
 from migrate_agent.tools.record.guessing.adapt import adapted_shape
 from migrate_agent.tools.record.guessing.choices import nodes_of
+from migrate_agent.tools.record.guessing.objects.own_files import NO_PATH
 from migrate_agent.tools.record.guessing.objects.own_items import names_held
 from migrate_agent.tools.record.guessing.options import Options
 from migrate_agent.tools.record.guessing.refused import conditions, fitting
@@ -124,6 +125,8 @@ def interleave(*groups: Iterable[Attempt]) -> Iterator[Attempt]:
 def _constructor_repairs(attempt: Attempt, outcome: Outcome, options: Options) -> Iterator[Attempt]:
     names = [name for name in outcome.place.init if name in options.init] or list(dict(attempt.init))
     yield from other_branches(attempt, outcome, options)
+    for name in names[:2] if NO_PATH.search(outcome.error) else ():
+        yield from (set_init(attempt, name, text) for text in options.files_for(name))
     yield from _missing_fields(attempt, outcome, options)
     yield from _missing_arguments(attempt, outcome, options)
     error = f"{outcome.error} {outcome.place.statement}" if outcome.error.startswith("AssertionError") else outcome.error

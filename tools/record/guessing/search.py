@@ -72,14 +72,15 @@ class Search:
 
     def run(self) -> Found | None:
         """The attempt that runs, else the one that came furthest; `None` where there was none to try."""
-        starts = self.options.starts()
+        starts = enumerate(self.options.starts(), 1)
         while not self._over():
-            start = next(starts, None)
+            number, start = next(starts, (0, None))
             if start is not None and self._begin_apart(start):
                 break
             if start is None and not self._queue:
                 break
-            if self._work(FIRST_MENDS if start is not None else MOST_TRIALS):
+            # What the repository constructs is tried in all of its forms before one is mended.
+            if not 0 < number < len(self.options.of_objects) and self._work(FIRST_MENDS if start is not None else MOST_TRIALS):
                 break
         if self.best is not None and self.best.outcome.stage is Stage.DONE:
             self._shrink(self._as_constructed(self._without_downloads(self.best)))

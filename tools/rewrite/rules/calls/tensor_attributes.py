@@ -53,6 +53,7 @@ class ReplaceTensorAttributes(Rule):
 
     `x.data` is `x` where it is written to or initialised. Every array of floats can have a gradient, so
     `.requires_grad` is `True`, and of whole numbers `False`; of a parameter, it says whether it is trained: `isinstance(m.kernel, nnx.Param)`.
+    An assertion on it alone is left out, unless it speaks of a parameter.
     Declines (a hole) for what belongs to autograd, such as `.grad`.
     """
 
@@ -77,6 +78,10 @@ class ReplaceTensorAttributes(Rule):
             "        if self.a.weight.requires_grad:\n            self.a.weight.data.fill_(0.5)\n",
             "class M(nnx.Module):\n    def __init__(self, d, *, rngs: nnx.Rngs):\n        self.a = Linear(d, d, rngs=rngs)\n"
             "        if isinstance(self.a.kernel, nnx.Param):\n            self.a.weight = jnp.full_like(self.a.weight, 0.5)\n",
+        ),
+        (
+            "import torch\n\ndef f(x: torch.Tensor, y: torch.Tensor):\n    assert (y.requires_grad is False)\n    assert not y.requires_grad\n    return x - y\n",
+            "def f(x: jax.Array, y: jax.Array):\n    return x - y\n",
         ),
         (
             "from torch import nn\n\nclass M(nn.Module):\n    def size(self):\n"
@@ -121,6 +126,21 @@ class ReplaceTensorAttributes(Rule):
         if name == "requires_grad" and fact and fact.dtypes and not any(dtype.startswith(DIFFERENTIABLE) for dtype in fact.dtypes):
             return cst.Name("False")
         return context.parenthesise(context.build(TEMPLATES[name], x=updated.value))
+
+    def leave_Assert(self, original: cst.Assert, updated: cst.Assert) -> cst.RemovalSentinel | None:
+        """`assert not target.requires_grad` asks how torch's graph was built, of which arrays know nothing."""
+        asked = m.Attribute(attr=m.Name("requires_grad"))
+        flag = m.ComparisonTarget(operator=m.Is() | m.IsNot() | m.Equal() | m.NotEqual(), comparator=m.Name("True") | m.Name("False"))
+        alone = m.UnaryOperation(operator=m.Not(), expression=asked) | m.Comparison(left=asked, comparisons=[flag]) | asked
+        if not m.matches(original.test, alone):
+            return None
+        (attribute,) = m.findall(original.test, asked)
+        array = cst.ensure_type(attribute, cst.Attribute).value
+        if not is_tensor(self.context.observed(array)) or variable_behind(self, array) is not None:
+            return None
+        at = f"{self.context.file.file.path}:{self.context.span(original).line}"
+        self.context.notes.append(f"{at}: an assertion on requires_grad was dropped")
+        return cst.RemoveFromParent()
 
     def leave_GeneratorExp(self, original: cst.GeneratorExp, updated: cst.GeneratorExp) -> cst.BaseExpression | None:
         """`p.numel() for p in model.parameters() if p.requires_grad` in a text, where nothing is observed: the sizes of all that is trained."""
