@@ -91,7 +91,7 @@ class ExampleTable(_Table):
     call: Annotated[str, AfterValidator(_arguments)] = ""
     full: Annotated[str, AfterValidator(_arguments)] = ""
     """The constructor's arguments in the real configuration, of which shapes alone are compared."""
-    method: str = Field(default="", pattern=r"^([A-Za-z_]\w*)?$")
+    method: str = Field(default="", pattern=r"^([A-Za-z_][\w.]*(, [A-Za-z_][\w.]*)*)?$")
     """The method that is called in place of the module, or the property that is read."""
     train: bool | None = None
     domain: DomainTable | None = None

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from migrate_agent.sandbox.base import Sandbox
+from migrate_agent.tools.harness.common.methods import THEN
 from migrate_agent.tools.record.at_once import in_order
 from migrate_agent.tools.record.guessing.distinctions import asked_containers, compares_ranks, distinctions
 from migrate_agent.tools.record.session import plan
@@ -64,9 +65,10 @@ def _may_reach_more(inventory: Inventory, unit: Unit, method: str, recording: Re
     node = _definition(inventory.root / unit.source, unit.name)
     if node is None:
         return False
+    last = method.rpartition(THEN)[2]
     methods = [item for item in node.body if isinstance(item, ast.FunctionDef)] if isinstance(node, ast.ClassDef) else [node]
     by_name = {item.name: item for item in methods}
-    call, constructor = by_name.get(method or ("forward" if unit.kind == "module" else node.name)), by_name.get("__init__")
+    call, constructor = by_name.get(last or ("forward" if unit.kind == "module" else node.name)), by_name.get("__init__")
     if call is None:
         return False
     told_apart = distinctions(node).keys() | asked_containers(node)

@@ -18,12 +18,11 @@ from migrate_agent.tools.harness.common.example_text import (
     construct,
     import_module,
     in_mode,
-    load_tensors,
     load_unit,
     make_namespace,
 )
-from migrate_agent.tools.harness.common.inner_gradients import asks_gradients
 from migrate_agent.tools.harness.common.partial_import import use_parts
+from migrate_agent.tools.record.rerun import rerun
 from migrate_agent.tools.record.session import Session, Writer, import_roots
 from migrate_agent.tools.record.store import APART, NAME, example_from_json, observations_to_json, write_json
 from migrate_agent.tools.types import Example, Recording
@@ -159,27 +158,13 @@ def check_examples(session: Session, recorded: Recording, deadline: float) -> tu
     """
     runnable: list[Example] = []
     reasons: dict[str, str] = {}
+    # All was observed where it was recorded. Of a call that reads what another method sets, one without that would be observed here.
+    session.recorder.active = False
     for example in recorded.examples:
         try:
             # An unchecked example is safe: a later stage runs it again and reports its error then.
-            if time.monotonic() < deadline:
-                rerun(session, example)
-            runnable.append(example)
+            runnable.append(rerun(session.module_of(example.unit.partition(":")[0]), example) if time.monotonic() < deadline else example)
         except Exception as error:
             reasons[example.unit] = f"its recorded example does not run: {session.line_of(error)}"
     units = {example.unit for example in runnable}
     return tuple(runnable), {unit: reason for unit, reason in reasons.items() if unit not in units}
-
-
-def rerun(session: Session, example: Example) -> None:
-    """Build and call a recorded example once. Raises the error of the user's code."""
-    import torch
-
-    path, _, name = example.unit.partition(":")
-    module = import_module(session.module_of(path))
-    torch.manual_seed(SEED)
-    namespace = make_namespace(module, example, load_tensors(example.tensors))
-    instance = construct(load_unit(module.__name__, name, example.init), example, namespace)
-    args, kwargs = call_arguments(example, namespace)
-    with torch.set_grad_enabled(asks_gradients(type(instance))):
-        methods.bound(instance, example.method)(*args, **kwargs)

@@ -2,7 +2,8 @@
 
 The name of a method is "" where the module itself is called, and `config.width` where it is one of an object that the module keeps. `buffer=` gives the
 property `buffer` a value. `cache:step` is a method of what the call is handed as its argument `cache`, after the call; `:mode` is one of what the call gives, and
-`:1.mode` of the second of the values that it gives.
+`:1.mode` of the second of the values that it gives. `reset, forward` is a call of `reset` and then one of the module: each method before the last is handed
+one dictionary of its arguments, in front of those of the last.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import enum
 import functools
 import inspect
+import itertools
 import os
 import sys
 from collections.abc import Callable, Container, Mapping, Sequence
@@ -22,7 +24,7 @@ UNCOMPARED = ("extra_repr",)
 """Methods that compute nothing."""
 PROTOCOLS = ("__len__", "__iter__", "__next__", "__reversed__", "__contains__", "__getitem__", "__setitem__")
 """Methods that Python's own syntax calls: `len(x)`, `for part in x`, `x[0]`, `x[0] = y`."""
-SETTER, AFTER = "=", ":"
+SETTER, AFTER, THEN = "=", ":", ", "
 
 
 def own_classes(cls: type) -> list[type]:
@@ -93,11 +95,13 @@ def bound(instance: Any, name: str) -> Callable[..., Any]:
     """What a call of the method calls; reads the property where it is one. Raises `AttributeError`."""
     if not name:
         return instance  # type: ignore[no-any-return]
+    if THEN in name:
+        return functools.partial(one_after_another, name, lambda step, args, kwargs: bound(instance, step)(*args, **kwargs))
     if AFTER in name:
         return functools.partial(_after_call, instance, name)
     path, _, last = name.rpartition(".")
     if path:
-        return bound(functools.reduce(getattr, path.split("."), instance), last)
+        return bound(functools.reduce(_part, path.split("."), instance), last)
     if last.endswith(SETTER):
         return functools.partial(_set, instance, last.removesuffix(SETTER))
     if is_property(type(instance), name):
@@ -107,6 +111,8 @@ def bound(instance: Any, name: str) -> Callable[..., Any]:
 
 def unbound(cls: Any, name: str) -> Callable[..., Any]:
     """A function with the method's signature, whose first parameter is the instance (or the class). Raises `AttributeError`."""
+    if THEN in name:
+        return _with_earlier(cls, *steps(name))
     name = "forward" if AFTER in name else name or "forward"
     if "." in name:
         return _any  # the class does not say what its instances keep
@@ -124,11 +130,50 @@ def unbound(cls: Any, name: str) -> Callable[..., Any]:
 
 def has(cls: type, name: str) -> bool:
     """Whether a class has a method of this name; what objects have that it keeps, is handed or gives, is seen when it is called."""
+    if THEN in name:
+        earlier, last = steps(name)
+        return all(has(cls, step) for step in (*earlier, last))
     if not name or "." in name or AFTER in name:
         return True
     if name.endswith(SETTER):
         return getattr(inspect.getattr_static(cls, name.removesuffix(SETTER), None), "fset", None) is not None
     return hasattr(cls, name)
+
+
+def steps(name: str) -> tuple[list[str], str]:
+    """The methods that are called before, and the last one; "" for the module's own call."""
+    *earlier, last = ["" if step == CALLS[0] else step for step in name.split(THEN)]
+    return earlier, last
+
+
+def one_after_another(name: str, call: Callable[[str, Sequence[Any], Mapping[str, Any]], Any], /, *args: Any, **kwargs: Any) -> Any:
+    """What `call` gives of the last of these methods, after it was called with the others; in a tuple behind what those give, where they give something
+    else than an object to call further, such as the module."""
+    earlier, last = steps(name)
+    given = [call(step, (), arguments) for step, arguments in zip(earlier, args, strict=False)]
+    compared = [part for part in given if part is not None and not callable(part)]
+    own = call(last, args[len(earlier) :], kwargs)
+    return (*compared, own) if compared else own
+
+
+def _with_earlier(cls: Any, earlier: Sequence[str], last: str) -> Callable[..., Any]:
+    """The signature of the last method, with the arguments of the earlier ones in front."""
+
+    def call(instance: Any, *args: Any, **kwargs: Any) -> Any:
+        """Nothing calls this."""
+
+    signature = inspect.signature(unbound(cls, last))
+    first, *own = signature.parameters.values()
+    names = [item.name for item in own]
+    front = []
+    for step in earlier:
+        stem = step.rpartition(".")[2].rstrip(SETTER) or CALLS[0]
+        options = itertools.chain([stem], (f"{stem}_{number}" for number in itertools.count(2)))
+        names.append(next(option for option in options if option not in names))
+        front.append(inspect.Parameter(names[-1], inspect.Parameter.POSITIONAL_ONLY))
+    call.__signature__ = signature.replace(parameters=[first.replace(kind=first.POSITIONAL_ONLY), *front, *own])  # type: ignore[attr-defined]
+    call.__name__ = THEN.join([*earlier, last])
+    return call
 
 
 def _set(instance: Any, name: str, value: Any) -> None:
@@ -142,8 +187,12 @@ def _after_call(instance: Any, name: str, /, *args: Any, **kwargs: Any) -> Any:
     result = instance(*args, **kwargs)
     value = argument(instance, handed, args, kwargs) if handed else result
     for part in parts:
-        value = value[int(part)] if part.isdigit() else getattr(value, part)
+        value = _part(value, part)
     return bound(value, method)()
+
+
+def _part(value: Any, name: str) -> Any:
+    return value[int(name)] if name.isdigit() else getattr(value, name)
 
 
 def argument(instance: Any, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:

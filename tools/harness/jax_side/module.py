@@ -363,6 +363,8 @@ class Candidate:
 
 def called(model: Any, method: str, args: Sequence[Any], kwargs: Mapping[str, Any], rngs: nnx.Rngs) -> Any:
     """What the method ("": the call) gives. One that takes `rngs`, where torch's draws by itself, is handed these. Raises its errors."""
+    if methods.THEN in method:
+        return methods.one_after_another(method, lambda step, given, named: called(model, step, given, named, rngs), *args, **kwargs)
     function = methods.bound(model, method)
     takes = method and "rngs" not in kwargs and "rngs" in _parameters(function)
     return function(*args, **kwargs, **({"rngs": rngs} if takes else {}))

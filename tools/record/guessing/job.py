@@ -8,7 +8,8 @@ import os
 import sys
 import textwrap
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from migrate_agent.tools.harness.common import methods
 from migrate_agent.tools.harness.common.example_text import import_module, load_unit
 from migrate_agent.tools.harness.common.memory_bound import bound_memory
 from migrate_agent.tools.harness.common.partial_import import use_parts
+from migrate_agent.tools.record.guessing.earlier_calls import Step, steps
 from migrate_agent.tools.record.guessing.objects.own_files import refuse_descriptors
 from migrate_agent.tools.record.guessing.options import Options
 from migrate_agent.tools.record.guessing.search import Found, Search
@@ -24,6 +26,8 @@ from migrate_agent.tools.record.session import import_roots
 
 MEMORY_BYTES = 3 << 30
 """What trials may take beside what the process has when they begin."""
+MOST_EARLIER = 2
+"""Methods that are called before another one."""
 MOST_METHODS = 4
 """Of one module that are tried in place of its call."""
 NOT_CALLED = "it was constructed, and the time was over before a call was tried"
@@ -59,9 +63,9 @@ def guess_example(arguments: Mapping[str, Any], inputs: Mapping[str, Path], outp
     rows: list[dict[str, Any]] = []
     reached: list[tuple[Stage, int]] = []
     for name in names or ("",):
-        trial = Trial(cls, module, [str(root)], name)
-        options = Options(trial, [(root / path, module_name) for path, module_name, _ in arguments["files"]], root)
-        best = Search(trial, options, arguments["seconds"] / max(len(names), 1)).run()
+        paths = [(root / path, module_name) for path, module_name, _ in arguments["files"]]
+        seconds = arguments["seconds"] / max(len(names), 1)
+        trial, best = _searched(partial(Trial, cls, module, [str(root)], name), paths, root, seconds)
         rows.append(_row(trial, best))
         if not rows[-1]["error"]:
             return rows[-1]
@@ -69,6 +73,32 @@ def guess_example(arguments: Mapping[str, Any], inputs: Mapping[str, Path], outp
             (best.outcome.stage, best.outcome.progress) if best is not None and not best.outcome.hopeless else (Stage.CONSTRUCT, -1)
         )
     return rows[reached.index(max(reached))]
+
+
+def _searched(
+    make: Callable[..., Trial],
+    files: Sequence[tuple[Path, str]],
+    root: Path,
+    seconds: float,
+    earlier: Sequence[Step] = (),
+    instance: Any = None,
+) -> tuple[Trial, Found | None]:
+    """The search for a call after these of other methods, `instance` having them; and where it reads what other methods set, after more of them."""
+    trial = make(earlier, instance)
+    best = Search(trial, Options(trial, files, root), seconds, to_missing=True).run()
+    if best is None or best.outcome.missing is None:
+        return trial, best
+    built = trial.instance
+    for step in steps(built, best.outcome.missing, trial.method) if len(earlier) < MOST_EARLIER else ():
+        if step in earlier:
+            continue
+        with_step, found = _searched(make, files, root, seconds / 2, (*earlier, step), built)
+        if found is not None and found.outcome.stage in (Stage.DONE, Stage.EVALUATION_ONLY):
+            return with_step, found
+    if earlier:
+        return trial, best
+    trial = make()
+    return trial, Search(trial, Options(trial, files, root), seconds).run()
 
 
 def methods_in_place(cls: Any) -> list[str]:
@@ -109,7 +139,7 @@ def _row(trial: Trial, best: Found | None) -> dict[str, Any]:
         "setup": example.setup,
         "train": train,
         "trials": best.trials,
-        "method": trial.method,
+        "method": trial.whole_method if best.attempt.call is not None else trial.method,
     }
     return {**row, "hopeless": best.outcome.hopeless, "error": "" if ran else best.outcome.error or NOT_CALLED}
 

@@ -11,7 +11,7 @@ import sys
 import textwrap
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -21,9 +21,10 @@ from migrate_agent.tools.harness.common.budgets import MAX_METHODS
 from migrate_agent.tools.harness.common.example_text import call_arguments, construct, import_module, in_mode, load_unit, make_namespace
 from migrate_agent.tools.harness.common.partial_import import use_parts
 from migrate_agent.tools.harness.common.trees import CONSUMED, Unencodable, encode
-from migrate_agent.tools.record.guessing.arguments import first_samples, text_of
+from migrate_agent.tools.record.guessing.arguments import Call, first_samples, text_of
 from migrate_agent.tools.record.guessing.choices import choices
 from migrate_agent.tools.record.guessing.distinctions import distinctions, other_values
+from migrate_agent.tools.record.guessing.earlier_calls import Missing, missing_state, step_text, steps
 from migrate_agent.tools.record.guessing.feedback import value_of
 from migrate_agent.tools.record.guessing.objects.held_objects import methods_after
 from migrate_agent.tools.record.guessing.objects.syntax_calls import keys_of, other_values_of
@@ -129,6 +130,10 @@ class Methods:
     errors: dict[str, str] = field(default_factory=dict)
     ran: dict[tuple[str, str], frozenset[int]] = field(default_factory=dict)
     """Method and argument list → the places that the call ran, the constructor's too."""
+    before: tuple[str, str] = ("", "")
+    """A method that is called on each instance first, and the dictionary of its arguments."""
+    missing: dict[str, Missing] = field(default_factory=dict)
+    """Method → what it read that another one sets."""
 
     def run(self, known: frozenset[str]) -> dict[str, Any]:
         """Calls of all methods but the `known`, and those that the constructor runs; a method may take what another one gave."""
@@ -145,11 +150,44 @@ class Methods:
                 if call is not None:
                     calls += [[name, one] for one in (call, *self._calls_with_options(name, call))]
                     waiting.remove(name)
+        calls += self._after_others(waiting)
+        calls += self._again(known)
         calls += ([name, ""] for name in members if name in inside - known and self._resets(name))
         calls += self._of_helpers(known)
         calls += self._of_syntax(known)
         calls += ([name, self.example.call] for name, _ in self._of_objects(known, self.own_places()))
         return {"calls": calls, "errors": {name: self.errors.get(name, "nothing could be tried") for name in waiting}}
+
+    def _after_others(self, waiting: list[str]) -> Iterator[list[str]]:
+        """Calls of those methods that read what another one sets, after that; they wait no longer."""
+        for name, missing in [(name, self.missing[name]) for name in waiting if name in self.missing]:
+            instance = self._instance()
+            for step in steps(instance, missing, name):
+                given = step_text(instance, step, {"": self.shapes[0]} if self.shapes else {})
+                ready = replace(self, before=(step.name, given), errors={}, missing={})
+                calls = [call for call in [ready._call_of(name)] if call is not None]
+                if calls and not self.time.spent:
+                    calls += ready._calls_with_options(name, calls[0])
+                whole = methods.THEN.join([step.name, name])
+                if reached := [row for call in calls if self._reached(*(row := (whole, joined(given, call)))) is not None]:
+                    waiting.remove(name)
+                    yield from ([*row] for row in reached)
+                    break
+
+    def _again(self, known: Collection[str]) -> Iterator[list[str]]:
+        """The example's call twice, where it comes after other methods: the second one reads what the first one left."""
+        earlier, last = methods.steps(self.example.method)
+        own = Call.of(self.example.call)
+        if not earlier or own is None:
+            return
+        names = [item.name for item in list(inspect.signature(methods.unbound(self.cls, last)).parameters.values())[1:]]
+        given = dict(zip(names, own.positional[len(earlier) :], strict=False)) | dict(own.named)
+        arguments = f"dict({', '.join(f'{parameter}={value}' for parameter, value in given.items())})"
+        after = text_of(given, names[: len(own.positional) - len(earlier)])
+        name = methods.THEN.join([*self.example.method.split(methods.THEN), last or methods.CALLS[0]])
+        call = joined(*own.positional[: len(earlier)], arguments, after)
+        if name not in known and self._runs(name, call):
+            yield [name, call]
 
     def says(self, name: str, call: str) -> bool:
         """Whether a call of a method gives something, or changes what the module holds: an initialisation may change nothing where weights are computed."""
@@ -354,7 +392,12 @@ class Methods:
             return False
 
     def _instance(self) -> Any:
-        return in_mode(construct(self.cls, self.example, self.namespace), training=False)
+        instance = in_mode(construct(self.cls, self.example, self.namespace), training=False)
+        name, given = self.before
+        if name:
+            args, _ = call_arguments(Example("", "", given), self.namespace)
+            methods.bound(instance, name)(**args[0])
+        return instance
 
     def _look_at_call(self) -> None:
         """Note the example's arguments by name, their tensors, and what the call gives."""
@@ -523,12 +566,14 @@ class Methods:
 
         from migrate_agent.tools.harness.torch_side.module import is_leaf  # here alone: it imports torch
 
+        instance = None
         try:
             with time_limit(MOST_SECONDS, WAITING):
                 torch.manual_seed(0)
                 reach.take()
                 args, kwargs = call_arguments(Example("", "", call), self.namespace)
-                result = methods.bound(self._instance(), name)(*args, **kwargs)
+                instance = self._instance()
+                result = methods.bound(instance, name)(*args, **kwargs)
                 self.ran[name, call] = reach.take()
             encode(result, [], is_leaf)
         except Unencodable as error:
@@ -536,6 +581,8 @@ class Methods:
             return False
         except Exception as error:
             self.errors[name] = f"{type(error).__name__}: {error}"[:300]
+            if (absent := missing_state(error, instance)) is not None:
+                self.missing[name] = absent
             return False
         self._note(result)
         self._note_parts(result)
@@ -546,6 +593,11 @@ class Methods:
         value = value_of(result) if isinstance(result, (list, tuple, dict)) else None
         if value is not None and any(tensors(value)) and len(part := text(value)) <= LONGEST:
             self.parts = [part, *(other for other in self.parts if other != part)]
+
+
+def joined(*parts: str) -> str:
+    """One argument list of several."""
+    return ", ".join(part for part in parts if part)
 
 
 def written_out(result: Any) -> Any:

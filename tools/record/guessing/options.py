@@ -226,6 +226,9 @@ class Options:
         images = (*image_input(self._values), *([told] if told is not None else []))
         self._mains = tuple(dict.fromkeys([*images, *self._ordered_mains(main_inputs(instance))]))
         needed = required(self.trial.call_parameters)
+        # A state that other methods made is read by a call without inputs too: `forward(self, x=None)`.
+        left_out = not needed and bool(self.trial.earlier)
+        needed = [p for p in self.trial.call_parameters if p.default is None][:1] if left_out else needed
         if self.trial.function is not None:
             yield from self._calls_of_function(needed)
         elif takes_labels(instance, self._called):
@@ -238,6 +241,7 @@ class Options:
                     return
                 continue
             yield tuple((parameter.name, self._call_domain(parameter, main, index)[0]) for index, parameter in enumerate(needed))
+        yield from ((),) if left_out and needed else ()
 
     def _values_of(self, attempt: Attempt) -> dict[str, Any]:
         """The values of the constructor's parameters, as far as they are literals."""

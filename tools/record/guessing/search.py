@@ -57,8 +57,9 @@ class Search:
     What other processes of a busy machine take does not count, up to `WAITING` times as long by the clock.
     """
 
-    def __init__(self, trial: Trial, options: Options, seconds: float) -> None:
-        self.trial, self.options = trial, options
+    def __init__(self, trial: Trial, options: Options, seconds: float, *, to_missing: bool = False) -> None:
+        """With `to_missing` it ends with the first call that reads an attribute which another method sets."""
+        self.trial, self.options, self._to_missing = trial, options, to_missing
         self._time = OwnSeconds(seconds)
         self._seen: set[tuple[str, str | None]] = set()
         self._order = count()
@@ -190,6 +191,9 @@ class Search:
         reach = (-outcome.stage, -outcome.progress)
         if self.best is None or reach < (-self.best.outcome.stage, -self.best.outcome.progress):
             self.best = Found(attempt, outcome, len(self._seen))
+        if self._to_missing and outcome.missing is not None:
+            self.best = Found(attempt, outcome, len(self._seen))
+            return True
         if outcome.stage is Stage.DONE or outcome.hopeless:
             return True
         if is_unavailable(outcome):

@@ -159,3 +159,44 @@ def test_a_static_forward_has_no_instance() -> None:
 
     for cls, names in ((Own, ["x"]), (Static, ["x", "low"])):
         assert list(inspect.signature(methods.unbound(cls, "")).parameters)[1:] == names
+
+
+class Counter:
+    total: int
+
+    def reset(self, start: int) -> None:
+        self.total = start
+
+    def forward(self, step: int, times: int = 1) -> int:
+        self.total += step * times
+        return self.total
+
+    __call__ = forward
+
+
+class Holder:
+    def __init__(self) -> None:
+        self.counters = [Counter()]
+
+    def forward(self, step: int) -> int:
+        return self.counters[0](step)
+
+    __call__ = forward
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "args", "expected"),
+    [
+        (Counter, "reset, forward", ({"start": 3}, 2), 5),
+        (Counter, "reset, forward, forward", ({"start": 3}, {"step": 2, "times": 2}, 1), (7, 8)),
+        (Holder, "counters.0.reset, forward", ({"start": 3}, 2), 5),
+    ],
+)
+def test_methods_are_called_one_after_the_other(owner: Any, name: str, args: tuple[Any, ...], expected: Any) -> None:
+    assert methods.has(owner, name)
+    assert methods.bound(owner(), name)(*args) == expected
+    assert list(bind(methods.unbound(owner, name), args, {}).arguments.values())[1 : 1 + len(args)] == [*args]
+
+
+def test_an_earlier_method_that_is_lacking_is_told() -> None:
+    assert not methods.has(Counter, "restart, forward")

@@ -60,6 +60,15 @@ def place_of(error: BaseException, cls: type, function: Any = None) -> Place:
     )
 
 
+def none_read(error: BaseException) -> Iterator[tuple[Any, str]]:
+    """The objects and their attributes that are None, of those which the statements read that an error came through, the innermost first."""
+    for frame, line in reversed(list(_frames(error.__traceback__))):
+        owner = frame.f_locals.get("self")
+        for name in _mentioned(frame, line) if _is_users(frame) else ():
+            if name.startswith("self.") and hasattr(owner, "__dict__") and _look_up(frame, name) is None:
+                yield owner, name.removeprefix("self.")
+
+
 def _asserted_shapes(error: BaseException, frames: Sequence[tuple[FrameType, int]]) -> tuple[tuple[int, ...], ...]:
     """Both sides of `assert x.shape == (y.shape[0], 4)`, where that failed."""
     frame, line = frames[-1] if frames else (None, 0)

@@ -22,6 +22,7 @@ from migrate_agent.tools.harness.common.example_text import call_arguments, cons
 from migrate_agent.tools.harness.common.function_module import function_module
 from migrate_agent.tools.harness.common.trees import distribution_names
 from migrate_agent.tools.record.guessing.choices import nodes_of, value_of_name
+from migrate_agent.tools.record.guessing.earlier_calls import Missing, Step, missing_state, step_text, steps
 from migrate_agent.tools.record.guessing.functions import called_parameters
 from migrate_agent.tools.record.guessing.trials.keyword_reads import is_name, parameters_read
 from migrate_agent.tools.record.guessing.trials.origins import Operation, Origins
@@ -89,6 +90,8 @@ class Outcome(NamedTuple):
     """What the call ran last before it failed."""
     downloads: bool = False
     """Whether weights were asked for that are not here (`torch_side/downloads.py`)."""
+    missing: Missing | None = None
+    """What the call read that another method sets."""
 
 
 def arguments_text(arguments: Arguments, parameters: Sequence[inspect.Parameter]) -> str:
@@ -137,16 +140,19 @@ def time_limit(seconds: float, waiting: float = 1) -> Iterator[None]:
 
 
 class Trial:
-    """Runs attempts on one class: its instances are called, or this method of theirs. `own` are the folders of the user's code."""
+    """Runs attempts on one class: its instances are called, or this method of theirs, after the `earlier` ones, whose parameters are read off `instance`.
+    `own` are the folders of the user's code."""
 
-    def __init__(self, cls: type, module: Any, own: Sequence[str], method: str = "") -> None:
+    def __init__(
+        self, cls: type, module: Any, own: Sequence[str], method: str = "", earlier: Sequence[Step] = (), instance: Any = None
+    ) -> None:
         self.function: Any = getattr(cls, "function", None)
         callables = called_parameters(self.function) if self.function else ()
         self.cls, self.module = function_module(self.function, callables) if self.function else cls, module
         self._own = tuple(os.path.realpath(folder) + os.sep for folder in own)
         named = [item.replace(kind=item.KEYWORD_ONLY) for item in parameters(self.function) if item.name in callables]
         self.init_parameters = named if self.function else constructor_parameters(cls)
-        self.method = method
+        self.method, self.earlier, self._described = method, earlier, instance
         called = methods.unbound(self.cls, method) if hasattr(self.cls, method or "forward") else None
         self.call_parameters = parameters(called)[1:] if called else []
         self.instance: Any = None
@@ -159,9 +165,16 @@ class Trial:
         """The attempt as an example."""
         init = arguments_text(attempt.init, self.init_parameters)
         call = arguments_text(attempt.call, self.call_parameters) if attempt.call is not None else ""
+        if self.earlier and attempt.call is not None:
+            call = ", ".join([*(step_text(self._described, step, dict(attempt.call)) for step in self.earlier), *([call] if call else [])])
         words = re.findall(r"\w+", f"{init} {call}")
         lines = [line for name, line in self.setups.items() if name in words and not hasattr(self.module, name)]
-        return Example("", init, call, "\n".join(lines), origin="inference", method=self.method)
+        return Example("", init, call, "\n".join(lines), origin="inference", method=self.whole_method)
+
+    @property
+    def whole_method(self) -> str:
+        """The methods that are called, one after the other."""
+        return methods.THEN.join([*(step.name for step in self.earlier), self.method or methods.CALLS[0]]) if self.earlier else self.method
 
     def run(self, attempt: Attempt) -> Outcome:
         """Construct and, where the attempt has a call, call in evaluation and training mode."""
@@ -211,7 +224,13 @@ class Trial:
         hopeless = abstract and (stage is Stage.CONSTRUCT or not self._places) and not self._of_an_argument(error)
         missing = isinstance(error, NotImplementedError) and "is missing the required" in str(error)
         progress = self._progress(place.line)
-        return Outcome(stage, progress, f"{type(error).__name__}: {error}", place, hopeless or missing, operation)
+        text_of_error = f"{type(error).__name__}: {error}"
+        return Outcome(stage, progress, text_of_error, place, hopeless or missing, operation, missing=self._missing(stage, error))
+
+    def _missing(self, stage: Stage, error: Exception) -> Missing | None:
+        """What the call read that another method sets."""
+        absent = missing_state(error, self.instance) if stage is Stage.CALL and self.function is None else None
+        return absent if absent is not None and steps(self.instance, absent, self.method) else None
 
     def _of_an_argument(self, error: Exception) -> bool:
         """Whether a method of another object raised: a base of the class that the unit should be given, for one."""
@@ -231,9 +250,9 @@ class Trial:
             torch.manual_seed(0)
             args, kwargs = call_arguments(example, namespace)
             instance = in_mode(construct(self.cls, example, namespace) if training else self.instance, training=training)
-            self._origins.begin(self._by_name(args, kwargs))
+            self._origins.begin(self._by_name(args[len(self.earlier) :], kwargs))
             try:
-                result = methods.bound(instance, self.method)(*args, **kwargs)
+                result = methods.bound(instance, self.whole_method)(*args, **kwargs)
             except Exception as error:
                 if not training:
                     raise

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from migrate_agent.tools.harness.common import methods
 from migrate_agent.tools.types import Verdict
 from migrate_agent.tools.verify.checks.base import Check
 from migrate_agent.tools.verify.evidence.candidate import Results
@@ -21,7 +22,7 @@ def judge(results: Results) -> Verdict | None:
     if not names:
         return None
     answered = (results.called(scenario) for scenario, _ in results.answers() if not results.may_be_stub(scenario))
-    compared = {example.method for example in answered if example.method} | _redrawing(results)
+    compared = {step for example in answered for step in steps_of(example.method)} | _redrawing(results)
     inside = {*surface["constructing"], *surface["calling"]} - compared
     rest = [name for name in names if name not in compared | inside]
     stubs = [name for name in rest if name in set(_stubs(results))]
@@ -42,6 +43,12 @@ def judge(results: Results) -> Verdict | None:
         return Verdict("spec", "methods", "unverified", float(len(left)), 0.0, why)
     parts = (("compared", sorted(compared)), ("run as a part of that", sorted(inside & {*names})), ("no example calls", [*stubs, *left]))
     return Verdict("spec", "methods", "pass", 0.0, 0.0, "; ".join(f"{what}: {', '.join(listed)}" for what, listed in parts if listed))
+
+
+def steps_of(method: str) -> list[str]:
+    """The methods that an example calls, one after the other, without the module's own call."""
+    earlier, last = methods.steps(method)
+    return [step for step in (*earlier, last) if step]
 
 
 def _redrawing(results: Results) -> set[str]:
