@@ -16,7 +16,17 @@ from migrate_agent.tools.record.guessing.arguments import Call, by_position, tex
 from migrate_agent.tools.record.guessing.choices import choices, nodes_of
 from migrate_agent.tools.record.guessing.lists import items_of, list_text
 from migrate_agent.tools.record.guessing.reads import Holder, Reads, aliases, handed_on, reads_of
-from migrate_agent.tools.record.guessing.rows import CONFIGS, OPTIONAL, TENSORS, annotation_text, call_values, parameter_texts
+from migrate_agent.tools.record.guessing.rows import (
+    ARRAY_TABLES,
+    CONFIGS,
+    OPTIONAL,
+    TABLES,
+    TENSORS,
+    annotation_text,
+    call_values,
+    parameter_texts,
+)
+from migrate_agent.tools.record.guessing.tensor_uses import used_as_arrays
 from migrate_agent.tools.record.guessing.trials.trial import parameters, required
 from migrate_agent.tools.record.guessing.values import Fields, Tensor, Value, tensors
 
@@ -164,17 +174,13 @@ def items_read(cls: Any, name: str) -> int:
     return most
 
 
-TABLES = ("torch.linspace(0.1, 1, 4096).reshape(64, 64)", "torch.linspace(0.1, 1, 64)")
-"""Tensors that a constructor is handed: drawn ones would be others on the side of JAX."""
-
-
 def tensor_texts(cls: Any, name: str) -> tuple[str, ...]:
     """Texts of tensors for a parameter that the constructor makes a parameter or a buffer of, or loads into one: pretrained embeddings, statistics."""
     constructor = vars(cls).get("__init__")
+    if inspect.isfunction(constructor) and name in used_as_arrays(constructor):
+        return ARRAY_TABLES
     for node in nodes_of(constructor) if inspect.isfunction(constructor) else ():
         match node:
-            case ast.Call(func=ast.Attribute(attr="from_numpy"), args=[value, *_]) if is_any(value, (name,)):
-                return tuple(f"{text}.numpy()" for text in TABLES)
             case ast.Call(func=ast.Attribute(attr="Parameter" | "from_pretrained" | "copy_" | "register_buffer"), args=args):
                 if any(is_any(value, (name,)) for value in args):
                     return TABLES
