@@ -5,12 +5,37 @@ from __future__ import annotations
 from itertools import islice
 from typing import Any
 
+import numpy as np
+import pytest
 import torch
 
 from migrate_agent.tools.record.guessing.repairs import _each_scaled, _fewer
-from migrate_agent.tools.record.guessing.tensor_uses import used_as_numbers, used_as_sizes, used_as_tensors
+from migrate_agent.tools.record.guessing.tensor_uses import used_as_arrays, used_as_numbers, used_as_sizes, used_as_tensors
 from migrate_agent.tools.record.guessing.trials.trial import Attempt
 from migrate_agent.tools.record.guessing.values import Tensor
+
+
+def trend(thetas: Any, t: Any, degree: Any) -> Any:
+    return thetas @ torch.tensor(np.array([t**i for i in range(degree)])).float()
+
+
+def weighted(x: torch.Tensor, counts: Any, grid: np.ndarray, mixed: np.ndarray | torch.Tensor) -> Any:
+    return x * torch.from_numpy(counts).float() + torch.as_tensor(grid) + mixed
+
+
+def halves(x: Any, mask: Any) -> Any:
+    return x, mask.astype(bool)
+
+
+def measured(x: Any, y: Any) -> Any:
+    return np.mean(x.detach().cpu().numpy()) * np.prod(x.shape) * np.sqrt(len(y))
+
+
+@pytest.mark.parametrize(
+    ("function", "names"), [(trend, {"i", "t"}), (weighted, {"counts", "grid"}), (halves, {"mask"}), (measured, set()), (None, set())]
+)
+def test_arrays_of_numpy(function: Any, names: set[str]) -> None:
+    assert used_as_arrays(function) == names
 
 
 def partition(x: Any, window: Any, grid: Any, size: Any, steps: Any, width: Any) -> Any:

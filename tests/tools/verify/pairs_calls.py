@@ -59,6 +59,40 @@ class M(nnx.Module):
     ),
 )
 
+ON_HOST = Pair(
+    "an array that stays NumPy's",
+    """
+    import numpy as np
+
+    class M(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.w = nn.Parameter(torch.randn(4, 3))
+
+        def forward(self, x, t):
+            powers = torch.tensor(np.array([t ** i for i in range(3)])).float()
+            return torch.tanh(x @ self.w) @ powers
+    """,
+    """
+import numpy as np
+
+
+class M(nnx.Module):
+    def __init__(self, *, rngs):
+        self.w = nnx.Param(jax.random.normal(rngs.params(), (4, 3)))
+
+    def __call__(self, x, t):
+        powers = jnp.array(np.array([t**i for i in range(3)])).astype(jnp.float32)
+        return jnp.tanh(x @ self.w[...]) @ powers
+""",
+    call="torch.randn(5, 4), (torch.arange(6) / 6).numpy()",
+    wrongs=(
+        Wrong("another power", "forward_fp64", "t**i for", "t ** (i + 1) for"),
+        Wrong("keeps the first array", "forward_fp64", "t**i for", "(np.arange(t.size) / t.size) ** i for"),
+        Wrong("takes the other one to the host", "jits", "jnp.tanh(x @", "jnp.tanh(jnp.asarray(np.asarray(x)) @"),
+    ),
+)
+
 DAMPED = Pair(
     "damped",
     """
@@ -642,6 +676,7 @@ class M(nnx.Module):
 )
 
 PAIRS = (
+    ON_HOST,
     DIVIDED,
     HANDED_CACHE,
     TIED,

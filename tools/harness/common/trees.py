@@ -70,8 +70,8 @@ def encode(value: Any, leaves: list[Any], is_leaf: Callable[[Any], bool], *, arg
 
     Of a plain object, of the user's or of an installed package, all attributes are written down, and of a dictionary or a list of a class of the user's its
     items too; of a generator of random numbers among them only that it is one; of a distribution what makes it. With `arguments`, it is noted where the class
-    of an object gives an equal one without arguments: the reader's constructor runs there; distributions, objects of packages, and what is gone through once,
-    are refused.
+    of an object gives an equal one without arguments (the reader's constructor runs there), and where an array is NumPy's; distributions, objects of
+    packages, and what is gone through once, are refused.
     """
     around: list[int] = []
 
@@ -80,7 +80,7 @@ def encode(value: Any, leaves: list[Any], is_leaf: Callable[[Any], bool], *, arg
             return {"iterator": [walk(part) for part in item]}
         if is_leaf(item):
             leaves.append(item)
-            return {"leaf": len(leaves) - 1}
+            return {"leaf": len(leaves) - 1, **({"host": True} if arguments and type(item).__module__ == "numpy" else {})}
         if isinstance(item, _PLAIN) and type(item) in _PLAIN:
             return {"float": repr(item)} if isinstance(item, float) else {"value": item}
         if isinstance(item, complex):
@@ -355,6 +355,22 @@ def rearranged(tree: Tree, value: Any, is_leaf: Callable[[Any], bool]) -> bool:
         return bool(skeleton(encode(value, [], is_leaf)) != skeleton(tree))
     except Unencodable:
         return False
+
+
+def host_leaves(tree: Tree) -> frozenset[int]:
+    """The numbers of the leaves that are NumPy's arrays, of a tree of arguments."""
+    return frozenset(_host_leaves(tree))
+
+
+def _host_leaves(node: Any) -> Iterator[int]:
+    if isinstance(node, dict):
+        if node.get("host") is True and isinstance(node.get("leaf"), int):
+            yield node["leaf"]
+        for part in node.values():
+            yield from _host_leaves(part)
+    elif isinstance(node, list):
+        for part in node:
+            yield from _host_leaves(part)
 
 
 def skeleton(tree: Tree) -> Any:

@@ -23,6 +23,7 @@ from migrate_agent.tools.harness.jax_side.backward_draws import Again, Heard, Ke
 from migrate_agent.tools.harness.jax_side.comparisons import compares, quick_for
 from migrate_agent.tools.harness.jax_side.convolutions import spreading
 from migrate_agent.tools.harness.jax_side.held_values import held_arrays
+from migrate_agent.tools.harness.jax_side.host_arrays import given
 from migrate_agent.tools.harness.jax_side.jaxprs import narrow_float, narrow_kinds
 from migrate_agent.tools.harness.jax_side.module import Candidate, called, is_leaf, module_path, split_kept
 from migrate_agent.tools.harness.jax_side.precision import Draws, configured, current_trace
@@ -122,6 +123,7 @@ class Program:
         self.method, self.second, self.changes_objects, self.prior = method, second, changes_objects, prior
         self.graphdef, self.tree, self.renamed, self.draws = graphdef, tree, renamed, draws
         self.gradient, self.paired, self.drawing, self.customs = gradient, paired, drawing, customs
+        self._host_leaves = _host_leaves(tree, prior)
         self.traced = Traced()
         self.rearranged = False
         self.repeats = False
@@ -249,10 +251,11 @@ class Program:
     def candidate_step(
         self, trainable: Any, rest: Any, leaves: list[Any], targets: dict[str, Any], mask_ones: Any = None, keys: Keys | None = None
     ) -> Any:
-        """(loss, outputs, rest, gradients of parameters, gradients of float inputs, what the call wrote to parameters by number of the leaf).
+        """(loss, outputs, rest, gradients of parameters, gradients of float inputs but NumPy's, what the call wrote to parameters by number of the leaf).
         `keys`, where given, are those that the forward pass draws with. jax's name for the function appears in compile events.
         """
-        floats = {str(index): leaf for index, leaf in enumerate(leaves) if jnp.issubdtype(leaf.dtype, jnp.inexact)}
+        moving = [(str(index), leaf) for index, leaf in enumerate(leaves) if index not in self._host_leaves]
+        floats = {index: leaf for index, leaf in moving if jnp.issubdtype(leaf.dtype, jnp.inexact)}
         if not self.gradient:
             value, (outputs, after, written), _ = self._objective(trainable, floats, rest, leaves, targets, mask_ones)
             return value, outputs, after, None, None, written
@@ -307,7 +310,7 @@ class Program:
             return self._call(model, leaves[self.prior.arrays :], mask_ones, owners)
 
     def _call(self, model: Any, leaves: Sequence[Any], mask_ones: Any, owners: Sequence[Any]) -> tuple[Any, Stream]:
-        args, kwargs = trees.decode(self.tree, leaves, self.renamed)
+        args, kwargs = trees.decode(self.tree, given(leaves), self.renamed)
         stream = Stream(0, self.drawing, mask_ones, customs=self.customs)
         with self.draws.paired(stream) if self.paired else nullcontext(), host_random.noticed(stream, owners):
             self._heard = ChoicesHeard(self.listening)
@@ -318,9 +321,15 @@ class Program:
 
     def _call_before(self, model: Any, prior: Prior, leaves: Sequence[Any]) -> None:
         """Call the other method for what it leaves in the module, with draws of its own."""
-        args, kwargs = trees.decode(prior.tree, leaves[: prior.arrays], self.renamed)
+        args, kwargs = trees.decode(prior.tree, given(leaves[: prior.arrays]), self.renamed)
         with self.draws.paired(Stream(0, self.drawing, customs=self.customs)) if self.paired else nullcontext():
             called(model, prior.method, args, kwargs, nnx.Rngs(0))
+
+
+def _host_leaves(tree: trees.Tree, prior: Prior | None) -> frozenset[int]:
+    """The numbers of the leaves of a call that are NumPy's, behind those of the method that is called before."""
+    of_prior, earlier = (trees.host_leaves(prior.tree), prior.arrays) if prior is not None else (frozenset[int](), 0)
+    return of_prior | {earlier + number for number in trees.host_leaves(tree)}
 
 
 def _is_copied(value: Any) -> bool:

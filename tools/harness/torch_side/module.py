@@ -325,17 +325,17 @@ class Original:
     def arguments(
         self, values: Sequence[Array], *, native: bool, layout: Layout = "", dtypes: Sequence[str] = ()
     ) -> tuple[list[torch.Tensor], tuple[Any, ...], dict[str, Any], list[Any]]:
-        """Leaf tensors with `values` (float ones require gradients), the call's arguments made of copies of them, and these copies.
+        """Leaf tensors with `values` (float ones require gradients, but NumPy's), the call's arguments made of copies of them, and these copies.
 
         Native ones have `dtypes`, or those of the example.
         """
         leaves = []
         names = dtypes or [leaf.dtype for leaf in self.leaves]
-        for value, dtype, sparse in zip(values, names, self.sparse, strict=True):
+        for value, dtype, sparse, numpy in zip(values, names, self.sparse, self.is_numpy, strict=True):
             tensor = torch.from_numpy(np.array(value))
             tensor = tensor.to(getattr(torch, dtype)) if native else tensor
             # The gradient of a sparse tensor is cut to the places that it has, which an array does not know of.
-            trained = (tensor.dtype.is_floating_point or tensor.dtype.is_complex) and sparse is torch.strided
+            trained = (tensor.dtype.is_floating_point or tensor.dtype.is_complex) and sparse is torch.strided and not numpy
             leaves.append(tensor.requires_grad_(trained))
         # Copies: autograd refuses a leaf that is changed in place, which the original may do to its
         # arguments.
@@ -421,7 +421,7 @@ class Original:
         if prior is not None:
             _call_prior(module, prior, drawing, spoiled=spoiled, **called)
         leaves, args, kwargs, parts = self.arguments(values, native=native, layout=layout, dtypes=dtypes)
-        versions = [part._version for part in parts if isinstance(part, torch.Tensor)]
+        versions = _versions(parts)
         stream, result, widths = Stream(0, drawing), Result(), Widths()
         # Those that an optimizer was given: a call may put others in their place.
         named = dict(module.named_parameters(remove_duplicate=False))
@@ -447,7 +447,7 @@ class Original:
                 result.arrays["loss"] = to_numpy(value)
         result.draws, result.tied, result.narrow = stream.log(), stream.tied, widths.narrow
         result.wide = operator_kinds.wide_alone(widths.kinds)
-        result.mutated = versions != [part._version for part in parts if isinstance(part, torch.Tensor)]
+        result.mutated = versions != _versions(parts)
         result.rearranged = trees.rearranged(self.tree, (args, kwargs), is_leaf)
         if targets is not None:
             result.arrays |= _gradients(dict(module.named_parameters(remove_duplicate=False)) | named, leaves)
@@ -461,6 +461,11 @@ class Original:
             self.resolved |= {name: value for name, value in called_once.items() if name not in made or value != made[name]}
         self.changes_objects |= any(put_back() for put_back in objects)
         return result
+
+
+def _versions(parts: Sequence[Any]) -> list[object]:
+    """What tells whether a call wrote into its arguments."""
+    return [part._version if isinstance(part, torch.Tensor) else part.tobytes() for part in parts]
 
 
 def _call_prior(module: Any, prior: tuple[Original, Sequence[Array]], drawing: Drawing, *, spoiled: bool, **called: Any) -> None:

@@ -16,7 +16,17 @@ from migrate_agent.tools.record.guessing.arguments import Call, by_position, tex
 from migrate_agent.tools.record.guessing.choices import choices, nodes_of
 from migrate_agent.tools.record.guessing.lists import items_of, list_text
 from migrate_agent.tools.record.guessing.reads import Holder, Reads, aliases, handed_on, reads_of
-from migrate_agent.tools.record.guessing.rows import CONFIGS, OPTIONAL, TENSORS, annotation_text, call_values, parameter_texts
+from migrate_agent.tools.record.guessing.rows import (
+    ARRAY_TABLES,
+    CONFIGS,
+    OPTIONAL,
+    TABLES,
+    TENSORS,
+    annotation_text,
+    call_values,
+    parameter_texts,
+)
+from migrate_agent.tools.record.guessing.tensor_uses import used_as_arrays
 from migrate_agent.tools.record.guessing.trials.trial import parameters, required
 from migrate_agent.tools.record.guessing.values import Fields, Tensor, Value, tensors
 
@@ -164,15 +174,13 @@ def items_read(cls: Any, name: str) -> int:
     return most
 
 
-TABLES = ("torch.linspace(0.1, 1, 4096).reshape(64, 64)", "torch.linspace(0.1, 1, 64)")
-"""Tensors that a constructor is handed: drawn ones would be others on the side of JAX."""
-
-
 def tensor_texts(cls: Any, name: str) -> tuple[str, ...]:
     """Texts of tensors for a parameter that the constructor, or what it hands the parameter to, makes a parameter or a buffer of, or loads into one:
     pretrained embeddings, statistics."""
     for holder in handed_on(Holder(cls, name), 2):
         code = vars(holder.code).get("__init__") if inspect.isclass(holder.code) else holder.code
+        if inspect.isfunction(code) and holder.name in used_as_arrays(code):
+            return ARRAY_TABLES
         for node in nodes_of(code) if inspect.isfunction(code) else ():
             if texts := _tensors_taken(node, holder.name):
                 return texts
@@ -182,7 +190,7 @@ def tensor_texts(cls: Any, name: str) -> tuple[str, ...]:
 def _tensors_taken(node: ast.AST, name: str) -> tuple[str, ...]:
     match node:
         case ast.Call(func=ast.Attribute(attr="from_numpy"), args=[taken, *_]) if is_any(_uncast(taken), (name,)):
-            return tuple(f"{text}.numpy()" for text in TABLES)
+            return ARRAY_TABLES
         case ast.Call(func=ast.Attribute(attr="from_pretrained" | "copy_"), args=args):
             return TABLES if any(is_any(_uncast(taken), (name,)) for taken in args) else ()
         case ast.Call(func=ast.Attribute(attr="Parameter" | "register_buffer"), args=args):

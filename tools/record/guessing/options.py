@@ -62,6 +62,7 @@ from migrate_agent.tools.record.guessing.objects.own_items import (
 from migrate_agent.tools.record.guessing.ranks import Ranks, ranked, ranks_of
 from migrate_agent.tools.record.guessing.roles import roles
 from migrate_agent.tools.record.guessing.rows import (
+    ARRAYS,
     CONFIGS,
     DEVICES,
     EMPTY,
@@ -69,6 +70,7 @@ from migrate_agent.tools.record.guessing.rows import (
     INTEGERS,
     LISTS,
     NUMBERS,
+    OPTIONAL,
     POOL,
     annotation_text,
     call_values,
@@ -82,6 +84,7 @@ from migrate_agent.tools.record.guessing.rows import (
 from migrate_agent.tools.record.guessing.settings import Settings, as_value, covering, exact, narrowed, settings_of
 from migrate_agent.tools.record.guessing.tensor_uses import (
     unpacked,
+    used_as_arrays,
     used_as_lists,
     used_as_numbers,
     used_as_options,
@@ -166,6 +169,11 @@ class Options:
     def _lists(self) -> frozenset[str]:
         """Parameters of the call that its code uses as lists of tensors."""
         return used_as_lists(self._called) - self._tensors
+
+    @cached_property
+    def arrays(self) -> frozenset[str]:
+        """The parameters of the call that its code uses as NumPy's arrays."""
+        return used_as_arrays(self._called)
 
     @cached_property
     def _settings(self) -> dict[str, str]:
@@ -279,6 +287,8 @@ class Options:
 
     def _call_domain(self, parameter: inspect.Parameter, main: Tensor, index: int) -> tuple[Value, ...]:
         annotation = annotation_text(parameter.annotation)
+        if ARRAYS.fullmatch(OPTIONAL.sub(r"\1", annotation)):
+            return (*((replace(main, kind="array"),) if not index else ()), *call_values(parameter.name, annotation, main))
         if self._called is not None and (texts := words(self._called, parameter)):
             return texts
         if self._called is not None and parameter.name in called_parameters(self._called):

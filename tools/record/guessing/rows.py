@@ -6,6 +6,7 @@ import inspect
 import re
 from collections.abc import Mapping
 from collections.abc import Sequence as Several
+from dataclasses import replace
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -113,6 +114,11 @@ MODULES = re.compile(r"(torch\.)?(nn\.)?Module")
 CLASSES = re.compile(r"(typing\.)?(type)\[(torch\.)?(nn\.)?Module\]|Callable\[\.\.\., (torch\.)?(nn\.)?Module\]", re.I)
 FUNCTIONS = re.compile(r"(typing\.|collections\.abc\.)?Callable\b.*")
 TENSORS = re.compile(r"(torch\.)?(Float|Long|Bool)?Tensor")
+ARRAYS = re.compile(r"(np\.|numpy\.|npt\.)?(typing\.)?(ndarray|NDArray)(\[.*\])?")
+"""Annotations of NumPy's arrays."""
+TABLES = ("torch.linspace(0.1, 1, 4096).reshape(64, 64)", "torch.linspace(0.1, 1, 64)")
+"""Tensors that a constructor is handed: drawn ones would be others on the side of JAX."""
+ARRAY_TABLES = tuple(f"{table}.numpy()" for table in TABLES)
 
 
 def says_little(name: str) -> bool:
@@ -139,6 +145,8 @@ def parameter_texts(name: str, annotation: str, rows: Several[Row] = INIT_ROWS) 
         return *(text for text in texts if text.startswith("torch.")), "torch.relu", "torch.nn.ReLU()"
     if TENSORS.fullmatch(kind):
         return "torch.randn(64, 64)", "torch.randn(64)"
+    if ARRAYS.fullmatch(kind):
+        return *(text for text in texts if text.endswith(".numpy()")), *ARRAY_TABLES
     if match := NESTED.fullmatch(kind):
         return nested_texts([part.strip() for part in match[1].split(",")])
     if match := SEQUENCES.fullmatch(kind):
@@ -198,6 +206,9 @@ def call_values(name: str, annotation: str, main: Tensor) -> tuple[Value, ...]:
     if TENSOR_LISTS.fullmatch(kind):
         count = max(kind.count(","), 1) + 1 if kind.lower().startswith("tuple") and "..." not in kind else 2
         return (Sequence((main,) * count, "()" if "tuple" in kind.lower() else "[]"),)
+    if ARRAYS.fullmatch(kind):
+        tensors = [value for value in (*call_values(name, "", main), main) if isinstance(value, Tensor)]
+        return tuple(dict.fromkeys(replace(value, kind="array") for value in tensors))
     lower = name.lower()
     if "mask" in lower:
         masks = (

@@ -13,6 +13,7 @@ from migrate_agent.tools.record.guessing.options import Options
 from migrate_agent.tools.record.guessing.repairs import repairs, smaller_models
 from migrate_agent.tools.record.guessing.switches import is_unavailable, other_branches, without_downloads
 from migrate_agent.tools.record.guessing.trials.fewer_numbers import MOST_AXES, axis_by_axis, flatter, halved, narrower, smaller
+from migrate_agent.tools.record.guessing.trials.other_kinds import with_arrays
 from migrate_agent.tools.record.guessing.trials.own_seconds import OwnSeconds
 from migrate_agent.tools.record.guessing.trials.trial import MOST_SECONDS, Attempt, Outcome, Stage, Trial
 
@@ -84,7 +85,7 @@ class Search:
             if not 0 < number < len(self.options.of_objects) and self._work(FIRST_MENDS if start is not None else MOST_TRIALS):
                 break
         if self.best is not None and self.best.outcome.stage is Stage.DONE:
-            self._shrink(self._as_constructed(self._without_downloads(self.best)))
+            self._shrink(self._with_arrays(self._as_constructed(self._without_downloads(self.best))))
         return self.best
 
     def run_from(self, start: Attempt) -> Found | None:
@@ -114,6 +115,15 @@ class Search:
             if outcome.stage is Stage.DONE and self._seconds < seconds * MUCH_FASTER:
                 self.best = success = Found(attempt, outcome, len(self._seen))
                 seconds = self._seconds
+        return success
+
+    def _with_arrays(self, success: Found) -> Found:
+        """Take NumPy's arrays in the place of the tensors that the code uses as such: its callers have them on the host."""
+        attempt = with_arrays(success.attempt, self.options.arrays)
+        outcome = self._run(attempt) if attempt != success.attempt else None
+        if outcome is not None and outcome.stage is Stage.DONE:
+            self.best = Found(attempt, outcome, len(self._seen))
+            return self.best
         return success
 
     def _shrink(self, success: Found) -> None:

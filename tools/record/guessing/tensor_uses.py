@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 import types
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
@@ -45,6 +46,33 @@ def used_as_options(called: Called) -> dict[str, tuple[str, ...]]:
     """Texts of the names that the code hands to options of `torch.nn.functional`, by the annotation there: `F.dropout(x, drop_prob)`."""
     pairs = (pair for node in nodes_of(called) if isinstance(node, ast.Call) for pair in _options(node))
     return {name: OPTION_TEXTS[kind] for name, kind in pairs}
+
+
+def used_as_arrays(called: Called) -> frozenset[str]:
+    """Names of NumPy's arrays: annotated so, handed to functions of NumPy or to `torch.from_numpy`, or asked for a method that tensors have not."""
+    libraries = {name for name, value in getattr(called, "__globals__", {}).items() if getattr(value, "__name__", "") == "numpy"}
+    annotations = {name: str(item) for name, item in getattr(called, "__annotations__", {}).items()}
+    annotated = {name for name, kind in annotations.items() if re.search(r"ndarray|NDArray", kind) and "Tensor" not in kind}
+    return frozenset(annotated | {name for node in nodes_of(called) for name in _array_names(node, libraries)})
+
+
+def _array_names(node: ast.AST, libraries: Collection[str]) -> Iterator[str]:
+    match node:
+        case ast.Attribute(value=ast.Name(id=name), attr="astype"):
+            yield name
+        case ast.Call(func=ast.Attribute(attr="from_numpy"), args=[ast.Name(id=name), *_]):
+            yield name
+        case ast.Call(func=ast.Attribute(value=ast.Name(id=library)), args=args) if library in libraries:
+            yield from (name for argument in args for name in _whole(argument))
+
+
+def _whole(node: ast.AST) -> Iterator[str]:
+    """The names of an expression of which no attribute is read, nor a length: `len(x)`, `x.shape` and `x.numpy()` are no `x`."""
+    if isinstance(node, ast.Name):
+        yield node.id
+    elif not isinstance(node, ast.Attribute) and not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)):
+        for child in ast.iter_child_nodes(node):
+            yield from _whole(child)
 
 
 def _options(node: ast.Call) -> Iterator[tuple[str, str]]:

@@ -15,6 +15,7 @@ from migrate_agent.tools.harness.common import tensor_files
 from migrate_agent.tools.harness.common.input_sampling import Array
 from migrate_agent.tools.harness.common.seeded_arrays import LARGE
 from migrate_agent.tools.harness.jax_side.comparisons import compares
+from migrate_agent.tools.harness.jax_side.host_arrays import HostArray
 from migrate_agent.tools.harness.jax_side.module import is_key
 from migrate_agent.tools.harness.jax_side.silent import silent
 from migrate_agent.tools.verify.candidate.session import Session
@@ -68,6 +69,7 @@ def _export(session: Session, scenario: Any) -> dict[str, Any]:
     others = {str(index): value for index, value in enumerate(state) if sources[index] is None}
     tensor_files.save(session.output / "search.safetensors", others)
     layout = {"compares": compares(traced.jaxpr), "outputs": len(outputs), "sources": sources}
+    layout["constants"] = [index for index, leaf in enumerate(leaves) if isinstance(leaf, HostArray)]
     return {**layout, "inputs": [int(index) for index in inputs], "targets": [int(index) for index in sorted(targets)]}
 
 

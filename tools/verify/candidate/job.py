@@ -24,6 +24,7 @@ from migrate_agent.tools.harness.common.signatures import describe, describe_met
 from migrate_agent.tools.harness.common.sketches import sketched
 from migrate_agent.tools.harness.common.training_steps import OPTIMISERS, NumpyOptimiser
 from migrate_agent.tools.harness.jax_side.errors import telling_of_compiler
+from migrate_agent.tools.harness.jax_side.host_arrays import constants
 from migrate_agent.tools.harness.jax_side.module import Candidate, modes, split
 from migrate_agent.tools.harness.jax_side.program import CHOSEN, HELD, Program, moved
 from migrate_agent.tools.verify.candidate.export import exported
@@ -255,6 +256,7 @@ def _run_loaded(session: Session, scenario: Request, candidate: Candidate, state
     draws = program.executed(*before_call, leaves, mask_ones)
     facts = {"tree": program.traced.tree, "dtypes": dtypes, "draws": draws, "rearranged": program.traced.rearranged}
     facts["crossed"] = program.traced.crossed
+    facts["constants"] = [text for text in dict.fromkeys(map(constants, (leaves, before or ()))) if text]
     facts |= _chosen(program, written)
     if not session.exact:
         facts["narrow"] = program.narrow(trainable, rest, leaves, targets, mask_ones)

@@ -333,7 +333,7 @@ def dropout(session: Session) -> dict[str, Any] | None:
     def step(rest: Any, leaves: Any) -> Any:
         model = nnx.merge(graphdef, trainable, rest, copy=True)
         # A function of plain arguments alone has no array among them.
-        with session.draws.watching(jax.tree.leaves((leaves, rest))[0]) as draws:
+        with session.draws.watching(next(iter(jax.tree.leaves((leaves, rest))), None)) as draws:
             outputs: list[Any] = []
             trees.encode(program.call(model, leaves)[0], outputs, is_leaf)
         kinds[:] = [(draw.kind, draw.rate) for draw in draws]

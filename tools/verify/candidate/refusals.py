@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import jax
-
 from migrate_agent.tools.harness.common import reach, tensor_files
 from migrate_agent.tools.harness.common.argument_changes import CALL
 from migrate_agent.tools.harness.jax_side.module import Candidate
@@ -64,7 +62,8 @@ class Constructed:
 def _trace(session: Session, candidate: Candidate, row: Mapping[str, Any]) -> None:
     """Call the candidate as a row says. Raises its errors."""
     stored = tensor_files.load(session.given / f"inputs/{row['name']}.safetensors")
-    leaves = [jax.device_put(stored[f"in/{index}"]) for index in range(len(row["leaf_dtypes"]))]
+    values = [stored[f"in/{index}"] for index in range(len(row["leaf_dtypes"]))]
+    leaves = session.placed(values, row["tree"], 0, row["leaf_dtypes"])
     program = session.programs.get(candidate, "eval", row["tree"], gradient=False, on_host=session.on_host(0))
     _, trainable, rest = candidate.parts("eval")
     program.jitted.trace(trainable, rest, leaves, {}, None)

@@ -26,6 +26,7 @@ from migrate_agent.tools.harness.common.random_streams import AXES, Customs, Dra
 from migrate_agent.tools.harness.common.xla_flags import EMITTERS, SPLITS, set_flag
 from migrate_agent.tools.harness.jax_side.convolutions import quick_convolutions
 from migrate_agent.tools.harness.jax_side.errors import describe_error
+from migrate_agent.tools.harness.jax_side.host_arrays import HostArray, constants
 from migrate_agent.tools.harness.jax_side.module import Candidate
 from migrate_agent.tools.harness.jax_side.precision import Draws, configure, lift_to_float64, untraced_origins
 from migrate_agent.tools.harness.jax_side.program import Prior, Program, Programs
@@ -161,7 +162,7 @@ class Session:
             # Parameters are made by the module's own call, where there is one: a method may use some of them.
             own = [item for item in self.requests if not self.method(item)]
             scenario = own[0] if own else next(item for item in self.requests if item.example == example)
-            return trees.decode(self.tree(scenario), self.leaves(scenario)[0], self.arguments["renamed"])
+            return trees.decode(self.tree(scenario), self._arrays(scenario), self.arguments["renamed"])
 
         method = self.arguments["examples"][example].get("method", "")
         texts = {"setup": port.get("setup", ""), "init": port.get("init", self.arguments["plain"][example]), "method": method}
@@ -178,19 +179,58 @@ class Session:
     def leaves(self, scenario: Request) -> tuple[list[Any], dict[str, Any]]:
         """Inputs and targets of a scenario as jax arrays, those of a method that is called before in front; targets by the output's number."""
         stored_inputs = tensor_files.load(self.given / f"inputs/{scenario.name}.safetensors")
-        dtypes = scenario.leaf_dtypes
-        inputs = [stored_inputs[f"in/{index}"] for index in range(len(dtypes))]
-        if not self.exact:
-            inputs = [value.astype(_native(dtype)) for value, dtype in zip(inputs, dtypes, strict=True)]
+        inputs = [stored_inputs[f"in/{index}"] for index in range(len(scenario.leaf_dtypes))]
         targets = {key[7:]: jax.device_put(value) for key, value in stored_inputs.items() if key.startswith("target/")}
-        # `jnp.asarray` would compile a program for each shape.
         earlier = self._leaves_of(scenario, "prior") if scenario.prior >= 0 else []
-        return [*earlier, *(jax.device_put(value) for value in inputs)], targets
+        return [*earlier, *self.placed(inputs, self.tree(scenario), scenario.example, scenario.leaf_dtypes)], targets
+
+    def placed(self, values: Sequence[Array], tree: Any, example: int, dtypes: Sequence[str]) -> list[Any]:
+        """The arrays of a call of an example, in these dtypes in a native job, as it is given them: NumPy's as constants where it needs that."""
+        host = trees.host_leaves(tree)
+        are_constants = bool(host) and self.takes_constants(example)
+        return [
+            self._on_host(value, dtype) if are_constants and index in host else self._on_device(value, dtype)
+            for index, (value, dtype) in enumerate(zip(values, dtypes, strict=True))
+        ]
+
+    def _on_host(self, value: Array, dtype: str) -> HostArray:
+        return HostArray(value if self.exact or not dtype else value.astype(dtype))
+
+    def _on_device(self, value: Array, dtype: str) -> Any:
+        # `jnp.asarray` would compile a program for each shape.
+        return jax.device_put(value if self.exact or not dtype else value.astype(_native(dtype)))
+
+    def _arrays(self, scenario: Request) -> list[Any]:
+        """The inputs of a scenario, all as jax arrays."""
+        stored_inputs = tensor_files.load(self.given / f"inputs/{scenario.name}.safetensors")
+        return [self._on_device(stored_inputs[f"in/{index}"], dtype) for index, dtype in enumerate(scenario.leaf_dtypes)]
+
+    def takes_constants(self, example: int) -> bool:
+        """Whether NumPy's arrays among the arguments of an example stay NumPy's: the call runs in Python, or the candidate takes no traced ones there.
+
+        Such arrays are constants of the programs, as they are where the candidate's callers have them on the host.
+        """
+        return self.on_host(example) or self.once(("constants", example), lambda: self._refuses_traced(example))
+
+    def _refuses_traced(self, example: int) -> bool:
+        scenario = next((item for item in self.requests if item.example == example and item.role == Role.SEED), None)
+        if scenario is None or scenario.prior >= 0:
+            return False
+        program, parts = self.program(self.candidate(example), scenario), self.candidate(example).parts(scenario.mode, scenario.conditions)
+        self.ran(scenario.name)
+        try:
+            program.jitted.trace(*parts[1:], self._arrays(scenario), {}, self.kept(scenario, ()))
+        except Exception:  # safe: it is asked the same with constants, and its errors there are told
+            return True
+        finally:
+            reach.take()  # what ran here was compared with nothing
+        return False
 
     def form(self, scenario: Request) -> tuple[Any, ...]:
         """Names, shapes and dtypes of a scenario's arrays: scenarios of equal form, example and mode run the same program."""
         stored_inputs = tensor_files.load(self.given / f"inputs/{scenario.name}.safetensors")
-        return tuple(sorted((key, value.shape, str(value.dtype)) for key, value in stored_inputs.items() if not key.startswith("before/")))
+        shapes = sorted((key, value.shape, str(value.dtype)) for key, value in stored_inputs.items() if not key.startswith("before/"))
+        return (*shapes, constants(self.leaves(scenario)[0])) if trees.host_leaves(self.tree(scenario)) else tuple(shapes)
 
     def before(self, scenario: Request) -> list[Any] | None:
         """The inputs of a preceding call, in float64; None where there is none."""
@@ -205,7 +245,11 @@ class Session:
 
     def _leaves_of(self, scenario: Request, kind: str) -> list[Any]:
         stored_inputs = tensor_files.load(self.given / f"inputs/{scenario.name}.safetensors")
-        return [jax.device_put(stored_inputs[key]) for index in range(len(stored_inputs)) if (key := f"{kind}/{index}") in stored_inputs]
+        values = [stored_inputs[key] for index in range(len(stored_inputs)) if (key := f"{kind}/{index}") in stored_inputs]
+        example = scenario.prior if kind == "prior" else scenario.example
+        tree = self.arguments["described"][example]["tree"]
+        host = trees.host_leaves(tree) if kind == "before" else ()
+        return self.placed(values, tree, example, [scenario.leaf_dtypes[index] if index in host else "" for index in range(len(values))])
 
     def method(self, scenario: Request) -> str:
         """The method that a scenario calls; "" where it calls the module."""

@@ -55,7 +55,8 @@ class Step:
     def __call__(self, values: Values, targets: Mapping[int, Array]) -> tuple[dict[str, Array], dict[int, Array]]:
         """Outputs by key, and the gradients of the loss against these targets by index of the input."""
         goals = [np.asarray(targets[index]) for index in self.layout["targets"]]
-        results = [np.asarray(item) for item in self.call(*self.state, *values, *goals)]
+        moving = [value for index, value in enumerate(values) if index not in self.layout["constants"]]
+        results = [np.asarray(item) for item in self.call(*self.state, *moving, *goals)]
         count = int(self.layout["outputs"])
         outputs = {f"out/{index}": value for index, value in enumerate(results[:count])}
         return outputs, {index: np.conj(value) for index, value in zip(self.layout["inputs"], results[count:], strict=True)}
@@ -99,7 +100,8 @@ class Search:
 
     def __init__(self, original: Original, state: Mapping[str, Array], mode: str, step: Step, recorded: Values, domain: Any) -> None:
         self.original, self.state, self.mode, self.step, self.recorded = original, state, mode, step, recorded
-        self.bounds = [bounds(value, domain) for value in recorded]
+        constants = step.layout["constants"]
+        self.bounds = [None if index in constants else bounds(value, domain) for index, value in enumerate(recorded)]
         self.tried = 0
 
     def ascend(self, generator: np.random.Generator) -> list[Point]:

@@ -13,6 +13,7 @@ from migrate_agent.tools.verify.evidence.candidate import Results
 EVALUATES = (
     "newly constructed, the rewrite is in evaluation mode, and torch's module in training mode: call `train()` where torch's was not called"
 )
+CONSTANTS = "NumPy's arrays among its arguments stay NumPy's, as in the original: where it is compiled they are constants, and it was not compared on traced ones"
 NOT_TAKEN = "the original does not take it"
 
 
@@ -30,6 +31,7 @@ def notes(results: Results, *, unrun: bool = False) -> tuple[str, ...]:
     texts += spent(results)
     texts += on_accelerators(results)
     texts += on_host(results)
+    texts += of_constants(results)
     # Without an exact run there is no candidate to speak of.
     return (
         *texts,
@@ -73,9 +75,20 @@ def on_accelerators(results: Results) -> list[str]:
 
 def on_host(results: Results) -> list[str]:
     """That calls which give NumPy's arrays were run in Python."""
-    answers = [bool(example.get("on_host")) for example in results.expected.examples]
+    answers = [_on_host(example) for example in results.expected.examples]
     subject = "its calls give" if all(answers) else "some of its calls give"
     return [f"{subject} NumPy's arrays, as the original's do: they run in Python, and were not compiled"] if any(answers) else []
+
+
+def of_constants(results: Results) -> list[str]:
+    """That arrays of NumPy among the arguments were no traced ones. What the candidate's process tells may have any form."""
+    rows = results.exact["scenarios"].values() if "exact" in results.runs and isinstance(results.exact.get("scenarios"), dict) else ()
+    told = any(isinstance(facts, dict) and facts.get("constants") for facts in rows) and not any(map(_on_host, results.expected.examples))
+    return [CONSTANTS] if told else []
+
+
+def _on_host(example: Mapping[str, Any]) -> bool:
+    return bool(example.get("on_host"))
 
 
 def constructed(results: Results) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 
 from migrate_agent.tools.record.guessing.trials.trial import Attempt, Outcome, set_call
@@ -93,15 +93,25 @@ def _suspects(attempt: Attempt, outcome: Outcome) -> list[str]:
 
 
 OF_ARRAYS = re.compile(r"expected np\.ndarray|expects? (a )?numpy|must be a numpy|not a numpy\.ndarray|numpy\.ndarray is expected")
+ARRAY_METHODS = frozenset("astype copy tobytes flat itemset".split())
+"""Methods of arrays that tensors have not."""
 
 
 def _arrays(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
     """NumPy's arrays where an operation takes no others: in the place of what the failed statement depends on, then of each tensor."""
-    if OF_ARRAYS.search(outcome.error):
+    if _asks_for(outcome.error, ARRAY_METHODS, OF_ARRAYS):
         main = replace(_main(attempt), kind="array")
         call = dict(attempt.call or ())
         yield from (set_call(attempt, name, main) for name in outcome.place.call if name in call and call[name] != main)
         yield replace(attempt, call=tuple((name, replace(v, kind="array") if isinstance(v, Tensor) else v) for name, v in call.items()))
+
+
+def with_arrays(attempt: Attempt, names: Collection[str]) -> Attempt:
+    """The call with NumPy's arrays in the place of the tensors of these names."""
+    call = [
+        (name, replace(value, kind="array") if name in names and isinstance(value, Tensor) else value) for name, value in attempt.call or ()
+    ]
+    return replace(attempt, call=tuple(call)) if attempt.call is not None else attempt
 
 
 def _is_number(value: Value | None) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 
 from migrate_agent.tools.types import Verdict
 from migrate_agent.tools.verify.checks.base import Check
-from migrate_agent.tools.verify.contract.scenario import Role, Scenario
+from migrate_agent.tools.verify.contract.scenario import Answer, Role, Scenario
 from migrate_agent.tools.verify.evidence.candidate import Results
 
 MOST_NAMES = 5
@@ -26,9 +26,10 @@ def judge(results: Results) -> Verdict | None:
     if not contract["stable"] and not _resolves(results, contract):
         return Verdict("compile", "compiles_once", "fail", detail=_told(contract))
     # Only forward passes are counted (`candidate/native.py`). Seeds and edges of one example share a program; every other shape, dtype and
-    # mode needs its own. What raises is not compiled.
+    # mode needs its own, and so has every value of an array of NumPy that is a constant. What raises is not compiled.
     passes = ((scenario, answer) for scenario, answer in results.answers(kind="native") if not scenario.gradient)
-    expected = len({_form(scenario) for scenario, answer in passes if not answer.error})
+    forms = {(form, constants) for scenario, answer in passes if not answer.error for form, constants in _programs(scenario, answer)}
+    expected = len(forms)
     count = int(results.native["compilations"])
     return Verdict("compile", "compiles_once", "pass" if count <= expected else "fail", float(count), float(expected))
 
@@ -60,6 +61,11 @@ def _form(scenario: Scenario) -> tuple[object, ...]:
         tuple(scenario.leaf_dtypes),
         scenario.conditions.width,
     )
+
+
+def _programs(scenario: Scenario, answer: Answer) -> list[tuple[object, str]]:
+    """A scenario's form for each set of constants that its calls have."""
+    return [(_form(scenario), str(constants)) for constants in answer.facts.get("constants") or [""]]
 
 
 def _told(facts: Mapping[str, Any]) -> str:

@@ -39,7 +39,7 @@ def casts(writer: ScenarioWriter) -> bool:
 def narrow_inputs(writer: ScenarioWriter) -> None:
     """Add calls in which parameters and inputs are narrow, and one in which the inputs alone are, as far as torch takes them."""
     leaves = writer.original.leaves
-    narrow = [leaf.dtype == "float32" for leaf in leaves]
+    narrow = [leaf.dtype == "float32" and not numpy for leaf, numpy in zip(leaves, writer.original.is_numpy, strict=True)]
     if not any(narrow) or any(leaf.dtype in WIDTHS for leaf in leaves):
         return
     _keep_state(writer, NARROWED, {name: rounded(value) for name, value in writer.states[0].items()})
