@@ -99,6 +99,15 @@ class Labelled(nn.Module):
         return scores[target.view(n, h, w, 1).expand_as(scores) >= 0]
 
 
+class Shifted(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.shifts = nn.Embedding(10, 3)
+
+    def forward(self, images: Tensor, label: Tensor) -> Tensor:
+        return images + self.shifts(label)[:, :, None, None]
+
+
 class Stepped(nn.Module):
     def forward(self, x: Tensor, start: int) -> Tensor:
         return x[:, start or 0]
@@ -150,6 +159,7 @@ def test_the_operation_that_failed(cls: type, call: Arguments, name: str, origin
             (("graph", Sequence((Drawn((6, 3)), Drawn((2, 4))), "()")),),
             ("graph", "(torch.randn(6, 3), torch.randint(0, 3, (2, 4)))"),
         ),
+        (Shifted, (("images", Drawn((2, 3, 8, 8))), ("label", INTEGERS)), ("label", "torch.randint(0, 8, (2,))")),
         (Stepped, (("x", ROWS), ("start", ROWS)), ("start", "4")),
         (Frequencies, (("x", ROWS), ("count", ROWS)), ("count", "4")),
         (Paired, (("graph", Drawn((2, 6, 3))),), ("graph", "torch.randint(0, 3, (2, 6, 3))")),

@@ -6,6 +6,7 @@ objects of the user's) are written as `module:qualified name`; the reader import
 
 from __future__ import annotations
 
+import argparse
 import copy
 import dataclasses
 import importlib
@@ -97,7 +98,7 @@ def encode(value: Any, leaves: list[Any], is_leaf: Callable[[Any], bool], *, arg
             return {"device": True}  # which one is no matter of the maths: each side has its own
         if not arguments and (names := distribution_names(type(item))):
             return {"distribution": type(item).__name__, "fields": {name: walk(getattr(item, name)) for name in names}}
-        if not (is_object(item) or is_own_collection(item) or (not arguments and is_of_package(type(item)))):
+        if not (is_object(item) or is_namespace(item) or is_own_collection(item) or (not arguments and is_of_package(type(item)))):
             return _container(item, walk)
         if id(item) in around:
             raise Unencodable(f"an object of type {_name(type(item))} that holds itself")
@@ -131,6 +132,11 @@ def _is_helper(cls: type) -> bool:
 def is_object(item: Any) -> bool:
     """Whether a value is a plain object of a class of the user's: it has nothing of a library, and keeps all that it has in attributes."""
     return not dataclasses.is_dataclass(type(item)) and hasattr(item, "__dict__") and is_own_class(type(item))
+
+
+def is_namespace(item: Any) -> bool:
+    """Whether a value is one of Python's own holders of attributes, such as the options of a command line."""
+    return type(item) in (types.SimpleNamespace, argparse.Namespace)
 
 
 def is_own_collection(item: Any) -> bool:
@@ -214,7 +220,7 @@ def _objects(value: Any) -> Iterator[Any]:
             yield from _objects(part)
     elif isinstance(value, dict):
         yield from _objects(list(value.values()))
-    elif is_object(value):
+    elif is_object(value) or is_namespace(value):
         yield value
 
 
@@ -321,7 +327,7 @@ def made(cls: Any, attributes: Mapping[str, Any], contents: Any = None) -> Any:
         item = list.__new__(cls)
         list.extend(item, contents)
     else:
-        item = object.__new__(cls)
+        item = cls() if cls is types.SimpleNamespace else object.__new__(cls)
     vars(item).update(attributes)
     return item
 

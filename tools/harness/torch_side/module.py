@@ -619,7 +619,7 @@ def _decode(tree: trees.Tree, parts: Sequence[Any], call: Any) -> tuple[tuple[An
     def walk(item: Any) -> Any:
         if is_leaf(item):
             return next(position)
-        if trees.is_object(item) or trees.is_own_collection(item):
+        if trees.is_object(item) or trees.is_namespace(item) or trees.is_own_collection(item):
             # The constructor counts as run where the port's runs too.
             if trees.is_fresh(item, is_leaf):
                 return type(item)()

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import argparse
+import types
 from collections import namedtuple
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -197,6 +200,14 @@ def test_a_call_gives_what_it_leaves_in_objects_too() -> None:
     holder = Holder([1])
     assert codec.with_objects(5, ((2, [holder]), {"x": 3})) == (5, holder)
     assert codec.with_objects(5, ((2,), {})) == 5
+
+
+@pytest.mark.parametrize("made", [types.SimpleNamespace, argparse.Namespace])
+def test_options_go_by_their_attributes(made: Callable[..., Any]) -> None:
+    options, found = made(size=3, scale=np.arange(2)), list[Any]()
+    decoded = codec.decode(codec.encode(options, found, is_array), found, {})
+    assert type(decoded) is made and decoded.size == 3 and (decoded.scale == np.arange(2)).all()
+    assert codec.with_objects(5, ((options,), {})) == (5, options)
 
 
 class Counted:

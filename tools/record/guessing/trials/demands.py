@@ -24,6 +24,7 @@ def demands(attempt: Attempt, outcome: Outcome, init: Mapping[str, inspect.Param
     yield from _of_equal_shapes(attempt, outcome)
     yield from _spelled_ranks(attempt, outcome)
     yield from _of_one_rank(attempt, outcome)
+    yield from _without_one_axis(attempt, outcome)
     yield from _without_last_axes(attempt, outcome)
     yield from _as_others_of_a_join(attempt, outcome)
     yield from _fewer_rows(attempt, outcome)
@@ -98,6 +99,19 @@ def _of_one_rank(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
     named = [name for name, _ in call if name in (outcome.operation.origins or outcome.place.call)]
     for names in dict.fromkeys((tuple(named), tuple(name for name, _ in call))) if rank else ():
         yield replace(attempt, call=tuple((name, change_tensors(value, change) if name in names else value) for name, value in call))
+
+
+UNLIKE = re.compile(r"The size of tensor a \(\d+\) must match the size of tensor b \(\d+\)")
+
+
+def _without_one_axis(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
+    """Where two operands do not broadcast, the arguments that the one of more axes alone came from, with one axis less: one label for each image."""
+    operands = sorted(outcome.operation.operands, key=lambda operand: len(operand.shape))
+    if len(operands) != 2 or len(operands[0].shape) == len(operands[1].shape) or not UNLIKE.search(outcome.error):
+        return
+    for path in operands[1].origins:
+        if path not in operands[0].origins and argument_of(path) in dict(attempt.call or ()):
+            yield _changed_at(attempt, path, lambda tensor: replace(tensor, shape=tensor.shape[:-1]) if len(tensor.shape) > 1 else tensor)
 
 
 VIEWED = re.compile(r"shape '\[([\d, ]+)\]' is invalid for input of size \d+")
