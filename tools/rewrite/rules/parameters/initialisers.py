@@ -65,6 +65,12 @@ class ReplaceInitialisers(Rule):
     CHANGE = (
         (
             "import torch\nfrom torch import nn\n\nclass M(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+            "        self.w = torch.Tensor(3, 4)\n        nn.init.constant_(self.w, 2)\n\n    def forward(self, x):\n        return x @ self.w\n",
+            "class M(nnx.Module):\n    def __init__(self, *, rngs: nnx.Rngs):\n        self.w = jnp.empty((3, 4), dtype=jnp.float32)\n"
+            "        self.w = jnp.full_like(self.w, 2)\n\n    def __call__(self, x):\n        return x @ self.w\n",
+        ),
+        (
+            "import torch\nfrom torch import nn\n\nclass M(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
             "        self.w = nn.Parameter(torch.empty(3, 4))\n        nn.init.normal_(self.w, std=0.02)\n",
             "class M(nnx.Module):\n    def __init__(self, *, rngs: nnx.Rngs):\n        self.w = nnx.Param(jnp.empty((3, 4)))\n"
             "        self.w[...] = init_normal(rngs.params(), self.w, std=0.02)\n",

@@ -83,6 +83,8 @@ def storage(rule: Rule, node: cst.BaseExpression) -> cst.BaseAssignTargetExpress
         return subscript(node) if is_parameter or context.is_handle(node) else node
     if isinstance(node, cst.Attribute):
         if context.is_self(node.value):
+            if context.constructing and context.cls and _assigned_kinds(rule, context.cls, node.attr.value) == ("tensor",):
+                return node  # an array that the constructor fills, and no variable
             kinds = own_layer(rule)
         else:
             fact = context.observed(node.value)
