@@ -142,12 +142,13 @@ class Exercise:
         order = sorted(merged.examples, key=lambda example: {**ranks, **firsts}.get(_key(example), len(ranks)))
         return replace(merged, examples=tuple(_worth_comparing(order, ranks.keys() | firsts.keys())))
 
-    def add_methods(self, units: Sequence[Unit], recording: Recording) -> Recording:
-        """The recording, grown by guessed calls of the methods of units that no example calls, where their own call has an example.
+    def add_methods(self, units: Sequence[Unit], recording: Recording, tell: Callable[[Unit], None] = lambda unit: None) -> Recording:
+        """The recording, grown by guessed calls of the methods of units that no example calls, where their own call has an example. `tell` is called with
+        each unit that is searched for them.
 
         What their expressions are is noted unless that leaves the rewrite a hole more: then it leaves stubs where it is unsure.
         """
-        rows = in_order(lambda unit: self._method_calls(unit, recording), units)
+        rows = in_order(lambda unit: self._method_calls(unit, recording, tell), units)
         calls = [call for row in rows for call in row]
         if not calls:
             return recording
@@ -181,7 +182,7 @@ class Exercise:
             (recording, part(self.services.record(self.inventory, chosen, self.sandbox, folder.with_name(f"{folder.name}-0"), limits)))
         )
 
-    def _method_calls(self, unit: Unit, recording: Recording) -> tuple[Example, ...]:
+    def _method_calls(self, unit: Unit, recording: Recording, tell: Callable[[Unit], None]) -> tuple[Example, ...]:
         examples = examples_of(recording, unit.id)
         constructions = dict[tuple[str, ...], Example]()
         for example in _calls(examples):
@@ -197,6 +198,7 @@ class Exercise:
         holds = any(map(self._takes_objects, different)) or _shows_objects(recording, unit.source)
         if not open_methods and not holds:
             return ()
+        tell(unit)
         return infer(self.inventory, different, methods, self.sandbox, limits)[0]
 
     def _takes_objects(self, example: Example) -> bool:

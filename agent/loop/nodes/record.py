@@ -50,7 +50,7 @@ def record(context: Context, state: RunState) -> RunState:
     context.progress.stage("", "looking for calls that reach more of the original")
     recording = exercise.add_further(units, recording)
     context.progress.stage("", "looking for calls of methods")
-    recording = exercise.add_methods(units, recording)
+    recording = exercise.add_methods(units, recording, lambda unit: context.progress.stage(unit.id, "looking for calls of its methods"))
     shutil.rmtree(context.folder / "recorded", ignore_errors=True)
     save_recording(recording, context.folder / "recorded")
     write(context.folder / "plan.json", replace(reordered(context, recording), failed_examples=failed_examples, guesses=nearest))

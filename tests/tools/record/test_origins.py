@@ -105,7 +105,8 @@ class Shifted(nn.Module):
         self.shifts = nn.Embedding(10, 3)
 
     def forward(self, images: Tensor, label: Tensor) -> Tensor:
-        return images + self.shifts(label)[:, :, None, None]
+        shifted: Tensor = images + self.shifts(label)[:, :, None, None]
+        return shifted
 
 
 class Stepped(nn.Module):
