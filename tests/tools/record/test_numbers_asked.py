@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -12,11 +13,14 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from migrate_agent.tools.record.guessing.options import Options
+from migrate_agent.tools.record.guessing.repairs import smaller_models
+from migrate_agent.tools.record.guessing.switches import other_branches
 from migrate_agent.tools.record.guessing.trials.demands import INTEGERS, demands
 from migrate_agent.tools.record.guessing.trials.numbers_asked import negative_fields, other_numbers, without_negative
 from migrate_agent.tools.record.guessing.trials.other_kinds import other_kinds
 from migrate_agent.tools.record.guessing.trials.place import place_of
-from migrate_agent.tools.record.guessing.trials.trial import Attempt, Outcome, Stage
+from migrate_agent.tools.record.guessing.trials.trial import Attempt, Outcome, Stage, Trial
 from migrate_agent.tools.record.guessing.values import Fields, Tensor, Value, text
 
 
@@ -137,3 +141,29 @@ INDEXED: tuple[Callable[[torch.Tensor, torch.Tensor], Any], ...] = (
 @pytest.mark.parametrize("function", INDEXED)
 def test_errors_that_ask_for_integers(function: Callable[[torch.Tensor, torch.Tensor], Any]) -> None:
     assert INTEGERS.search(str(_raised(function, torch.rand(3, 4), torch.rand(3))))
+
+
+def test_a_large_number_that_was_given_is_tried_small_first() -> None:
+    attempt = Attempt((("model", "Noise(width=16)"), ("steps", "1000"), ("width", "8")), ())
+    options = Options(Trial(nn.Identity, sys.modules[__name__], ()), ())
+    tried = [dict(other.init) for other in smaller_models(attempt, options)]
+    assert tried[0] == {"model": "Noise(width=16)", "steps": "4", "width": "8"}
+
+
+class Chosen(nn.Module):
+    def __init__(self, kind: str = "mean") -> None:
+        super().__init__()
+        assert kind in ["mean", "noise"]
+        self.kind = kind
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if self.kind == "mean":
+            raise NotImplementedError(self.kind)
+        return x
+
+
+def test_a_branch_that_was_not_written_is_left_for_another() -> None:
+    attempt = Attempt((("kind", "'mean'"),), (("x", Tensor((2, 4))),))
+    options = Options(Trial(Chosen, sys.modules[__name__], ()), ())
+    outcome = _outcome(_raised(Chosen(), torch.rand(2, 4)))
+    assert [dict(other.init) for other in other_branches(attempt, outcome, options)] == [{"kind": "'noise'"}]

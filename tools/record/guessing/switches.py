@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from migrate_agent.tools.record.guessing.options import Options
 from migrate_agent.tools.record.guessing.trials.trial import Attempt, Outcome, Stage, set_init
 
-BROKEN = ("NameError", "ModuleNotFoundError", "ImportError", "UnboundLocalError")
-"""Errors that no number mends: a branch lacks a name or a package."""
+BROKEN = ("NameError", "ModuleNotFoundError", "ImportError", "UnboundLocalError", "NotImplementedError: ")
+"""Errors that no number mends: a branch lacks a name or a package, or was not written."""
 NO_NETWORK = re.compile(
     r"(URLError|HTTPError|ConnectionError|ConnectTimeout|SSLError|ProxyError|gaierror|LocalEntryNotFoundError|OfflineModeIsEnabled)\b"
     r"|.*(urlopen error|Max retries exceeded|name resolution|Name or service not known|couldn't connect to)",
