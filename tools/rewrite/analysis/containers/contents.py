@@ -25,17 +25,22 @@ class Contents:
 
     family: Sequence[ClassModel]
     facts: Facts
+    parameters: list[ast.expr] = field(default_factory=list)
+    """The elements that are parameters, of all containers asked about."""
     _visited: set[int] = field(default_factory=set)
 
     def kinds(self, container: ast.expr, function: ast.AST) -> set[str]:
         """The kinds of all elements that are known, however deep they lie."""
-        facts = [self._fact(element) for element in self._elements(container, function)]
-        return {kind for fact in facts if fact is not None for kind in fact.kinds}
+        return self._kinds_of(self._elements(container, function))
 
     def kinds_added(self, name: str) -> set[str]:
         """The kinds of all that the class adds to its attribute."""
-        facts = [self._fact(element) for element in self._added_to_attribute(name)]
-        return {kind for fact in facts if fact is not None for kind in fact.kinds}
+        return self._kinds_of(self._added_to_attribute(name))
+
+    def _kinds_of(self, elements: Iterator[ast.expr]) -> set[str]:
+        facts = [(element, fact.kinds) for element in elements if (fact := self._fact(element)) is not None]
+        self.parameters += [element for element, kinds in facts if "parameter" in kinds]
+        return {kind for _, kinds in facts for kind in kinds}
 
     def _fact(self, node: ast.expr) -> Observed | None:
         return self.facts.observed.get(span_of(node, self.family[0].file.lines))

@@ -23,7 +23,7 @@ class WrapContainersOfArrays(Rule):
 
     NNX takes a plain list, tuple or dictionary for a static attribute, which must not hold arrays. What is more than a list that is written
     out stays the container that it is: `self.masks = []`, to which methods add arrays → `self.masks = nnx.data([])`; likewise
-    `(a, b)`, `{"a": a}` and what a method of the class gives. Declines where modules or parameters are among the elements.
+    `(a, b)`, `{"a": a}` and what a method of the class gives. Declines where modules are among the elements, or parameters that no call registers.
     """
 
     KEEP = (
@@ -64,6 +64,14 @@ class WrapContainersOfArrays(Rule):
             "        self.named: dict = nnx.data({'a': jnp.ones(n), 'n': n})\n        self.state = nnx.data(self.start(n))\n        self.sizes = (n, n)\n\n"
             "    def start(self, n):\n        return jnp.zeros(n), jnp.zeros(n)\n\n    def __call__(self, x):\n        y = self.state[0] + x\n"
             "        self.state = y, self.state[1] + y\n        return y\n",
+        ),
+        (
+            "import torch\nfrom torch import nn\n\nclass M(nn.Module):\n    def __init__(self, n):\n        super().__init__()\n        self.ws = []\n"
+            "        self.lost = []\n        for i in range(n):\n            w = nn.Parameter(torch.ones(3))\n            self.register_parameter(f'w{i}', w)\n"
+            "            self.ws.append(w)\n            self.lost.append(nn.Parameter(torch.ones(3)))\n",
+            "class M(nnx.Module):\n    def __init__(self, n, *, rngs: nnx.Rngs):\n        self.ws = nnx.data([])\n        self.lost = []\n"
+            "        for i in range(n):\n            w = nnx.Param(jnp.ones(3))\n            setattr(self, f'w{i}', w)\n"
+            "            self.ws.append(w)\n            self.lost.append(nnx.Param(jnp.ones(3)))\n",
         ),
     )
 
@@ -122,7 +130,27 @@ class WrapContainersOfArrays(Rule):
         kinds = contents.kinds(value, context.function) | contents.kinds_added(name)
         if isinstance(original, cst.Call) and self._gives_arrays(original):
             kinds |= ARRAYS
-        return bool(kinds & ARRAYS) and "parameter" not in kinds and not any(kind.startswith("module:") for kind in kinds)
+        if any(kind.startswith("module:") for kind in kinds) or not self._are_registered(contents.parameters):
+            return False
+        return bool(kinds & (ARRAYS | {"parameter"}))
+
+    def _are_registered(self, parameters: list[ast.expr]) -> bool:
+        """Whether all these are local names that the class registers by a call: torch would not train others, which NNX would."""
+        assert self.context.cls is not None
+        calls = [
+            node
+            for method in self.context.cls.methods.values()
+            for node in walk(method)
+            if isinstance(node, ast.Call) and len(node.args) > 1
+        ]
+        registered = {
+            call.args[-1].id
+            for call in calls
+            if isinstance(call.args[-1], ast.Name)
+            and (call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", ""))
+            in ("setattr", "register_parameter")
+        }
+        return all(isinstance(one, ast.Name) and one.id in registered for one in parameters)
 
     def _value_given(self, target: cst.Attribute) -> ast.expr | None:
         span, lines = self.context.span(target), self.context.file.lines
