@@ -202,8 +202,8 @@ def _walk_children(node: Any, prefix: str, above: tuple[int, ...], index: tuple[
                 yield _leaf(node, attribute, prefix, name, value, index)
         elif isinstance(value, (nnx.Module, list, tuple, dict)) and getattr(value, "registered", True) is not False:
             leaves = _walk(value, f"{path}." if path else "", (*above, id(node)), index)
-            # A dictionary of Python may keep what the module has as attributes too: torch knows it by these.
-            yield from (leaf for leaf in leaves if type(value) is not dict or id(leaf.variable) not in own)
+            # A container of Python may keep what the module has as attributes too: torch knows it by these.
+            yield from (leaf for leaf in leaves if type(value) not in (dict, list, tuple) or id(leaf.variable) not in own)
 
 
 def _children(node: Any) -> Iterator[tuple[str, str, Any]]:

@@ -205,10 +205,11 @@ class Kept(nnx.Module):
     def __init__(self) -> None:
         self.w = nnx.Param(jnp.ones(3))
         self.kept = nnx.data({"w": self.w, "other": nnx.Param(jnp.ones(2))})
+        self.all = nnx.data([self.w, (self.w, nnx.Param(jnp.ones(2)))])
 
 
-def test_a_dictionary_gives_no_second_name_to_an_attribute() -> None:
-    assert set(weights.state_dict(Kept())) == {"w", "kept.other"}
+def test_a_container_gives_no_second_name_to_an_attribute() -> None:
+    assert set(weights.state_dict(Kept())) == {"w", "kept.other", "all.1.1"}
 
 
 def test_a_class_that_ties_under_a_condition_has_the_head_of_its_own() -> None:

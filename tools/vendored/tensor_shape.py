@@ -148,8 +148,9 @@ def meshgrid(tensors: Sequence[jax.Array], indexing: str = "ij") -> list[jax.Arr
 
 
 def cat(tensors: Sequence[jax.Array], axis: int = 0) -> jax.Array:
-    """Concatenation that leaves out vectors without elements (https://pytorch.org/docs/stable/generated/torch.cat.html)."""
-    return jnp.concatenate([x for x in tensors if x.shape != (0,)], axis=axis)
+    """Concatenation that leaves out vectors without elements, but not their dtypes (https://pytorch.org/docs/stable/generated/torch.cat.html)."""
+    kept = [x for x in tensors if x.shape != (0,)]
+    return jnp.concatenate(kept, axis=axis, dtype=jnp.result_type(*tensors)) if kept else jnp.zeros(0, jnp.result_type(*tensors))
 
 
 def cartesian_prod(*tensors: jax.Array) -> jax.Array:

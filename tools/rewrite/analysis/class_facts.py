@@ -6,9 +6,9 @@ import ast
 from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 
+from migrate_agent.tools.rewrite.analysis.containers.interim_containers import interim_containers
 from migrate_agent.tools.rewrite.analysis.counters import counters
 from migrate_agent.tools.rewrite.analysis.facts import Facts, span_of
-from migrate_agent.tools.rewrite.analysis.interim_containers import interim_containers
 from migrate_agent.tools.rewrite.analysis.memos import Memo, memos
 from migrate_agent.tools.rewrite.analysis.plain_layers.class_names import names_only_tested
 from migrate_agent.tools.rewrite.analysis.plain_layers.names import dotted, parts

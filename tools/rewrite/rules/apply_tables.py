@@ -15,6 +15,7 @@ import libcst.matchers as m
 from migrate_agent.tools.rewrite.analysis.argument_writes.parameter_writes import argument_names
 from migrate_agent.tools.rewrite.analysis.randomness import functions_named
 from migrate_agent.tools.rewrite.analysis.ranges.amounts import Amounts
+from migrate_agent.tools.rewrite.analysis.ranges.empty_vectors import may_be_empty_vector
 from migrate_agent.tools.rewrite.analysis.ranges.number_functions import only_computes
 from migrate_agent.tools.rewrite.analysis.ranges.positions import gives_positions
 from migrate_agent.tools.rewrite.rules.context import Context
@@ -127,6 +128,13 @@ class SourceCall:
             and function is not None
             and gives_positions(function, ast.parse(_MODULE.code_for_node(source), mode="eval").body)
         )
+
+    def may_be_empty_vector(self, name: str) -> bool:
+        source, function = self.bound.sources.get(name), self.context.function
+        if not isinstance(source, (cst.List, cst.Tuple)) or function is None:
+            return False
+        trees = [ast.parse(_MODULE.code_for_node(element.value), mode="eval").body for element in source.elements]
+        return any(may_be_empty_vector(function, tree) for tree in trees)
 
     def is_known(self, name: str) -> bool:
         source = self.bound.sources.get(name)

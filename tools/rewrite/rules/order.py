@@ -119,12 +119,12 @@ from migrate_agent.tools.rewrite.rules.mutation.returned_arguments import Return
 from migrate_agent.tools.rewrite.rules.mutation.saved_for_backward import SaveForBackwardLast
 from migrate_agent.tools.rewrite.rules.parameters.buffers import SetBuffers
 from migrate_agent.tools.rewrite.rules.parameters.constructed_values import InitialiseWhereMade
+from migrate_agent.tools.rewrite.rules.parameters.containers_of_arrays import WrapContainersOfArrays
 from migrate_agent.tools.rewrite.rules.parameters.freezing import FreezeParameters
 from migrate_agent.tools.rewrite.rules.parameters.initialisers import ReplaceInitialisers
 from migrate_agent.tools.rewrite.rules.parameters.interim_containers import BuildContainersInLocals
 from migrate_agent.tools.rewrite.rules.parameters.late_attributes import MarkLateAttributes
 from migrate_agent.tools.rewrite.rules.parameters.layer_walks import GoThroughModules
-from migrate_agent.tools.rewrite.rules.parameters.lists_of_arrays import WrapListsOfArrays
 from migrate_agent.tools.rewrite.rules.parameters.made_values import GiveValuesWhereMade
 from migrate_agent.tools.rewrite.rules.parameters.named_layers import ChooseLayersByName
 from migrate_agent.tools.rewrite.rules.parameters.passed_variables import PassVariables
@@ -250,7 +250,7 @@ STATE: tuple[type[Rule], ...] = (
     StoreIntermediates,
     RefuseOutsideAccess,  # last on calls and names: nothing that a rule above could rewrite is a hole
     WriteOutLocals,
-    WrapListsOfArrays,
+    WrapContainersOfArrays,
     DropUnpackedDevices,  # after all rules above that pair the targets of a tuple with its values
 )
 

@@ -81,6 +81,10 @@ class Call(Protocol):
         """Whether the argument is made of positions along an axis, as `argmax` gives them."""
         ...
 
+    def may_be_empty_vector(self, name: str) -> bool:
+        """Whether one of the elements that the caller wrote out is made of a list that may be empty, and then has one axis."""
+        ...
+
     def is_known(self, name: str) -> bool:
         """Whether the values of the argument are known while JAX traces the function around the call."""
         ...

@@ -6,6 +6,7 @@ import ast
 
 import libcst as cst
 
+from migrate_agent.tools.rewrite.analysis.containers.contents import adds_later
 from migrate_agent.tools.rewrite.rules.apply_tables import tidy
 from migrate_agent.tools.rewrite.rules.parameters.late_attributes import REGISTERING, holds_data
 from migrate_agent.tools.rewrite.rules.parameters.variables import own_layer
@@ -57,6 +58,12 @@ class ReplaceRegistrations(Rule):
             "class M(nnx.Module):\n    def __init__(self, d, *, rngs: nnx.Rngs):\n        self.w = nnx.Param(jnp.ones(d))\n"
             "        self.v = self.w\n",
         ),
+        (
+            "import torch\nfrom torch import nn\n\nclass M(nn.Module):\n    def __init__(self, n):\n        super().__init__()\n        self.ms = []\n"
+            "        for i in range(n):\n            m = torch.ones(3)\n            self.register_buffer(f'm{i}', m.data)\n            self.ms += [m]\n",
+            "class M(nnx.Module):\n    def __init__(self, n, *, rngs: nnx.Rngs):\n        self.ms = nnx.data([])\n        for i in range(n):\n"
+            "            m = jnp.ones(3)\n            m = nnx.Variable(m)\n            setattr(self, f'm{i}', m)\n            self.ms += [m]\n",
+        ),
     )
 
     def leave_Expr(self, original: cst.Expr, updated: cst.Expr) -> cst.BaseSmallStatement | cst.RemovalSentinel | None:
@@ -83,7 +90,26 @@ class ReplaceRegistrations(Rule):
             and not self._container_class(registering)
         ):
             return cst.Assign([cst.AssignTarget(cst.Attribute(owner, cst.Name(text)))], value)
-        return cst.Expr(self._registering_call(original.value, *parts))
+        return self._shared(original.value, updated.value, parts) or cst.Expr(self._registering_call(original.value, *parts))
+
+    def _shared(self, call: cst.Call, new: cst.Call, parts: tuple[cst.BaseExpression, ...]) -> cst.BaseSmallStatement | None:
+        """The registration of a local tensor that the statements after it add to a container of the module: both hold one variable.
+
+        `register_buffer(name, x)`, `self.xs.append(x)` → `x = nnx.Variable(x)`, `setattr(self, name, x)`, `self.xs.append(x)`.
+        """
+        context, source = self.context, self._source(call)
+        while isinstance(source, (cst.Attribute, cst.Call)):  # `x.data`, `x.detach()`
+            inner = source.func if isinstance(source, cst.Call) else source
+            source = inner.value if isinstance(inner, cst.Attribute) and inner.attr.value in ("data", "detach") else None
+        if not isinstance(source, cst.Name) or context.cls is None or context.function is None or not isinstance(call.func, cst.Attribute):
+            return None
+        if call.func.attr.value != "register_buffer" or not adds_later(
+            context.cls, context.function, source.value, context.span(call).line
+        ):
+            return None
+        variable = cst.Assign([cst.AssignTarget(source)], parts[2])
+        registered = cst.Expr(self._registering_call(call, parts[0], parts[1], source))
+        return cst.FlattenSentinel([variable, registered])  # type: ignore[return-value]
 
     def leave_Call(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression | None:
         """As an expression, such as the body of a lambda."""

@@ -26,10 +26,11 @@ def _tensor_split(call: Call) -> str:
 
 
 def _cat(call: Call) -> str:
-    """The template of `cat`, with the helper where an empty vector was observed among the tensors."""
+    """The template of `cat`, with the helper where an empty vector was observed among the tensors, or one of them may be one."""
     shapes = [facts.shapes if facts else () for facts in call.each("tensors")]
     # `torch.cat` skips a one-dimensional tensor without elements; JAX wants equal ranks.
-    if any((0,) in facts for facts in shapes) and any(len(shape) > 1 for facts in shapes for shape in facts):
+    perhaps_empty = any((0,) in facts for facts in shapes) or call.may_be_empty_vector("tensors")
+    if perhaps_empty and any(len(shape) > 1 for facts in shapes for shape in facts):
         return "vendored.cat({tensors}, axis={dim})"
     return "jnp.concatenate({tensors}, axis={dim})"
 

@@ -107,6 +107,9 @@ class Bound:
     def constant(self, name: str) -> Any:
         return self.literal(name)
 
+    def may_be_empty_vector(self, name: str) -> bool:
+        return False
+
     def is_known(self, name: str) -> bool:
         return False
 

@@ -1,0 +1,1 @@
+"""Finds in which range values lie whatever a source is called with."""
