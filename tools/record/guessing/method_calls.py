@@ -26,6 +26,7 @@ from migrate_agent.tools.record.guessing.choices import choices
 from migrate_agent.tools.record.guessing.distinctions import distinctions, other_values
 from migrate_agent.tools.record.guessing.earlier_calls import Missing, missing_state, step_text, steps
 from migrate_agent.tools.record.guessing.feedback import value_of
+from migrate_agent.tools.record.guessing.objects.detached_inputs import DetachedInputs, asking, has_gradient
 from migrate_agent.tools.record.guessing.objects.held_objects import methods_after
 from migrate_agent.tools.record.guessing.objects.syntax_calls import keys_of, other_values_of
 from migrate_agent.tools.record.guessing.rows import annotation_text, call_values
@@ -54,8 +55,8 @@ OUTSIDE = re.compile(r"(.*_)?(path|file(name)?|dir(ectory)?|folder|url|checkpoin
 
 
 def guess_methods(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) -> dict[str, Any]:
-    """Job entry. `arguments`: `module`, `name`, `parts`, `files`, `examples` (texts, each with another constructor call), `known` methods, `seconds`.
-    Inputs `tensors<i>`.
+    """Job entry. `arguments`: `module`, `name`, `parts`, `files`, `examples` (texts, each with another constructor call), `known` (examples of methods
+    that need no others), `seconds`. Inputs `tensors<i>`, `known<i>`.
 
     Returns `calls`, rows of an example's index, method and argument list; and `errors`, by method the error of the call that was tried last.
     """
@@ -66,15 +67,18 @@ def guess_methods(arguments: Mapping[str, Any], inputs: Mapping[str, Path], outp
     sys.path[:0] = import_roots(root, arguments)
     reach.count(root)
     use_parts(arguments["parts"], root)
-    rows = enumerate(arguments["examples"])
-    examples = [
-        Example("", row["init"], row["call"], row["setup"], tensors=inputs.get(f"tensors{index}"), method=row["method"])
-        for index, row in rows
-    ]
+    examples, known = _examples(arguments["examples"], inputs, "tensors"), _examples(arguments["known"], inputs, "known")
     module, cls = import_module(arguments["module"]), load_unit(arguments["module"], arguments["name"])
     time = OwnSeconds(arguments["seconds"])
-    searches = (Methods(cls, example, make_namespace(module, example), time, root) for example in examples)
-    return _of_all(searches, frozenset(arguments["known"]))
+    searches = (Methods(cls, example, make_namespace(module, example), time, root, known=known) for example in examples)
+    return _of_all(searches, frozenset(example.method for example in known))
+
+
+def _examples(rows: Sequence[Mapping[str, str]], inputs: Mapping[str, Path], tensors: str) -> list[Example]:
+    return [
+        Example("", row["init"], row["call"], row["setup"], tensors=inputs.get(f"{tensors}{index}"), method=row["method"])
+        for index, row in enumerate(rows)
+    ]
 
 
 def _of_all(searches: Iterator[Methods], known: frozenset[str]) -> dict[str, Any]:
@@ -134,6 +138,8 @@ class Methods:
     """A method that is called on each instance first, and the dictionary of its arguments."""
     missing: dict[str, Missing] = field(default_factory=dict)
     """Method → what it read that another one sets."""
+    known: Sequence[Example] = ()
+    """Examples of methods that need no others."""
 
     def run(self, known: frozenset[str]) -> dict[str, Any]:
         """Calls of all methods but the `known`, and those that the constructor runs; a method may take what another one gave."""
@@ -156,6 +162,7 @@ class Methods:
         calls += self._of_helpers(known)
         calls += self._of_syntax(known)
         calls += ([name, self.example.call] for name, _ in self._of_objects(known, self.own_places()))
+        calls += self._of_functions(calls)
         return {"calls": calls, "errors": {name: self.errors.get(name, "nothing could be tried") for name in waiting}}
 
     def _after_others(self, waiting: list[str]) -> Iterator[list[str]]:
@@ -324,6 +331,21 @@ class Methods:
             if reached is not None and not reached <= covered:
                 covered |= reached
                 yield name, reached
+
+    def _of_functions(self, calls: Sequence[Sequence[str]]) -> Iterator[list[str]]:
+        """Calls of functions with gradients of their own that ask for these at all inputs, of those which calls of the unit hand an input detached."""
+        inputs, known = DetachedInputs(str(self.root)), {example.method for example in self.known}
+        made = [replace(self.example, method=name, call=call) for name, call in calls]
+        for example in (self.example, *made, *self.known):
+            for training in (False, True) if not self.time.spent else ():
+                with suppress(Exception), time_limit(MOST_SECONDS, WAITING):  # what runs in one mode alone, or not on copies, shows nothing
+                    inputs.watch(self.cls, example, training=training)
+        for name, call in inputs.calls():
+            if name not in known and self._runs(name, call):
+                with suppress(Exception), time_limit(MOST_SECONDS, WAITING):  # a `backward` that raises has nothing to compare
+                    args, _ = asking(call_arguments(Example("", "", call), self.namespace))
+                    if has_gradient(methods.bound(None, name)(*args)):
+                        yield [name, call]
 
     def _called_once(self) -> Any:
         """An instance whose own call was made."""
