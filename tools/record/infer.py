@@ -104,9 +104,9 @@ METHOD_SECONDS = 10.0
 
 
 def infer_methods(
-    inventory: Inventory, examples: Sequence[Example], known: Sequence[Example], sandbox: Sandbox, limits: Limits = LIMITS
+    inventory: Inventory, examples: Sequence[Example], of_methods: Sequence[Example], sandbox: Sandbox, limits: Limits = LIMITS
 ) -> tuple[tuple[Example, ...], dict[str, str]]:
-    """Examples of the public methods of a unit, beside those of which there are examples (`known`), each of which ran on the instance of the first of
+    """Examples of the public methods of a unit, beside those of which there are examples (`of_methods`), each of which ran on the instance of the first of
     its examples, or ran there alone on another's, or ran more; and why others did not, by method."""
     from migrate_agent.tools.import_closure import first_roots, needed_parts  # here alone: see `session.plan`
     from migrate_agent.tools.scan.visible import visible_from
@@ -118,11 +118,11 @@ def infer_methods(
         "name": unit.name,
         "parts": needed_parts(inventory, unit, examples),
         "examples": [_row(example) for example in examples],
-        "known": [_row(example) for example in known],
+        "known": [_row(example) for example in of_methods],
         "seconds": min(METHOD_SECONDS, limits.seconds / 2),
     }
     tensors = {f"tensors{index}": example.tensors for index, example in enumerate(examples) if example.tensors}
-    tensors |= {f"known{index}": example.tensors for index, example in enumerate(known) if example.tensors}
+    tensors |= {f"known{index}": example.tensors for index, example in enumerate(of_methods) if example.tensors}
     run = sandbox.run(Job("original", METHODS, inventory.root, arguments, tensors, limits))
     sandbox.release(run)
     try:

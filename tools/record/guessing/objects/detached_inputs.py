@@ -31,10 +31,10 @@ class DetachedInputs:
 
     def calls(self) -> Iterator[list[str]]:
         """Name and argument list of a call of each function that has an input at which no call asked for the gradient."""
-        for function, places in self.lacking.items():
-            given = self.given[function]
-            if given is not None and places - self.needed[function]:
-                yield [f"{methods.APPLIED}{function.__module__}.{function.__name__}", given]
+        for function, numbers in self.lacking.items():
+            arguments = self.given[function]
+            if arguments is not None and numbers - self.needed[function]:
+                yield [f"{methods.APPLIED}{function.__module__}.{function.__name__}", arguments]
 
     def watch(self, cls: Any, example: Example, *, training: bool) -> None:
         """Note the calls that a unit makes itself in an example, and not another module in it. Raises the errors of the example."""
@@ -46,61 +46,58 @@ class DetachedInputs:
 
     @contextmanager
     def _watched(self, instance: Any) -> Iterator[None]:
-        codes = {_code(function): function for function in _functions(self.folder)}
+        functions = list(_functions(self.folder))
+        watched_codes = {_code(function): function for function in functions}
+        forward_codes = {methods.code_of(function.forward) for function in functions}
 
         def note(frame: Any, event: str, _: Any) -> None:
-            if event == "call" and frame.f_code in codes and _owner(frame.f_back, codes) is instance:
-                self._note(codes[frame.f_code], _arguments(frame))
+            if event == "call" and frame.f_code in watched_codes and _owner(frame.f_back, forward_codes) is instance:
+                self._note(watched_codes[frame.f_code], _arguments(frame))
 
-        before = sys.getprofile()
+        profiler = sys.getprofile()
         sys.setprofile(note)
         try:
             yield
         finally:
-            sys.setprofile(before)
+            sys.setprofile(profiler)
 
     def _note(self, function: type, arguments: list[Any]) -> None:
-        import torch
-
-        context, *given = arguments
-        inputs = given if methods.takes_context(function) else given[0]
-        asked = context.needs_input_grad
-        if not any(asked):
+        context, *behind = arguments
+        inputs = behind if methods.takes_context(function) else behind[0]
+        if not any(context.needs_input_grad):
             return
-        floats = [
-            place for place, part in enumerate(inputs) if isinstance(part, torch.Tensor) and (part.is_floating_point() or part.is_complex())
-        ]
-        lacking = {place for place in floats if not asked[place]}
-        self.needed.setdefault(function, set()).update(place for place in floats if asked[place])
-        if lacking:
+        floats = {number for number, tensor in enumerate(inputs) if _moves(tensor)}
+        needed = {number for number in floats if context.needs_input_grad[number]}
+        self.needed.setdefault(function, set()).update(needed)
+        if lacking := floats - needed:
             self.lacking.setdefault(function, set()).update(lacking)
             self.given.setdefault(function, _text(inputs))
 
 
 def asking(arguments: Any) -> Any:
     """The arguments of a call with tensors that ask for gradients, and may be changed in place."""
-    import torch
-
     from migrate_agent.tools.harness.torch_side.value_trees import map_tree  # here alone: it imports torch
 
-    def ask(part: Any) -> Any:
-        moves = isinstance(part, torch.Tensor) and (part.is_floating_point() or part.is_complex())
-        return part.detach().requires_grad_().clone() if moves else part
-
-    return map_tree(ask, arguments)
+    return map_tree(lambda leaf: leaf.detach().requires_grad_().clone() if _moves(leaf) else leaf, arguments)
 
 
-def has_gradient(result: Any) -> bool:
+def has_gradient(output: Any) -> bool:
     """Whether torch computes gradients of what a call gave. Raises the errors of `backward`."""
     import torch
 
-    moving = [part for part in torch.utils._pytree.tree_leaves(result) if isinstance(part, torch.Tensor) and part.requires_grad]
+    moving = [leaf for leaf in torch.utils._pytree.tree_leaves(output) if _moves(leaf) and leaf.requires_grad]
     if moving:
-        torch.autograd.backward([part.abs().sum() for part in moving])
+        torch.autograd.backward([leaf.abs().sum() for leaf in moving])
     return bool(moving)
 
 
-def _functions(folder: str) -> Iterator[type]:
+def _moves(leaf: Any) -> bool:
+    import torch
+
+    return isinstance(leaf, torch.Tensor) and (leaf.is_floating_point() or leaf.is_complex())
+
+
+def _functions(folder: str) -> Iterator[Any]:
     """The functions with gradients of their own that files below a folder define."""
     import torch
 
@@ -119,8 +116,8 @@ def _code(function: Any) -> Any:
 
 def _arguments(frame: Any) -> list[Any]:
     """The positional arguments of a function that begins."""
-    names, more, _, values = inspect.getargvalues(frame)
-    return [*(values[name] for name in names), *(values[more] if more else ())]
+    names, variadic, _, local_values = inspect.getargvalues(frame)
+    return [*map(local_values.__getitem__, names), *(local_values[variadic] if variadic else ())]
 
 
 def _owner(frame: Any, codes: Container[Any]) -> Any:
@@ -137,5 +134,5 @@ def _owner(frame: Any, codes: Container[Any]) -> Any:
 
 def _text(inputs: Any) -> str | None:
     """An argument list like these inputs; None where one of them cannot be written."""
-    values = [repr(part) if isinstance(part, str) else value_of(part) for part in inputs]
-    return None if None in values else ", ".join(text(part) for part in values if part is not None)
+    parts = [repr(leaf) if isinstance(leaf, str) else value_of(leaf) for leaf in inputs]
+    return None if None in parts else ", ".join(text(part) for part in parts if part is not None)
