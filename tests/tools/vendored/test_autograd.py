@@ -39,7 +39,7 @@ class RoundedInTorch(torch.autograd.Function):
         return torch.round(x) * w, place
 
     @staticmethod
-    def backward(ctx: Any, grad: Any, _: Any) -> Any:  # type: ignore[override]
+    def backward(ctx: Any, grad: Any, _: Any) -> Any:
         x, w = ctx.saved_tensors
         return grad * w, grad * torch.round(x)
 
@@ -57,7 +57,7 @@ def test_derivatives_of_derivatives(order: int) -> None:
     x, w = np.array([0.3, 1.7, -1.2], np.float32), np.array([0.5, 1.5, 0.7], np.float32)
     gradients = jax.jit(jax.grad(squared(lambda x, w: (Rounded.apply(x * x, w * w)[0] ** 2).sum(), order), (0, 1)))(x, w)
     inputs = [torch.from_numpy(value).requires_grad_() for value in (x, w)]
-    loss = (RoundedInTorch.apply(inputs[0] ** 2, inputs[1] ** 2)[0] ** 2).sum()
+    loss = (RoundedInTorch.apply(inputs[0] ** 2, inputs[1] ** 2)[0] ** 2).sum()  # type: ignore[no-untyped-call]
     for _ in range(order):
         loss = sum((part**2).sum() for part in torch.autograd.grad(loss, inputs, create_graph=True))
     for ours, theirs in zip(gradients, torch.autograd.grad(loss, inputs), strict=True):
