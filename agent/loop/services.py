@@ -74,7 +74,7 @@ class Services:
         lambda *arguments: ()
     )
     infer_methods: (
-        Callable[[Inventory, Sequence[Example], Collection[str], Sandbox, Limits], tuple[tuple[Example, ...], dict[str, str]]] | None
+        Callable[[Inventory, Sequence[Example], Sequence[Example], Sandbox, Limits], tuple[tuple[Example, ...], dict[str, str]]] | None
     ) = None
     """Gives calls of the methods that no example calls; without it, none is guessed."""
     observe_apart: Callable[[Inventory, Sequence[Example], Sandbox, Limits], Sequence[Observations | None]] = observe_apart

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -104,10 +104,10 @@ METHOD_SECONDS = 10.0
 
 
 def infer_methods(
-    inventory: Inventory, examples: Sequence[Example], known: Collection[str], sandbox: Sandbox, limits: Limits = LIMITS
+    inventory: Inventory, examples: Sequence[Example], of_methods: Sequence[Example], sandbox: Sandbox, limits: Limits = LIMITS
 ) -> tuple[tuple[Example, ...], dict[str, str]]:
-    """Examples of the public methods of a unit, beside those `known`, each of which ran on the instance of the first of its examples, or ran there alone
-    on another's, or ran more; and why others did not, by method."""
+    """Examples of the public methods of a unit, beside those of which there are examples (`of_methods`), each of which ran on the instance of the first of
+    its examples, or ran there alone on another's, or ran more; and why others did not, by method."""
     from migrate_agent.tools.import_closure import first_roots, needed_parts  # here alone: see `session.plan`
     from migrate_agent.tools.scan.visible import visible_from
 
@@ -117,13 +117,12 @@ def infer_methods(
         "module": next(file.module for file in inventory.files if file.path == unit.source),
         "name": unit.name,
         "parts": needed_parts(inventory, unit, examples),
-        "examples": [
-            {"init": example.init, "call": example.call, "setup": example.setup, "method": example.method} for example in examples
-        ],
-        "known": sorted(known),
+        "examples": [_row(example) for example in examples],
+        "known": [_row(example) for example in of_methods],
         "seconds": min(METHOD_SECONDS, limits.seconds / 2),
     }
     tensors = {f"tensors{index}": example.tensors for index, example in enumerate(examples) if example.tensors}
+    tensors |= {f"known{index}": example.tensors for index, example in enumerate(of_methods) if example.tensors}
     run = sandbox.run(Job("original", METHODS, inventory.root, arguments, tensors, limits))
     sandbox.release(run)
     try:
@@ -133,3 +132,7 @@ def infer_methods(
     except (TypeError, KeyError, IndexError, ValueError, AttributeError):
         return (), {}
     return tuple(replace(example, call=call, method=name, origin="inference") for example, name, call in rows), errors
+
+
+def _row(example: Example) -> dict[str, str]:
+    return {"init": example.init, "call": example.call, "setup": example.setup, "method": example.method}

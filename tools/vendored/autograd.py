@@ -74,7 +74,20 @@ class AutogradFunction:
             output = cls.output(ctx, merged(values))
             arrays = {name: value for name, value in ctx.items() if not is_static_value(value)}
             constants.update({name: value for name, value in ctx.items() if name not in arrays})
-            return output, {"arrays": arrays, "values": values}
+            return linked(values, output, arrays), {"arrays": arrays, "values": values}
+
+        @jax.custom_vjp
+        def linked(values: tuple[Any, ...], output: Any, arrays: dict[str, Any]) -> Any:
+            # Who differentiates a gradient differentiates what `forward` gave as well, by `backward` again.
+            return output
+
+        def forward_again(values: tuple[Any, ...], output: Any, arrays: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+            return linked(values, output, arrays), {"arrays": arrays, "values": values}
+
+        def backward_again(residuals: dict[str, Any], grads: Any) -> tuple[Any, ...]:
+            of_output = jax.tree.map(lambda grad: grad if grad.dtype == jax.dtypes.float0 else jnp.zeros_like(grad), grads)
+            of_arrays = jax.tree.map(lambda value: input_cotangent(None, jnp.asarray(value)), residuals["arrays"])
+            return backward(residuals, grads), of_output, of_arrays
 
         def backward(residuals: dict[str, Any], grads: Any) -> tuple[Any, ...]:
             ctx = AutogradContext(**constants, **residuals["arrays"])
@@ -82,6 +95,7 @@ class AutogradFunction:
             result = result if isinstance(result, tuple) else (result,)
             return tuple(input_cotangent(result[place], value) for place, value in zip(places, residuals["values"], strict=True))
 
+        linked.defvjp(forward_again, backward_again)
         call.defvjp(forward, backward)
         return call(*(args[place] for place in places))
 

@@ -20,6 +20,7 @@ from migrate_agent.tools.record.infer import Guess
 from migrate_agent.tools.record.programs import run_files, run_snippets
 from migrate_agent.tools.record.snippets import snippets
 from migrate_agent.tools.record.store import merge_recordings
+from migrate_agent.tools.scan.visible import visible_from
 from migrate_agent.tools.types import Draft, Example, Inventory, Recording, Unit
 
 
@@ -60,6 +61,8 @@ def _shows_objects(recording: Recording, path: str) -> bool:
 _IMPORTED = "the file was imported"
 _CONSTRUCTED = re.compile(r"(?<!torch\.)(?<!nn\.)\b([A-Z]\w*)\(")
 """Classes that a text constructs."""
+_GRADIENTS = re.compile(r"^\s*class \w+\([^)]*\bFunction\b.*\):", re.M)
+"""The first line of a class that derives from torch's functions with gradients of their own."""
 MOST_CONSTRUCTIONS = 6
 """Constructor calls of a unit on whose instances methods are called."""
 FEW = 3
@@ -188,7 +191,8 @@ class Exercise:
         for example in _calls(examples):
             objects = dict.fromkeys(_CONSTRUCTED.findall(example.call))  # that the call is handed, whose methods may be called after it
             constructions.setdefault((example.init, example.setup, *objects), example)
-        methods = {example.method for example in examples if example.method}
+        of_methods = [example for example in examples if example.method]
+        methods = {example.method for example in of_methods}
         infer, limits = self.services.infer_methods, self.config.limits.limits()
         different = [*constructions.values()][:MOST_CONSTRUCTIONS]
         file = self.inventory.root / unit.source
@@ -196,10 +200,15 @@ class Exercise:
             return ()
         open_methods = (public_methods(file, unit.name) | syntax_methods(file, unit.name)) - methods
         holds = any(map(self._takes_objects, different)) or _shows_objects(recording, unit.source)
-        if not open_methods and not holds:
+        if not open_methods and not holds and not self._defines_gradients(unit):
             return ()
         tell(unit)
-        return infer(self.inventory, different, methods, self.sandbox, limits)[0]
+        return infer(self.inventory, different, of_methods, self.sandbox, limits)[0]
+
+    def _defines_gradients(self, unit: Unit) -> bool:
+        """Whether a file that the unit's file sees defines the gradient of a function, which the unit may hand an input detached."""
+        own = [file for file in visible_from(self.inventory, unit.source).files if not file.adopted and not file.error]
+        return any(_GRADIENTS.search((self.inventory.root / file.path).read_text(encoding="utf-8")) for file in own)
 
     def _takes_objects(self, example: Example) -> bool:
         """Whether an example hands its constructor or its call an object of a class that is no unit, such as a configuration, whose methods may be called

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import textwrap
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from migrate_agent.sandbox.base import Sandbox
+from migrate_agent.tools.harness.common.methods import APPLIED
 from migrate_agent.tools.types import Evidence, Example, Inventory, Limits, SourceFile, Unit
 from migrate_agent.tools.verify import Options, Performance, Portable, verify
 
@@ -58,6 +59,8 @@ class Pair:
     """The constructor's arguments in the real configuration."""
     others: tuple[str, ...] = ()
     """The constructor's arguments in further examples with the same call."""
+    applied: tuple[str, ...] = ()
+    """The name of a function with a gradient of its own, and the arguments of a call of it that is compared, too."""
 
     def candidate(self, wrong: Wrong | None = None) -> str:
         """The text of the candidate."""
@@ -94,6 +97,10 @@ def check_pair(
     full = f"{pair.full}, rngs=rngs" if pair.full else ""
     texts = [f"{init}, rngs=rngs" if init else "rngs=rngs" for init in inits]
     translated = [Example(unit.id, text, pair.call, train=pair.train, full=full) for text in texts]
+    for name, call in [pair.applied] if pair.applied else []:
+        apart = replace(examples[0], call=call, origin="inference", method=f"{APPLIED}m.{name}")
+        examples.append(apart)
+        translated.append(replace(apart, init=texts[0], method=f"{APPLIED}m_jax.{name}"))
     performance = Performance("eager", pair.max_slowdown) if pair.max_slowdown else Performance()
     portable = Portable((pair.topology,)) if pair.topology else Portable()
     limits = Limits(seconds=seconds, file_bytes=file_bytes)

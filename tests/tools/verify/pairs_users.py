@@ -242,4 +242,64 @@ class M(OwnTrain):
     wrongs=(Wrong("trains with the rest", "training_fp64", "self.norm.eval()", "pass"),),
 )
 """A norm that stands still while the rest trains: it is in the other mode than the rest already."""
-PAIRS = (MERGED, PADDED, REPARAMETRISED, STANDING, USED)
+DETACHED = Pair(
+    "detached",
+    """
+class Nearest(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, rows):
+        indices = torch.cdist(x, rows).argmin(-1)
+        ctx.save_for_backward(indices, rows)
+        return rows[indices]
+
+    @staticmethod
+    def backward(ctx, grad):
+        of_rows = None
+        if ctx.needs_input_grad[1]:
+            indices, rows = ctx.saved_tensors
+            of_rows = torch.zeros_like(rows).index_add_(0, indices, grad)
+        return grad.clone(), of_rows
+
+
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.rows = nn.Parameter(torch.randn(5, 6))
+
+    def forward(self, x):
+        return Nearest.apply(x, self.rows.detach()) + self.rows.sum(0)
+""",
+    """
+from nnx_layers_jax import AutogradFunction
+
+
+class Nearest(AutogradFunction):
+    @staticmethod
+    def forward(ctx, x, rows):
+        indices = jnp.argmin(((x[:, None] - rows) ** 2).sum(-1), axis=-1)
+        ctx.save_for_backward(indices, rows)
+        return rows[indices]
+
+    @staticmethod
+    def backward(ctx, grad):
+        of_rows = None
+        if ctx.needs_input_grad[1]:
+            indices, rows = ctx.saved_tensors
+            of_rows = jnp.zeros_like(rows).at[indices].add(grad)
+        return grad, of_rows
+
+
+class M(nnx.Module):
+    def __init__(self, *, rngs):
+        self.rows = nnx.Param(jax.random.normal(rngs.params(), (5, 6)))
+
+    def __call__(self, x):
+        return Nearest.apply(x, jax.lax.stop_gradient(self.rows[...])) + self.rows.sum(0)
+""",
+    call="torch.randn(7, 6)",
+    extra={"nnx_layers_jax.py": helpers.render({"AutogradFunction"})},
+    applied=("Nearest", "torch.randn(7, 6), torch.randn(5, 6)"),
+    wrongs=(Wrong("twice the gradient at the detached input", "gradients_inputs", ".add(grad)", ".add(2 * grad)"),),
+)
+"""A function with a gradient of its own that the unit hands its table without one: what it computes for that is compared in a call of its own."""
+PAIRS = (DETACHED, MERGED, PADDED, REPARAMETRISED, STANDING, USED)

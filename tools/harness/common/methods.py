@@ -3,13 +3,15 @@
 The name of a method is "" where the module itself is called, and `config.width` where it is one of an object that the module keeps. `buffer=` gives the
 property `buffer` a value. `cache:step` is a method of what the call is handed as its argument `cache`, after the call; `:mode` is one of what the call gives, and
 `:1.mode` of the second of the values that it gives. `reset, forward` is a call of `reset` and then one of the module: each method before the last is handed
-one dictionary of its arguments, in front of those of the last.
+one dictionary of its arguments, in front of those of the last. `apply of package.file.Function` is a call of a function with a gradient of its own, by which
+the gradient at an input is compared that the module itself hands over without one.
 """
 
 from __future__ import annotations
 
 import enum
 import functools
+import importlib
 import inspect
 import itertools
 import os
@@ -25,6 +27,8 @@ UNCOMPARED = ("extra_repr",)
 PROTOCOLS = ("__len__", "__iter__", "__next__", "__reversed__", "__contains__", "__getitem__", "__setitem__")
 """Methods that Python's own syntax calls: `len(x)`, `for part in x`, `x[0]`, `x[0] = y`."""
 SETTER, AFTER, THEN = "=", ":", ", "
+APPLIED = "apply of "
+"""In front of the dotted name of a function with a gradient of its own, a class with `apply`."""
 
 
 def own_classes(cls: type) -> list[type]:
@@ -99,6 +103,8 @@ def bound(instance: Any, name: str) -> Callable[..., Any]:
         return functools.partial(one_after_another, name, lambda step, args, kwargs: bound(instance, step)(*args, **kwargs))
     if AFTER in name:
         return functools.partial(_after_call, instance, name)
+    if name.startswith(APPLIED):
+        return applied(name).apply  # type: ignore[no-any-return]
     path, _, last = name.rpartition(".")
     if path:
         return bound(functools.reduce(_part, path.split("."), instance), last)
@@ -113,6 +119,8 @@ def unbound(cls: Any, name: str) -> Callable[..., Any]:
     """A function with the method's signature, whose first parameter is the instance (or the class). Raises `AttributeError`."""
     if THEN in name:
         return _with_earlier(cls, *steps(name))
+    if name.startswith(APPLIED):
+        return _with_arguments_of(applied(name))
     name = "forward" if AFTER in name else name or "forward"
     if "." in name:
         return _any  # the class does not say what its instances keep
@@ -133,6 +141,11 @@ def has(cls: type, name: str) -> bool:
     if THEN in name:
         earlier, last = steps(name)
         return all(has(cls, step) for step in (*earlier, last))
+    if name.startswith(APPLIED):
+        try:
+            return hasattr(applied(name), "apply")
+        except (ImportError, AttributeError):
+            return False
     if not name or "." in name or AFTER in name:
         return True
     if name.endswith(SETTER):
@@ -174,6 +187,28 @@ def _with_earlier(cls: Any, earlier: Sequence[str], last: str) -> Callable[..., 
     call.__signature__ = signature.replace(parameters=[first.replace(kind=first.POSITIONAL_ONLY), *front, *own])  # type: ignore[attr-defined]
     call.__name__ = THEN.join([*earlier, last])
     return call
+
+
+def applied(name: str) -> Any:
+    """The function with a gradient of its own in `apply of package.file.Function`. Raises `ImportError`, `AttributeError`."""
+    module, _, function = name.removeprefix(APPLIED).rpartition(".")
+    return getattr(importlib.import_module(module), function)
+
+
+def takes_context(function: Any) -> bool:
+    """Whether the `forward` of a torch function with a gradient of its own has a context in front: it has no `setup_context` then."""
+    return getattr(function.setup_context, "__module__", "").partition(".")[0] == "torch"
+
+
+def _with_arguments_of(function: Any) -> Callable[..., Any]:
+    """The signature of `apply`, behind an instance that it does not look at."""
+
+    def apply(*args: Any) -> Any:
+        return function.apply(*args)
+
+    parameters = list(inspect.signature(function.forward).parameters.values())
+    apply.__signature__ = inspect.Signature(parameters[takes_context(function) :])  # type: ignore[attr-defined]
+    return _with_instance(apply)
 
 
 def _set(instance: Any, name: str, value: Any) -> None:

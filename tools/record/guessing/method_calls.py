@@ -26,6 +26,7 @@ from migrate_agent.tools.record.guessing.choices import choices
 from migrate_agent.tools.record.guessing.distinctions import distinctions, other_values
 from migrate_agent.tools.record.guessing.earlier_calls import Missing, missing_state, step_text, steps
 from migrate_agent.tools.record.guessing.feedback import value_of
+from migrate_agent.tools.record.guessing.objects.detached_inputs import DetachedInputs, asking, has_gradient
 from migrate_agent.tools.record.guessing.objects.held_objects import methods_after
 from migrate_agent.tools.record.guessing.objects.syntax_calls import keys_of, other_values_of
 from migrate_agent.tools.record.guessing.rows import annotation_text, call_values
@@ -54,8 +55,8 @@ OUTSIDE = re.compile(r"(.*_)?(path|file(name)?|dir(ectory)?|folder|url|checkpoin
 
 
 def guess_methods(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) -> dict[str, Any]:
-    """Job entry. `arguments`: `module`, `name`, `parts`, `files`, `examples` (texts, each with another constructor call), `known` methods, `seconds`.
-    Inputs `tensors<i>`.
+    """Job entry. `arguments`: `module`, `name`, `parts`, `files`, `examples` (texts, each with another constructor call), `known` (examples of methods
+    that need no others), `seconds`. Inputs `tensors<i>`, `known<i>`.
 
     Returns `calls`, rows of an example's index, method and argument list; and `errors`, by method the error of the call that was tried last.
     """
@@ -66,21 +67,25 @@ def guess_methods(arguments: Mapping[str, Any], inputs: Mapping[str, Path], outp
     sys.path[:0] = import_roots(root, arguments)
     reach.count(root)
     use_parts(arguments["parts"], root)
-    rows = enumerate(arguments["examples"])
-    examples = [
-        Example("", row["init"], row["call"], row["setup"], tensors=inputs.get(f"tensors{index}"), method=row["method"])
-        for index, row in rows
-    ]
+    examples = _examples(arguments["examples"], inputs, "tensors")
+    examples_of_methods = _examples(arguments["known"], inputs, "known")
     module, cls = import_module(arguments["module"]), load_unit(arguments["module"], arguments["name"])
     time = OwnSeconds(arguments["seconds"])
-    searches = (Methods(cls, example, make_namespace(module, example), time, root) for example in examples)
-    return _of_all(searches, frozenset(arguments["known"]))
+    searches = (Methods(cls, example, make_namespace(module, example), time, root, known=examples_of_methods) for example in examples)
+    return _of_all(searches, frozenset(example.method for example in examples_of_methods))
 
 
-def _of_all(searches: Iterator[Methods], known: frozenset[str]) -> dict[str, Any]:
+def _examples(rows: Sequence[Mapping[str, str]], inputs: Mapping[str, Path], tensors: str) -> list[Example]:
+    return [
+        Example("", row["init"], row["call"], row["setup"], tensors=inputs.get(f"{tensors}{index}"), method=row["method"])
+        for index, row in enumerate(rows)
+    ]
+
+
+def _of_all(searches: Iterator[Methods], exercised: frozenset[str]) -> dict[str, Any]:
     """Calls of all methods on the first example's instance; then on those of the others what did not run on it, and what reaches more."""
     first = next(searches)
-    found = first.run(known)
+    found = first.run(exercised)
     calls, errors = [[0, *row] for row in found["calls"]], found["errors"]
     texts = {name: [call for other, call in found["calls"] if other == name] for name, _ in found["calls"]}
     silent = {name for name, call in found["calls"] if not first.says(name, call)}
@@ -134,14 +139,16 @@ class Methods:
     """A method that is called on each instance first, and the dictionary of its arguments."""
     missing: dict[str, Missing] = field(default_factory=dict)
     """Method → what it read that another one sets."""
+    known: Sequence[Example] = ()
+    """Examples of methods that need no others."""
 
-    def run(self, known: frozenset[str]) -> dict[str, Any]:
-        """Calls of all methods but the `known`, and those that the constructor runs; a method may take what another one gave."""
+    def run(self, exercised: frozenset[str]) -> dict[str, Any]:
+        """Calls of all methods but the `exercised`, and those that the constructor runs; a method may take what another one gave."""
         import torch
 
         members = methods.public_methods(self.cls, torch.nn.Module)
         inside = methods.called_in(members, self._instance)
-        waiting = [name for name in members if name not in known | inside]
+        waiting = [name for name in members if name not in exercised | inside]
         calls: list[list[str]] = []
         self._look_at_call()
         for _ in range(2):
@@ -151,11 +158,12 @@ class Methods:
                     calls += [[name, one] for one in (call, *self._calls_with_options(name, call))]
                     waiting.remove(name)
         calls += self._after_others(waiting)
-        calls += self._again(known)
-        calls += ([name, ""] for name in members if name in inside - known and self._resets(name))
-        calls += self._of_helpers(known)
-        calls += self._of_syntax(known)
-        calls += ([name, self.example.call] for name, _ in self._of_objects(known, self.own_places()))
+        calls += self._again(exercised)
+        calls += ([name, ""] for name in members if name in inside - exercised and self._resets(name))
+        calls += self._of_helpers(exercised)
+        calls += self._of_syntax(exercised)
+        calls += ([name, self.example.call] for name, _ in self._of_objects(exercised, self.own_places()))
+        calls += self._of_functions(calls)
         return {"calls": calls, "errors": {name: self.errors.get(name, "nothing could be tried") for name in waiting}}
 
     def _after_others(self, waiting: list[str]) -> Iterator[list[str]]:
@@ -174,7 +182,7 @@ class Methods:
                     yield from ([*row] for row in reached)
                     break
 
-    def _again(self, known: Collection[str]) -> Iterator[list[str]]:
+    def _again(self, exercised: Collection[str]) -> Iterator[list[str]]:
         """The example's call twice, where it comes after other methods: the second one reads what the first one left."""
         earlier, last = methods.steps(self.example.method)
         own = Call.of(self.example.call)
@@ -186,7 +194,7 @@ class Methods:
         after = text_of(given, names[: len(own.positional) - len(earlier)])
         name = methods.THEN.join([*self.example.method.split(methods.THEN), last or methods.CALLS[0]])
         call = joined(*own.positional[: len(earlier)], arguments, after)
-        if name not in known and self._runs(name, call):
+        if name not in exercised and self._runs(name, call):
             yield [name, call]
 
     def says(self, name: str, call: str) -> bool:
@@ -257,7 +265,7 @@ class Methods:
         names = [[key for key in part if key in instance.state_dict()] for part in (before, after)]
         return result is None and names[0] == names[1] and before != after
 
-    def _of_helpers(self, known: frozenset[str]) -> Iterator[list[str]]:
+    def _of_helpers(self, exercised: frozenset[str]) -> Iterator[list[str]]:
         """Calls of the methods of plain objects that the instance keeps, such as its configuration: of those that leave the object as it was. One that
         the constructor or the call runs was compared with these."""
         import torch
@@ -270,19 +278,19 @@ class Methods:
             members = methods.public_methods(type(helper), object)
             members |= {member: function for member, function in syntax.items() if not member.endswith(methods.SETTER)}
             inside = methods.called_in(members, self._called_once)
-            open_members = [name for name in members if name not in inside and f"{attribute}.{name}" not in known]
+            open_members = [name for name in members if name not in inside and f"{attribute}.{name}" not in exercised]
             literals = self._literals_of(attribute, type(helper), members)
             for member in open_members:
                 yield from ([f"{attribute}.{member}", call] for call in self._calls_of_helper(attribute, helper, member, literals))
 
-    def _of_syntax(self, known: Collection[str]) -> Iterator[list[str]]:
+    def _of_syntax(self, exercised: Collection[str]) -> Iterator[list[str]]:
         """Calls of setters of properties, and of what Python's own syntax calls, which neither the constructor nor the call runs: the first that runs, and
         those that reach more."""
         import torch
 
         members = methods.further_methods(self.cls, torch.nn.Module)
         inside = methods.called_in(members, self._called_once)
-        for name in [name for name in members if name not in {*known, *inside}]:
+        for name in [name for name in members if name not in {*exercised, *inside}]:
             yield from ([name, call] for call in self._reaching(name, self._values_of_syntax(name)))
 
     def _values_of_syntax(self, name: str) -> Iterator[str]:
@@ -308,7 +316,7 @@ class Methods:
                 covered = reached | (covered or frozenset())
                 yield call
 
-    def _of_objects(self, known: Collection[str], covered: frozenset[int]) -> Iterator[tuple[str, frozenset[int]]]:
+    def _of_objects(self, exercised: Collection[str], covered: frozenset[int]) -> Iterator[tuple[str, frozenset[int]]]:
         """Methods of the objects that the call is handed or gives which run something beyond these places, after the call; and what they run."""
         import torch
 
@@ -320,10 +328,25 @@ class Methods:
         names = [parameter.name for parameter in list(inspect.signature(methods.unbound(self.cls, "")).parameters.values())[1:]]
         arguments = {**dict(zip(names, args, strict=False)), **kwargs}
         for name in methods_after(arguments, result, torch.nn.Module, str(self.root)):
-            reached = self._reached(name, self.example.call) if name not in known and not self.time.spent else None
+            reached = self._reached(name, self.example.call) if name not in exercised and not self.time.spent else None
             if reached is not None and not reached <= covered:
                 covered |= reached
                 yield name, reached
+
+    def _of_functions(self, calls: Sequence[Sequence[str]]) -> Iterator[list[str]]:
+        """Calls of functions with gradients of their own that ask for these at all inputs, of those which calls of the unit hand an input detached."""
+        inputs = DetachedInputs(str(self.root))
+        own_examples = [replace(self.example, method=name, call=call) for name, call in calls]
+        for example in (self.example, *own_examples, *self.known):
+            for training in (False, True) if not self.time.spent else ():
+                with suppress(Exception), time_limit(MOST_SECONDS, WAITING):  # what runs in one mode alone, or not on copies, shows nothing
+                    inputs.watch(self.cls, example, training=training)
+        for name, call in inputs.calls():
+            if all(example.method != name for example in self.known) and self._runs(name, call):
+                with suppress(Exception), time_limit(MOST_SECONDS, WAITING):  # a `backward` that raises has nothing to compare
+                    args, _ = asking(call_arguments(Example("", "", call), self.namespace))
+                    if has_gradient(methods.bound(None, name)(*args)):
+                        yield [name, call]
 
     def _called_once(self) -> Any:
         """An instance whose own call was made."""
@@ -512,7 +535,7 @@ class Methods:
     def _with_options(self, name: str, call: str) -> str | None:
         """The call with those optional arguments that reach more code together; None where none does."""
         function, given = methods.declared(self.cls, name), ""
-        known = self._reached(name, call) or frozenset()
+        covered = self._reached(name, call) or frozenset()
         distinguished = _distinguished(function)
         parameters = inspect.signature(function).parameters.values()
         # An option of a method that takes any number of arguments may be one value for each.
@@ -528,8 +551,8 @@ class Methods:
                     break
                 longer = f"{given}, {parameter.name}={value}"
                 more = self._reached(name, f"{call}{longer}".removeprefix(", "))
-                if more is not None and not more <= known:
-                    known, given = known | more, longer
+                if more is not None and not more <= covered:
+                    covered, given = covered | more, longer
                     break
         return f"{call}{given}".removeprefix(", ") if given else None
 

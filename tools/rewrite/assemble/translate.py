@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import libcst as cst
 
+from migrate_agent.tools.harness.common.methods import APPLIED
 from migrate_agent.tools.rewrite.analysis.inference import infer
 from migrate_agent.tools.rewrite.analysis.randomness import FunctionKey, lambda_name
 from migrate_agent.tools.rewrite.analysis.repo import FileModel
@@ -103,8 +104,16 @@ def translation(space: Workspace, example: Example) -> Translation:
     init = _constructor_arguments(build)
     if unit.kind == "function":
         init = ", ".join([*([init] if init else []), "rngs=rngs"])
-    new = dataclasses.replace(example, setup=setup, init=init)
+    new = dataclasses.replace(example, setup=setup, init=init, method=_method(space, example.method))
     return Translation(new, home.file.path, frozenset(names), result.vendored | result.qualified, result.holes)
+
+
+def _method(space: Workspace, name: str) -> str:
+    """The name of a method in the mirror: that of a function with a gradient of its own says in which file it is."""
+    module, _, function = name.removeprefix(APPLIED).rpartition(".")
+    if not name.startswith(APPLIED) or module not in space.repo.modules:
+        return name
+    return f"{APPLIED}{space.repo.modules[module].file.target_module}.{function}"
 
 
 def _without_idle_imports(texts: list[str], mirror: Set[str]) -> list[str]:

@@ -32,6 +32,14 @@ def test_imports_of_helpers(tmp_path: Path, path: str, more: str, init: str, lin
     assert line in translate(inventory, {}, Example(f"{path}:Net", init, "")).setup
 
 
+def test_functions_with_gradients_of_their_own_are_named_as_in_the_mirror(tmp_path: Path) -> None:
+    (tmp_path / "model.py").write_text(SOURCE.format(more=""))
+    inventory = scan(tmp_path)
+    methods = ["apply of model.Round", "apply of other.Round", "encode"]
+    translated = [translate(inventory, {}, Example("model.py:Net", "None", "", method=method)).method for method in methods]
+    assert translated == ["apply of model_jax.Round", "apply of other.Round", "encode"]
+
+
 def test_modules_of_setup_have_a_generator(tmp_path: Path) -> None:
     (tmp_path / "model.py").write_text(SOURCE.format(more=""))
     inventory = scan(tmp_path)
