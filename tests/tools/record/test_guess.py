@@ -19,6 +19,7 @@ from migrate_agent.tools.record.guessing.choices import choices
 from migrate_agent.tools.record.guessing.configs import tensor_texts
 from migrate_agent.tools.record.guessing.refused import conditions, fitting
 from migrate_agent.tools.record.guessing.trials.other_kinds import spelled_words
+from migrate_agent.tools.record.guessing.trials.trial import constructor_parameters
 from migrate_agent.tools.record.guessing.values import Fields, Sequence, Tensor, Value, text
 
 TABLE = {"gln": 1, "cln": 2}
@@ -312,3 +313,18 @@ def test_call_sites_name_what_the_repository_makes_elsewhere(
     program = Program({tmp_path / "net.py": "net", tmp_path / "train.py": "train", tmp_path / "tables.py": "tables"})
     scope = {"nn", "TABLE", "parts", "front", "tables", "WIDTH"}
     assert call_sites([tmp_path / "net.py", tmp_path / "train.py"], "Net", parameters, scope, program) == expected
+
+
+class Part(nn.Module):
+    def __init__(self, size: int, deep: int, rate: float = 0.1) -> None:
+        super().__init__()
+
+
+class Whole(nn.Module):
+    def __init__(self, width: int, **kwargs: Any) -> None:
+        super().__init__()
+        self.parts = nn.ModuleList([Part(width, 2, **kwargs), Part(width, deep=3, **kwargs)])
+
+
+def test_keywords_that_are_handed_on_are_those_that_no_place_gives() -> None:
+    assert [parameter.name for parameter in constructor_parameters(Whole)] == ["width", "rate"]

@@ -375,13 +375,18 @@ def _with_those_of_parts(cls: type, signature: list[inspect.Parameter]) -> list[
     own = [parameter for parameter in signature if parameter.kind not in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL)]
     names = vars(sys.modules[cls.__module__]) if cls.__module__ in sys.modules else {}
     parts: dict[str, inspect.Parameter] = {}
+    written: set[str] = set()
     for node in nodes_of(vars(cls).get("__init__")):
         if isinstance(node, ast.Call) and any(is_name(one.value, keywords.name) for one in node.keywords if one.arg is None):
             called = value_of_name(node.func, names)
             if inspect.isclass(called) and not called.__module__.startswith("torch."):
-                written = {one.arg for one in node.keywords}
-                parts |= {one.name: one for one in parameters(called) if one.kind not in VARIADIC and one.name not in written}
-    parts = {one.name: one for one in parameters_read(cls, keywords.name)} | parts
+                taken = [one for one in parameters(called) if one.kind not in VARIADIC]
+                plain = next((at for at, one in enumerate(node.args) if isinstance(one, ast.Starred)), len(node.args))
+                written |= {one.arg for one in node.keywords if one.arg} | {one.name for one in taken[:plain]}
+                parts |= {one.name: one for one in taken}
+    parts = {one.name: one for one in parameters_read(cls, keywords.name)} | {
+        name: one for name, one in parts.items() if name not in written
+    }
     by_name = [one.replace(kind=one.KEYWORD_ONLY) for one in parts.values() if one.name not in {mine.name for mine in own}]
     return [*own, *by_name] if by_name else signature
 
