@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
+from migrate_agent.tools.record.guessing.objects.taken_apart import taken_apart
 from migrate_agent.tools.record.guessing.repairs import _each_scaled, _fewer
-from migrate_agent.tools.record.guessing.tensor_uses import used_as_arrays, used_as_numbers, used_as_sizes, used_as_tensors
+from migrate_agent.tools.record.guessing.tensor_uses import unpacked, used_as_arrays, used_as_numbers, used_as_sizes, used_as_tensors
 from migrate_agent.tools.record.guessing.trials.trial import Attempt
-from migrate_agent.tools.record.guessing.values import Tensor
+from migrate_agent.tools.record.guessing.values import Tensor, text
 
 
 def trend(thetas: Any, t: Any, degree: Any) -> Any:
@@ -62,3 +64,26 @@ def test_what_takes_too_long_is_tried_with_less() -> None:
 
 def test_sizes_that_are_folded_into_channels() -> None:
     assert list(_each_scaled((2, 3, 8, 16), 48, 75)) == [(2, 3, 8, 25)]
+
+
+class Remembering(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.cell: nn.Module = nn.LSTMCell(8, 5)
+
+    def forward(self, inputs: Any) -> Any:
+        x, (h, c) = inputs
+        return self.cell(x, (h, c))
+
+
+class Stacked(Remembering):
+    def __init__(self) -> None:
+        super().__init__()
+        self.cell = nn.GRU(8, 5, num_layers=2, bidirectional=True)
+
+
+@pytest.mark.parametrize(("module", "state"), [(Remembering(), "torch.randn(3, 5)"), (Stacked(), "torch.randn(4, 3, 5)")])
+def test_states_beside_what_they_are_handed_with(module: nn.Module, state: str) -> None:
+    first, *others = taken_apart(unpacked(module.forward, "inputs"), Tensor((3, 8)), module, lambda name, main: main)
+    assert text(first) == f"(torch.randn(3, 8), ({state}, {state}))"
+    assert [text(other) for other in others] == ["(torch.randn(3, 8), (torch.randn(3, 8), torch.randn(3, 8)))"]

@@ -59,6 +59,7 @@ from migrate_agent.tools.record.guessing.objects.own_items import (
     reads_by_variable,
     several_texts,
 )
+from migrate_agent.tools.record.guessing.objects.taken_apart import taken_apart
 from migrate_agent.tools.record.guessing.ranks import Ranks, ranked, ranks_of
 from migrate_agent.tools.record.guessing.roles import roles
 from migrate_agent.tools.record.guessing.rows import (
@@ -360,7 +361,7 @@ class Options:
         elif name in self._size_tuples:
             yield from SIZE_TUPLES
         elif parts := unpacked(self._called, name):
-            yield Items(tuple(main if at == 0 else _part(part, main) for at, part in enumerate(parts)), "()")
+            yield from taken_apart(parts, main, self.trial.instance, _part)
         elif name in self._lists:
             yield from (Items((main, main), "[]"), Items((main,) * 3, "[]"))
         elif main.kind != "integer" and main.shape and name in used_as_places(self._called, self.trial.instance):

@@ -7,7 +7,7 @@ import inspect
 import re
 import types
 from collections.abc import Callable, Collection, Iterator, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 from migrate_agent.tools.record.guessing.choices import nodes_of
 
@@ -115,14 +115,27 @@ def used_as_places(called: Called, instance: Any) -> frozenset[str]:
     return frozenset(name for node in nodes_of(called) for name in _place_names(node, instance))
 
 
-def unpacked(called: Called, name: str) -> tuple[str, ...]:
-    """The names that the code takes a parameter apart into: `features, edges = data`; () where it does not."""
+Parts: TypeAlias = "tuple[str | Parts, ...]"
+"""Names, and what is taken apart further."""
+
+
+def unpacked(called: Called, name: str) -> Parts:
+    """The names that the code takes a parameter apart into: `features, edges = data`, `x, (h, c) = inputs`; () where it does not."""
     for node in nodes_of(called) if called is not None else ():
         match node:
-            case ast.Assign(targets=[ast.Tuple(elts=parts)], value=ast.Name(id=read)) if read == name:
-                names = [part.id for part in parts if isinstance(part, ast.Name)]
-                return tuple(names) if len(names) == len(parts) else ()
+            case ast.Assign(targets=[ast.Tuple() as target], value=ast.Name(id=read)) if read == name:
+                return _parts(target) or ()
     return ()
+
+
+def _parts(target: ast.Tuple) -> Parts | None:
+    parts: list[str | Parts] = []
+    for node in target.elts:
+        inner = node.id if isinstance(node, ast.Name) else _parts(node) if isinstance(node, ast.Tuple) else None
+        if inner is None:
+            return None
+        parts.append(inner)
+    return tuple(parts)
 
 
 def _numbers(node: ast.AST) -> Iterator[ast.expr]:

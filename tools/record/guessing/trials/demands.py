@@ -350,12 +350,12 @@ def _fitting_images(attempt: Attempt, outcome: Outcome, init: Mapping[str, inspe
     sizes = tuple(map(int, match.groups())) if match else ()
     if (not sizes or 0 in sizes) and not SMALL.search(outcome.error):
         return
-    images = {name: value for name, value in attempt.call or () if isinstance(value, Tensor) and len(value.shape) > 2}
+    images = _images(attempt)
     for first, second in (sizes, sizes[::-1]) if len(images) > 1 and sizes and max(sizes) % min(sizes) == 0 else ():
         for name, image in images.items():
             scaled = tuple(size * second // first for size in image.shape[2:])
             if 0 not in scaled:
-                yield set_call(attempt, name, replace(image, shape=(*image.shape[:2], *scaled)))
+                yield _changed_at(attempt, name, lambda tensor: replace(tensor, shape=(*tensor.shape[:2], *scaled)))  # noqa: B023
     yield from (_with_sides(attempt, images, size) for size in _sides_of_patches(images, sizes))
     yield from (_with_sides(attempt, images, size) for size in _sides_in_ratio(images, sizes))
     padded = attempt
@@ -401,7 +401,7 @@ STRIDES = (32, 16, 8, 4, 2, 1)
 def _other_lengths(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
     """Images and sequences of which as much is left as a layer takes of them at once: 28 where 32 leave 32 · 8 · 8 numbers of which 32 · 6 · 6 are wanted."""
     match = LENGTHS.search(outcome.error)
-    images = {name: value for name, value in attempt.call or () if isinstance(value, Tensor) and len(value.shape) > 2}
+    images = _images(attempt)
     spatial = {size for image in images.values() for size in image.shape[2:]}
     ranks = {len(image.shape) - 2 for image in images.values()}
     if match is None or len(spatial) != 1 or len(ranks) != 1:
@@ -436,10 +436,19 @@ def _lengths_of(now: int, then: int, rank: int) -> tuple[int, int]:
     return 0, 0
 
 
+def _images(attempt: Attempt) -> dict[str, Tensor]:
+    """Images and sequences of a call, by the places of their arguments: `x`, and `x.0` for the first part of a tuple."""
+    parts = [
+        (f"{name}.0", value.items[0]) if isinstance(value, Items) and value.items else (name, value) for name, value in attempt.call or ()
+    ]
+    return {path: part for path, part in parts if isinstance(part, Tensor) and len(part.shape) > 2}
+
+
 def _with_sides(attempt: Attempt, images: Mapping[str, Tensor], size: int) -> Attempt:
     """The attempt with images of one size."""
-    even = {name: replace(image, shape=(*image.shape[:2], *[size] * (len(image.shape) - 2))) for name, image in images.items()}
-    return replace(attempt, call=tuple((name, even.get(name, value)) for name, value in attempt.call or ()))
+    for path in images:
+        attempt = _changed_at(attempt, path, lambda tensor: replace(tensor, shape=(*tensor.shape[:2], *[size] * (len(tensor.shape) - 2))))
+    return attempt
 
 
 def _joined_channels(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
