@@ -144,10 +144,11 @@ def test_errors_that_ask_for_integers(function: Callable[[torch.Tensor, torch.Te
 
 
 def test_a_large_number_that_was_given_is_tried_small_first() -> None:
-    attempt = Attempt((("model", "Noise(width=16)"), ("steps", "1000"), ("width", "8")), ())
+    attempt = Attempt((("model", "Noise(width=16)"), ("steps", "1000"), ("width", "8"), ("blocks", "[64, 64]")), ())
     options = Options(Trial(nn.Identity, sys.modules[__name__], ()), ())
     tried = [dict(other.init) for other in smaller_models(attempt, options)]
-    assert tried[0] == {"model": "Noise(width=16)", "steps": "4", "width": "8"}
+    assert tried[0] == {"model": "Noise(width=16)", "steps": "1000", "width": "8", "blocks": "[2, 2]"}
+    assert tried[1] == {"model": "Noise(width=16)", "steps": "4", "width": "8", "blocks": "[64, 64]"}
 
 
 class Chosen(nn.Module):

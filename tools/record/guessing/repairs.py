@@ -29,6 +29,7 @@ from migrate_agent.tools.record.guessing.values import Sequence as Items
 LARGE = 64
 NUMBERS = re.compile(r"[\d\[\](), ]+")
 """A number, or lists of numbers."""
+NUMBER_LIST = re.compile(r"[\[(]\d+(, \d+)*,?[\])]")
 EQUAL_NUMBERS = re.compile(r"([\[(])(\d+)(?:, \2)*,?[\])]")
 LENGTHS = (2, 1, 3, 4)
 SMALL = ("1", "2", "3", "4", "8", "16", "32", "64", "128")
@@ -70,8 +71,11 @@ def _few_channels(attempt: Attempt) -> Iterator[Attempt]:
 
 
 def smaller_models(attempt: Attempt, options: Options) -> Iterator[Attempt]:
-    """What takes too long, with a fraction of the sizes that the constructor has by default; first with four in place of one large number that it was
-    given, which may be how often something is repeated."""
+    """What takes too long, with a fraction of the sizes that the constructor has by default; first with two in each place of a list of numbers, and
+    with four in place of one large number that it was given, which may be how often something is repeated."""
+    for name, value in attempt.init:
+        if isinstance(value, str) and NUMBER_LIST.fullmatch(value) and any(int(number) >= 8 for number in re.findall(r"\d+", value)):
+            yield replace(set_init(attempt, name, re.sub(r"\d+", "2", value)), call=None)
     large = [name for name, value in attempt.init if isinstance(value, str) and value.isdigit() and int(value) >= LARGE]
     yield from (replace(set_init(attempt, name, "4"), call=None) for name in large)
     sizes = {p.name: p.default for p in options.init.values() if type(p.default) is int and p.default >= 128}
