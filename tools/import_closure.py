@@ -315,6 +315,8 @@ class _File:
         """Whether it sets up the whole program: `torch.set_default_dtype(…)`, `sys.path.append(…)`, `nn.Module.size = …`."""
         target: ast.expr | None = None
         if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+            if _seeds(statement.value):
+                return False
             target = statement.value.func
         elif isinstance(statement, ast.Assign) and len(statement.targets) == 1 and isinstance(statement.targets[0], ast.Attribute):
             target = statement.targets[0]
@@ -324,6 +326,12 @@ class _File:
         if isinstance(statement, ast.Assign) and named:
             return any(dotted.startswith("torch.") for dotted in named)
         return any(dotted.startswith(prefix) for dotted in named for prefix in AMBIENT)
+
+
+def _seeds(call: ast.Call) -> bool:
+    """Whether a call seeds the generators with what a script computes or parses: `torch.manual_seed(args.seed)`. What needs no such number runs without."""
+    names = [node for argument in call.args for node in ast.walk(argument) if isinstance(node, ast.Name)]
+    return (dotted_text(call.func) or "").endswith("manual_seed") and bool(names)
 
 
 def _read_alone(statement: ast.stmt) -> set[str]:

@@ -251,3 +251,11 @@ def test_a_module_of_which_a_name_is_read_is_kept_in_part(tmp_path: Path) -> Non
     text = "from torch import nn\nimport backend_x\n" + CLASS.format(body="backend_x.pool(x)")
     parts = parts_of(tmp_path, {"net.py": text, "backend_x.py": BACKEND}, "net.py:Net")
     assert lines(BACKEND, parts["backend_x.py"]) == ["def"]
+
+
+@pytest.mark.parametrize(("seed", "kept"), [("3", True), ("args.seed", False)])
+def test_seeds_that_a_script_parses_are_not_asked_for(tmp_path: Path, seed: str, kept: bool) -> None:
+    text = f"import torch\nfrom torch import nn\nfrom options_x import args\ntorch.manual_seed({seed})\n" + CLASS.format(body="x")
+    parts = parts_of(tmp_path, {"net.py": text, "options_x.py": "args = parse()\n"}, "net.py:Net")
+    assert (f"torch.manual_seed({seed})" in lines(text, parts["net.py"])) is kept
+    assert ("options_x.py" in parts) is False

@@ -6,6 +6,7 @@ import inspect
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from torch import nn
 from torch.nn import functional
 
 from migrate_agent.tools.record.guessing.options import Options
-from migrate_agent.tools.record.guessing.repairs import smaller_models
+from migrate_agent.tools.record.guessing.repairs import lists_in_fields, smaller_models
 from migrate_agent.tools.record.guessing.switches import other_branches
 from migrate_agent.tools.record.guessing.trials.demands import INTEGERS, demands
 from migrate_agent.tools.record.guessing.trials.numbers_asked import negative_fields, other_numbers, without_negative
@@ -168,3 +169,20 @@ def test_a_branch_that_was_not_written_is_left_for_another() -> None:
     options = Options(Trial(Chosen, sys.modules[__name__], ()), ())
     outcome = _outcome(_raised(Chosen(), torch.rand(2, 4)))
     assert [dict(other.init) for other in other_branches(attempt, outcome, options)] == [{"kind": "'noise'"}]
+
+
+def stages(args: Any) -> int:
+    return len(args.stages) if len(args.stages) == len(args.growth) else 0
+
+
+def test_lists_in_place_of_the_numbers_of_a_configuration() -> None:
+    fields = Fields((("stages", "2"), ("growth", "64"), ("word", "'a'"), ("classes", "10")), "namespace")
+    attempt = Attempt((("args", fields),), None)
+    outcome = _outcome(_raised(stages, SimpleNamespace(stages=2, growth=64)), stage=Stage.CONSTRUCT)
+    tried = [dict(value.items) for other in lists_in_fields(attempt, outcome) if isinstance(value := dict(other.init)["args"], Fields)]
+    assert [(row["stages"], row["growth"], row["classes"]) for row in tried] == [
+        ("[2, 2]", "[64, 64]", "10"),
+        ("[2, 2]", "64", "10"),
+        ("2", "[64, 64]", "10"),
+        ("2", "64", "[10, 10]"),
+    ]

@@ -135,6 +135,7 @@ def _constructor_repairs(attempt: Attempt, outcome: Outcome, options: Options) -
     for name in names[:2] if NO_PATH.search(outcome.error) else ():
         yield from (set_init(attempt, name, text) for text in options.files_for(name))
     yield from _missing_fields(attempt, outcome, options)
+    yield from lists_in_fields(attempt, outcome)
     yield from _missing_arguments(attempt, outcome, options)
     error = f"{outcome.error} {outcome.place.statement}" if outcome.error.startswith("AssertionError") else outcome.error
     yield from without_negative(attempt, outcome, options.init, options.sizes_without_default)
@@ -228,6 +229,26 @@ def _missing_fields(attempt: Attempt, outcome: Outcome, options: Options) -> Ite
         elif isinstance(value, str) and re.search(r"'(int|float|str|Identity)' object has no attribute", outcome.error):
             if (fields := options.fields_of(name)) is not None and missing in dict(fields.items):
                 yield set_init(attempt, name, fields)
+
+
+NO_LIST = re.compile(r"object of type 'int' has no len\(\)|'int' object is not (iterable|subscriptable)|cannot unpack non-iterable int")
+
+
+def lists_in_fields(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
+    """Two numbers in place of one in a configuration of which a list was asked: of all fields that the failed statement names, then of each alone."""
+    for name, value in attempt.init if NO_LIST.search(outcome.error) else ():
+        if not isinstance(value, Fields):
+            continue
+        numbers = [field for field, text in value.items if _is_number(text)]
+        named = [field for field in numbers if re.search(rf"\b{field}\b", outcome.place.statement)]
+        for chosen in dict.fromkeys((tuple(named), *((field,) for field in (*named, *numbers)))) if numbers else ():
+            items = tuple((field, f"[{text}, {text}]" if field in chosen else text) for field, text in value.items)
+            yield set_init(attempt, name, replace(value, items=items))
+
+
+def _is_number(value: Value) -> bool:
+    """Whether a value is the text of a whole number."""
+    return isinstance(value, str) and value.isdigit()
 
 
 def _with_field(value: Fields, name: str, text: str) -> Iterator[Fields]:
