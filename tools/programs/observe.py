@@ -71,13 +71,13 @@ def observe_program(arguments: Mapping[str, Any], inputs: Mapping[str, Path], ou
     """The job: run the script under a recording session and write `recording.json` to `output`."""
     os.environ.setdefault("TORCHDYNAMO_DISABLE", "1")
     import torch
-    from torch.jit import _state
 
+    from migrate_agent.tools.harness.torch_side.scripts_as_written import run_scripts_as_written
     from migrate_agent.tools.programs.judge.contract import StopProgramError
     from migrate_agent.tools.programs.judge.devices import everything_on_cpu
     from migrate_agent.tools.programs.judge.running import WORK, program_folder
 
-    _state.disable()
+    run_scripts_as_written()
     torch.manual_seed(0)
     with program_folder(output, arguments) as script:
         root = output / WORK

@@ -34,12 +34,12 @@ def start_session(arguments: Mapping[str, Any]) -> Session:
     """Open a session on the repository, which lies where `sys.path` begins."""
     os.environ.setdefault("TORCHDYNAMO_DISABLE", "1")  # torch.compile runs its function as it is
     import torch
-    from torch.jit import _state
 
     from migrate_agent.tools.harness.torch_side.downloads import spare_downloads
+    from migrate_agent.tools.harness.torch_side.scripts_as_written import run_scripts_as_written
 
     spare_downloads()  # scripts and tests are run without `import_module`
-    _state.disable()  # torch.jit.script would compile the source again, unobserved
+    run_scripts_as_written()
     torch.manual_seed(SEED)
     root = Path(sys.path[0] or ".").resolve()
     session = Session(

@@ -15,7 +15,6 @@ from typing import Any, Literal, TypeVar, cast
 
 import numpy as np
 import torch
-from torch.jit import _state
 
 from migrate_agent.tools.harness.common import host_random, methods, operator_kinds, reach, tolerances, trees
 from migrate_agent.tools.harness.common.argument_changes import (
@@ -49,6 +48,7 @@ from migrate_agent.tools.harness.torch_side.filled_memory import FilledMemory
 from migrate_agent.tools.harness.torch_side.held_values import held_values, noted, parted, spoil
 from migrate_agent.tools.harness.torch_side.precision import PairedDraws, Widths, exact, wide_names, widened
 from migrate_agent.tools.harness.torch_side.rounding import RoundingNoise
+from migrate_agent.tools.harness.torch_side.scripts_as_written import run_scripts_as_written
 from migrate_agent.tools.harness.torch_side.second_derivatives import WeightNormByFormula
 from migrate_agent.tools.types import Example
 
@@ -236,8 +236,7 @@ class Original:
         """That of a job's unit, whose files are imported as far as the job says that they are needed. Raises as the constructor does."""
         # `torch.compile` runs its function as it is: there may be no compiler, and it has not all kernels in float64.
         os.environ.setdefault("TORCHDYNAMO_DISABLE", "1")
-        # So does `torch.jit.script`: what it compiles has no signature, and no lines that could be seen to run.
-        _state.disable()
+        run_scripts_as_written()
         reach.count(Path(sys.path[0]), arguments.get("folder", ""))
         use_roots(arguments["roots"])
         use_parts(arguments["parts"], Path(sys.path[0]))

@@ -40,12 +40,13 @@ def guess_example(arguments: Mapping[str, Any], inputs: Mapping[str, Path], outp
     `forward`, a method is called. Where the unit's file cannot be imported, `{"error", "imported": False}`. `output` is not written to.
     """
     import torch
-    from torch.jit import _state
+
+    from migrate_agent.tools.harness.torch_side.scripts_as_written import run_scripts_as_written
 
     # `torch.compile` and `torch.jit.script` leave functions as they are, as they do where examples are recorded and verified: what
     # they compile has no signature.
     os.environ.setdefault("TORCHDYNAMO_DISABLE", "1")
-    _state.disable()
+    run_scripts_as_written()
     # Guesses are small: threads cost more than they gain, most of all where the machine is busy.
     torch.set_num_threads(1)
     bound_memory(MEMORY_BYTES)

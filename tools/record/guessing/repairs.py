@@ -241,7 +241,7 @@ def lists_in_fields(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
             continue
         numbers = [field for field, text in value.items if _is_number(text)]
         named = [field for field in numbers if re.search(rf"\b{field}\b", outcome.place.statement)]
-        for chosen in dict.fromkeys((tuple(named), *((field,) for field in (*named, *numbers)))) if numbers else ():
+        for chosen in dict.fromkeys((*([tuple(named)] if named else []), *((field,) for field in (*named, *numbers)))):
             items = tuple((field, f"[{text}, {text}]" if field in chosen else text) for field, text in value.items)
             yield set_init(attempt, name, replace(value, items=items))
 

@@ -27,7 +27,7 @@ from migrate_agent.tools.scan.nodes import walk
 from migrate_agent.tools.scan.symbols import global_names
 from migrate_agent.tools.types import Inventory, Observations, Observed, SourceFile
 
-MODULE_BASES = frozenset({"torch.nn.Module", "torch.nn.modules.module.Module", "torch.nn.modules.Module"})
+MODULE_BASES = frozenset({"torch.nn.Module", "torch.nn.modules.module.Module", "torch.nn.modules.Module", "torch.jit.ScriptModule"})
 LOCAL = ".<locals>"
 BUFFERS = frozenset({"num_batches_tracked"})
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef

@@ -37,6 +37,7 @@ CONSTANTS: Mapping[str, str] = {
     "torch.nn.Module": "nnx.Module",
     **{f"torch.nn.attention.SDPBackend.{name}": repr(name.lower()) for name in BACKENDS},
     "torch.nn.modules.module.Module": "nnx.Module",
+    "torch.jit.ScriptModule": "nnx.Module",
     "torch.nn.Parameter": "nnx.Param",
     "torch.nn.parameter.Parameter": "nnx.Param",
     VERSION: repr(version("torch").partition("+")[0]),

@@ -24,6 +24,10 @@ STORED = cst.parse_statement("self.rngs = rngs")
 RNGS = cst.Param(cst.Name("rngs"), cst.Annotation(cst.parse_expression("nnx.Rngs")))
 
 
+CONSTANTS = m.SimpleStatementLine([m.Assign([m.AssignTarget(m.Name("__constants__"))]) | m.AnnAssign(m.Name("__constants__"))])
+"""What tells the compiler of `torch.jit` which attributes are no state."""
+
+
 class ConvertModuleClass(Rule):
     """Convert module classes: `class M(nn.Module)` → `class M(nnx.Module)` with `rngs` in its constructor.
 
@@ -63,6 +67,11 @@ class ConvertModuleClass(Rule):
             "    def __call__(self, x):\n        return x if not self.deterministic else x * 2\n",
         ),
         (
+            "from torch import jit, nn\n\nclass M(jit.ScriptModule):\n    __constants__ = ['d']\n\n    def __init__(self, d):\n        super().__init__()\n"
+            "        self.d = d\n\n    @jit.script_method\n    def forward(self, x):\n        return x * self.d\n",
+            "class M(nnx.Module):\n    def __init__(self, d, *, rngs: nnx.Rngs):\n        self.d = d\n\n    def __call__(self, x):\n        return x * self.d\n",
+        ),
+        (
             "from torch import nn\n\nclass M(nn.Linear):\n    def __init__(self, d):\n        super().__init__(d, d)\n\n"
             "    def reset_parameters(self):\n        nn.init.normal_(self.weight)\n",
             "class M(Linear):\n    def __init__(self, d, *, rngs: nnx.Rngs):\n        super().__init__(d, d, rngs=rngs)\n"
@@ -94,7 +103,12 @@ class ConvertModuleClass(Rule):
             statements = _with_constructor(list(body.body), self._constructor(model, inserted))
         else:
             statements = list(body.body)
-        return updated.with_changes(body=body.with_changes(body=statements))
+        return updated.with_changes(body=body.with_changes(body=self._without_constants(statements, updated)))
+
+    def _without_constants(self, statements: Sequence[cst.BaseStatement], node: cst.ClassDef) -> list[cst.BaseStatement]:
+        """The statements but what speaks to the compiler of `torch.jit` alone."""
+        read = m.findall(node, m.Attribute(value=m.Name("self"), attr=m.Name("__constants__")))
+        return [one for one in statements if read or not m.matches(one, CONSTANTS)]
 
     def _layer_names(self, model: ClassModel) -> list[str]:
         """The names of the helpers that the class derives from."""
