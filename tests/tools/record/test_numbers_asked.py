@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
@@ -179,7 +179,7 @@ def test_lists_in_place_of_the_numbers_of_a_configuration() -> None:
     fields = Fields((("stages", "2"), ("growth", "64"), ("word", "'a'"), ("classes", "10")), "namespace")
     attempt = Attempt((("args", fields),), None)
     outcome = _outcome(_raised(stages, SimpleNamespace(stages=2, growth=64)), stage=Stage.CONSTRUCT)
-    outcome = replace(outcome, place=outcome.place._replace(statement="assert len(self.stages) == len(self.growth)"))
+    outcome = outcome._replace(place=outcome.place._replace(statement="assert len(self.stages) == len(self.growth)"))
     tried = [dict(value.items) for other in lists_in_fields(attempt, outcome) if isinstance(value := dict(other.init)["args"], Fields)]
     assert [(row["stages"], row["growth"], row["classes"]) for row in tried] == [
         ("[2, 2]", "[64, 64]", "10"),

@@ -379,7 +379,7 @@ def _of_probabilities(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
 def _in_place_of_none(attempt: Attempt, outcome: Outcome, options: Options) -> Iterator[Attempt]:
     """What an argument may be besides None, where that has not what the failed statement reads of it: a mask that is no option."""
     operand = re.search(r"unsupported operand type\(s\) for .*'NoneType'", outcome.error)
-    if operand or re.search(r"'NoneType' object (has no attribute|is not (subscriptable|iterable))|not NoneType", outcome.error):
+    if operand or re.search(r"'NoneType' object (has no attribute|is not (subscriptable|iterable))|(not|got) NoneType", outcome.error):
         absent = [name for name, value in attempt.call or () if value == "None"]
         main = next((tensor for _, value in attempt.call or () for tensor in tensors(value)), None)
         for name in sorted(absent, key=lambda name: name not in outcome.place.call):
