@@ -115,6 +115,10 @@ class Inventory:
         raise KeyError(identifier)
 
 
+APPLIED = "apply of "
+"""In front of the dotted name of a function with a gradient of its own, a class with `apply`, where an example calls that in place of a method."""
+
+
 @dataclass(frozen=True)
 class Example:
     """How a unit is exercised, as source text over the names of the unit's own file (plus `torch` and `setup`).

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from migrate_agent.sandbox.base import Sandbox
-from migrate_agent.tools.harness.common.methods import APPLIED
-from migrate_agent.tools.types import Evidence, Example, Inventory, Limits, SourceFile, Unit
+from migrate_agent.tools.types import APPLIED, Evidence, Example, Inventory, Limits, SourceFile, Unit
 from migrate_agent.tools.verify import Options, Performance, Portable, verify
 
 TORCH = """

@@ -19,6 +19,8 @@ import sys
 from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any
 
+from migrate_agent.tools.types import APPLIED
+
 LIBRARIES = frozenset({"torch", "flax", "jax", "lightning", "pytorch_lightning", "builtins", "abc", "typing", "torch_geometric"})
 """Top-level packages whose classes end a user's own: what they define is no user's to keep."""
 CALLS = ("forward", "__call__")
@@ -27,8 +29,6 @@ UNCOMPARED = ("extra_repr",)
 PROTOCOLS = ("__len__", "__iter__", "__next__", "__reversed__", "__contains__", "__getitem__", "__setitem__")
 """Methods that Python's own syntax calls: `len(x)`, `for part in x`, `x[0]`, `x[0] = y`."""
 SETTER, AFTER, THEN = "=", ":", ", "
-APPLIED = "apply of "
-"""In front of the dotted name of a function with a gradient of its own, a class with `apply`."""
 
 
 def own_classes(cls: type) -> list[type]:

@@ -448,7 +448,10 @@ class Options:
         objects = by_class or self._objects(parameter, annotation)
         texts = self._texts(name, annotation)
         constructed = (*tensor_texts(self.trial.cls, name), *self._own_factories(name)) if not annotation else ()
+        # Of a table that the code takes as an array of NumPy, what its name says comes before any other: that of a graph is square.
+        arrays = [text for text in texts if text.endswith(".numpy()")] if any(text.endswith(".numpy()") for text in constructed) else []
         return (
+            *arrays,
             *constructed,
             *objects,
             *words,

@@ -27,6 +27,8 @@ from migrate_agent.tools.record.guessing.values import Fields, Kind, Tensor, Val
 from migrate_agent.tools.record.guessing.values import Sequence as Items
 
 LARGE = 64
+MANY = 100
+"""A number of the constructor from which on it may say how often something is repeated."""
 NUMBERS = re.compile(r"[\d\[\](), ]+")
 """A number, or lists of numbers."""
 NUMBER_LIST = re.compile(r"[\[(]\d+(, \d+)*,?[\])]")
@@ -76,7 +78,7 @@ def smaller_models(attempt: Attempt, options: Options) -> Iterator[Attempt]:
     for name, value in attempt.init:
         if isinstance(value, str) and NUMBER_LIST.fullmatch(value) and any(int(number) >= 8 for number in re.findall(r"\d+", value)):
             yield replace(set_init(attempt, name, re.sub(r"\d+", "2", value)), call=None)
-    large = [name for name, value in attempt.init if isinstance(value, str) and value.isdigit() and int(value) >= LARGE]
+    large = [name for name, value in attempt.init if isinstance(value, str) and value.isdigit() and int(value) >= MANY]
     yield from (replace(set_init(attempt, name, "4"), call=None) for name in large)
     sizes = {p.name: p.default for p in options.init.values() if type(p.default) is int and p.default >= 128}
     counts = {p.name: p.default for p in options.init.values() if type(p.default) is int and 3 <= p.default <= 128}

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 import libcst as cst
 
-from migrate_agent.tools.harness.common.methods import APPLIED
 from migrate_agent.tools.rewrite.analysis.inference import infer
 from migrate_agent.tools.rewrite.analysis.randomness import FunctionKey, lambda_name
 from migrate_agent.tools.rewrite.analysis.repo import FileModel
@@ -24,7 +23,7 @@ from migrate_agent.tools.rewrite.tables.canonical_names import CANONICAL
 from migrate_agent.tools.scan.names import Imports
 from migrate_agent.tools.scan.nodes import walk
 from migrate_agent.tools.scan.symbols import attribute_chains, global_names
-from migrate_agent.tools.types import Example, Hole, Inventory, Observations
+from migrate_agent.tools.types import APPLIED, Example, Hole, Inventory, Observations
 
 _UNIT = "_unit"
 

@@ -15,9 +15,8 @@ from migrate_agent.sandbox.base import Sandbox
 from migrate_agent.tools.harness.common import tensor_files
 from migrate_agent.tools.harness.common.argument_changes import words
 from migrate_agent.tools.harness.common.input_sampling import Array, Extreme
-from migrate_agent.tools.harness.common.methods import APPLIED
 from migrate_agent.tools.harness.common.sketches import sketched
-from migrate_agent.tools.types import Example, Inventory, Job, Limits, Reach, Run, Side, SourceFile, Unit
+from migrate_agent.tools.types import APPLIED, Example, Inventory, Job, Limits, Reach, Run, Side, SourceFile, Unit
 from migrate_agent.tools.verify.compare.pairs import doubtful
 from migrate_agent.tools.verify.contract import jobs
 from migrate_agent.tools.verify.contract.jobs import discard, source_file, tensor_inputs, texts

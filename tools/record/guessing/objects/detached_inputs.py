@@ -14,7 +14,7 @@ from migrate_agent.tools.harness.common import methods
 from migrate_agent.tools.harness.common.example_text import call_arguments, construct, in_mode, make_namespace
 from migrate_agent.tools.record.guessing.feedback import value_of
 from migrate_agent.tools.record.guessing.values import text
-from migrate_agent.tools.types import Example
+from migrate_agent.tools.types import APPLIED, Example
 
 
 @dataclass
@@ -34,7 +34,7 @@ class DetachedInputs:
         for function, numbers in self.lacking.items():
             arguments = self.given[function]
             if arguments is not None and numbers - self.needed[function]:
-                yield [f"{methods.APPLIED}{function.__module__}.{function.__name__}", arguments]
+                yield [f"{APPLIED}{function.__module__}.{function.__name__}", arguments]
 
     def watch(self, cls: Any, example: Example, *, training: bool) -> None:
         """Note the calls that a unit makes itself in an example, and not another module in it. Raises the errors of the example."""
