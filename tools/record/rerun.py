@@ -19,7 +19,7 @@ from migrate_agent.tools.harness.common.example_text import (
 from migrate_agent.tools.harness.common.inner_gradients import asks_gradients
 from migrate_agent.tools.record.guessing.earlier_calls import Step, missing_state, step_text, steps
 from migrate_agent.tools.record.guessing.values import Tensor
-from migrate_agent.tools.record.smaller import SLOW, Tensors, Trial, smaller
+from migrate_agent.tools.record.smaller import SLOW, Tensors, TimedCall, smaller
 from migrate_agent.tools.types import Example
 
 SEED = 0
@@ -45,13 +45,13 @@ def rerun(module_name: str, example: Example) -> Example:
     return _on_less(module_name, example, trial)
 
 
-def _on_less(module_name: str, example: Example, whole: Trial) -> Example:
+def _on_less(module_name: str, example: Example, whole: TimedCall) -> Example:
     """The example on smaller tensors, in a file of their own, where its call takes long and they do as well."""
     if whole.seconds <= SLOW or example.tensors is None:
         return example
     from safetensors.torch import save_file
 
-    def run(tensors: Tensors) -> Trial | None:
+    def run(tensors: Tensors) -> TimedCall | None:
         try:
             return _Run(module_name, example, tensors).call()
         except Exception:  # whatever the user's code makes of tensors that it was not called with
@@ -78,7 +78,7 @@ class _Run:
         unit = load_unit(module.__name__, example.unit.partition(":")[2], example.init)
         self.instance: Any = construct(unit, example, self.namespace)
 
-    def call(self) -> Trial:
+    def call(self) -> TimedCall:
         import torch
 
         args, kwargs = call_arguments(self.example, self.namespace)
@@ -86,7 +86,7 @@ class _Run:
         with torch.set_grad_enabled(asks_gradients(type(self.instance))):
             result = methods.bound(self.instance, self.example.method)(*args, **kwargs)
         leaves = torch.utils._pytree.tree_leaves(result)
-        return Trial(time.process_time() - began, tuple(leaf.ndim for leaf in leaves if isinstance(leaf, torch.Tensor)))
+        return TimedCall(time.process_time() - began, tuple(leaf.ndim for leaf in leaves if isinstance(leaf, torch.Tensor)))
 
 
 def _after(run: _Run, step: Step) -> Example:

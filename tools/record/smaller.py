@@ -10,19 +10,20 @@ Tensors = Mapping[str, Any]
 SLOW = 0.02
 """Seconds of computing from which a call is tried on less."""
 LARGE = 32
-"""Sizes of axes that are halved."""
+"""Sizes of axes from which on half is left out."""
 FEWEST = 2
+"""Samples that stay of a batch."""
 MOST_TRIES = 10
 
 
-class Trial(NamedTuple):
+class TimedCall(NamedTuple):
     """A call that ran: seconds of computing, and how many axes each tensor that it gave has."""
 
     seconds: float
     ranks: tuple[int, ...]
 
 
-def smaller(call: str, tensors: Tensors, whole: Trial, run: Callable[[Tensors], Trial | None]) -> Tensors:
+def smaller(call: str, tensors: Tensors, whole: TimedCall, run: Callable[[Tensors], TimedCall | None]) -> Tensors:
     """The tensors of a slow call, of which parts are left out where it runs on the rest too: of the batch first, then half of the largest axis, again
     and again. `run` tries a call, and gives `None` where that raises. Tensors that a call does not name stay."""
     named = frozenset(re.findall(r"""_tensors\[["']([^"']+)["']\]""", call)) & tensors.keys()

@@ -208,7 +208,7 @@ class Exercise:
     def _defines_gradients(self, unit: Unit) -> bool:
         """Whether a file that the unit's file sees defines the gradient of a function, which the unit may hand an input detached."""
         own = [file for file in visible_from(self.inventory, unit.source).files if not file.adopted and not file.error]
-        return any(_GRADIENTS.search((self.inventory.root / file.path).read_text(encoding="utf-8")) for file in own)
+        return any(_GRADIENTS.search((self.inventory.root / file.path).read_text(encoding="utf-8", errors="replace")) for file in own)
 
     def _takes_objects(self, example: Example) -> bool:
         """Whether an example hands its constructor or its call an object of a class that is no unit, such as a configuration, whose methods may be called

@@ -97,6 +97,12 @@ GUESSABLE = {
         " def forward(self, x):\n  return self.fc(x) * self.total\n",
         ("torch.ones(8, 8).numpy()", "torch.randn(2, 16, 8)"),
     ),
+    "a module that torch.jit would compile": (
+        "from torch import jit\nclass Net(jit.ScriptModule):\n __constants__ = ['dim']\n def __init__(self, dim: int):\n  super().__init__()\n"
+        "  self.dim = dim\n  self.fc = nn.Linear(dim, dim)\n @jit.script_method\n def forward(self, x):\n"
+        "  return f_of(self.fc(x)) * self.dim\ndef f_of(x, *rest, **options):\n return x\n",
+        ("64", "torch.randn(2, 16, 64)"),
+    ),
     "a download of weights, turned off by what decides it": (
         "from torch.utils import model_zoo\nclass Net(nn.Module):\n def __init__(self, dim: int, bias=True, imagenet=True):\n  super().__init__()\n"
         "  self.fc = nn.Linear(dim, dim, bias=bias)\n  if imagenet:\n   self.load()\n"

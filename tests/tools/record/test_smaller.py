@@ -7,19 +7,19 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from migrate_agent.tools.record.smaller import SLOW, Tensors, Trial, smaller
+from migrate_agent.tools.record.smaller import SLOW, Tensors, TimedCall, smaller
 
 Call = Callable[..., torch.Tensor]
 CALL = '_tensors["call0"], other=_tensors["call1"]'
 
 
-def ran(function: Call, tensors: Tensors) -> Trial | None:
+def ran(function: Call, tensors: Tensors) -> TimedCall | None:
     given = [tensors[name] for name in sorted(tensors) if name.startswith("call")]
     try:
         made = function(*given)
     except Exception:
         return None
-    return Trial(SLOW * sum(tensor.numel() for tensor in given) / 1000, (made.ndim,))
+    return TimedCall(SLOW * sum(tensor.numel() for tensor in given) / 1000, (made.ndim,))
 
 
 def linear(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:

@@ -28,6 +28,7 @@ NAMESPACES = frozenset({"torch.nn", "torch.nn.functional", "torch"})
 """Modules whose parts are looked up by strings: `getattr(nn, name)` (see `ReplaceLookups`)."""
 FUNCTION_BASES = ("torch.autograd.Function", "torch.autograd.function.Function")
 VERSION = "torch.__version__"
+SCRIPTED = "torch.jit.ScriptModule"
 CONSTANTS: Mapping[str, str] = {
     **{f"torch.{name}": DTYPE_NAMES.get(name, f"jnp.{name}") for name in DTYPES},
     **{f"torch.{name}": f"jnp.{name}" for name in ("pi", "inf", "nan", "e", "newaxis")},
@@ -37,7 +38,6 @@ CONSTANTS: Mapping[str, str] = {
     "torch.nn.Module": "nnx.Module",
     **{f"torch.nn.attention.SDPBackend.{name}": repr(name.lower()) for name in BACKENDS},
     "torch.nn.modules.module.Module": "nnx.Module",
-    "torch.jit.ScriptModule": "nnx.Module",
     "torch.nn.Parameter": "nnx.Param",
     "torch.nn.parameter.Parameter": "nnx.Param",
     VERSION: repr(version("torch").partition("+")[0]),
@@ -172,6 +172,9 @@ class ReplaceTorchReferences(Rule):
                 return cst.Name(SETTINGS[dotted])
             if dotted in SCALAR_TYPES and (isinstance(parent, (cst.IfExp, cst.Assign)) or _is_conversion(parent, call)):
                 return context.use(cst.parse_expression(SCALAR_TYPES[dotted]))
+            # As a base class alone: whether a module is a scripted one, nothing of JAX answers.
+            if dotted == SCRIPTED and isinstance(parent, cst.Arg) and isinstance(context.parent(2), cst.ClassDef):
+                return context.use(cst.parse_expression("nnx.Module"))
             return context.parenthesise(self.value(dotted))
         except Refuse as refusal:
             context.hole(node, refusal.reason, refusal.code)
