@@ -19,7 +19,7 @@ from pathlib import Path
 
 from migrate_agent.tools.scan.exports import dotted_text, parse
 from migrate_agent.tools.scan.scripts import TRAINING, is_acting_call
-from migrate_agent.tools.scan.symbols import defined_names, global_names, is_main, registered_with
+from migrate_agent.tools.scan.symbols import asks_for_main, defined_names, global_names, is_main, registered_with
 from migrate_agent.tools.scan.walk import SourceError
 
 COMMENT = "# From the main block of the script: the definitions above read it."
@@ -59,7 +59,7 @@ def lifted(text: str) -> str:
         tree = parse(text)
     except SourceError:
         return text
-    block = next((node for node in reversed(tree.body) if is_main(node)), None)
+    block = next((node for node in reversed(tree.body) if asks_for_main(node)), None)
     if not isinstance(block, ast.If) or block.orelse or any(_is_star(node) for node in tree.body):
         return text
     chosen = _chosen(tree, block)
@@ -190,7 +190,7 @@ def _same_order(tree: ast.Module, text: str) -> bool:
 
 def _apart(tree: ast.Module) -> Iterator[ast.stmt]:
     for node in tree.body:
-        if isinstance(node, ast.If) and is_main(node) and not node.orelse:
+        if isinstance(node, ast.If) and is_main(node):
             yield from node.body
         else:
             yield node

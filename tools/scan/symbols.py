@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Set
 
 def defined_names(statement: ast.stmt, *, as_script: bool = False) -> list[str]:
     """Names that a top-level statement binds (or changes in place, as `TABLE["x"] = y` does); those of the main block for a script alone."""
-    if not as_script and isinstance(statement, ast.If) and is_main(statement):
+    if not as_script and isinstance(statement, ast.If) and asks_for_main(statement):
         return [name for other in statement.orelse for name in defined_names(other)]
     if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
         return [statement.name]
@@ -33,7 +33,12 @@ def defined_names(statement: ast.stmt, *, as_script: bool = False) -> list[str]:
 
 
 def is_main(statement: ast.stmt) -> bool:
-    """Whether it is `if __name__ == "__main__"`, which no import runs."""
+    """Whether it is `if __name__ == "__main__"` without an `else`: no import runs anything of it."""
+    return asks_for_main(statement) and not (isinstance(statement, ast.If) and statement.orelse)
+
+
+def asks_for_main(statement: ast.stmt) -> bool:
+    """Whether it is `if __name__ == "__main__"`, of which an import runs the `else` at most."""
     match statement:
         case ast.If(test=ast.Compare(left=left, ops=[ast.Eq()], comparators=[right])):
             return {ast.unparse(left), ast.unparse(right)} == {"__name__", "'__main__'"}

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from migrate_agent.tools.rewrite.tables.ops.calls import Refused, is_name, sequence, spelled
+from migrate_agent.tools.rewrite.tables.ops.calls import Refused, is_kind, is_name, may_be_kind, sequence, spelled
 from migrate_agent.tools.rewrite.tables.registry import Call, Op, Template
 
 
@@ -79,13 +79,24 @@ def _uniform_(call: Call) -> str:
     return "jax.random.uniform({rng}, {self}.shape, {self}.dtype" + (")" if usual else ", {from_=0}, {to=1})")
 
 
+def _probability(call: Call) -> str:
+    """The placeholder of `p`. JAX takes no integer, as which a rate of 0 or 1 may be written."""
+    whole = type(call.literal("p")) is int or (is_kind(call, "p", "int", "float") and may_be_kind(call, "p", "int"))
+    return "float({p})" if whole else "{p}"
+
+
+def _bernoulli_(call: Call) -> str:
+    """The template of `bernoulli_`."""
+    return f"jax.random.bernoulli({{rng}}, {_probability(call) if call.given('p') else '0.5'}, {{self}}.shape).astype({{self}}.dtype)"
+
+
 def _bernoulli(call: Call) -> str:
     """The template of `bernoulli`. Only a plain name may stand in it twice."""
     # The template would evaluate an expression twice, and a draw in it would give two results.
     if not is_name(call, "input"):
-        return "vendored.bernoulli({rng}, {input}, {p})" if call.given("p") else "vendored.bernoulli({rng}, {input})"
+        return f"vendored.bernoulli({{rng}}, {{input}}, {_probability(call)})" if call.given("p") else "vendored.bernoulli({rng}, {input})"
     return (
-        "jax.random.bernoulli({rng}, {p}, {input}.shape).astype({input}.dtype)"
+        f"jax.random.bernoulli({{rng}}, {_probability(call)}, {{input}}.shape).astype({{input}}.dtype)"
         if call.given("p")
         else "jax.random.bernoulli({rng}, {input}).astype({input}.dtype)"
     )
@@ -160,7 +171,7 @@ IN_PLACE = [
     Op(
         "torch.Tensor.bernoulli_",
         "self, p=0.5",
-        "jax.random.bernoulli({rng}, {p=0.5}, {self}.shape).astype({self}.dtype)",
+        _bernoulli_,
         inplace=True,
         draws=True,
     ),

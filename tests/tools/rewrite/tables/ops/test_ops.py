@@ -83,6 +83,7 @@ FILLS = (
     "cauchy_()",
     "geometric_(0.35)",
     "bernoulli_(0.3)",
+    "bernoulli_(1)",
     "normal_()",
 )
 
