@@ -6,10 +6,22 @@ from typing import Any
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import nn
 
 from migrate_agent.tools.record.guessing.ranks import Ranks, ranked, ranks_of
 from migrate_agent.tools.record.guessing.values import Tensor
+
+
+class Inner(nn.Module):
+    """Asks for the rank of its second argument."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(1, 1, 1)
+
+    def forward(self, first: Any, second: Any) -> Any:
+        return self.conv(first), second.t()
 
 
 class Net(nn.Module):
@@ -18,14 +30,48 @@ class Net(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.conv = nn.Conv2d(1, 1, 1)
+        self.sound = nn.Sequential(nn.Conv1d(1, 1, 1))
+        self.project = nn.Linear(1, 1)
+        self.inner = Inner()
+        self.layers = nn.ModuleList([nn.Conv3d(1, 1, 1)])
 
-    def forward(self, image: Any, mask: Any, graph: Any, nodes: Any, tokens: Any, styles: Any, other: Any, free: Any, both: Any) -> Any:
+    def forward(
+        self,
+        image: Any,
+        mask: Any,
+        graph: Any,
+        nodes: Any,
+        tokens: Any,
+        styles: Any,
+        other: Any,
+        free: Any,
+        both: Any,
+        step: Any,
+        wave: Any,
+        part: Any,
+        column: Any,
+        level: Any,
+        row: Any,
+    ) -> Any:
+        sound = self.sound(sound + self.encode(level)[:, :, None])
+        for index, layer in enumerate(self.layers):
+            row = layer(row)
+
+        added = torch.relu(self.project(step)).unsqueeze(-1)
+        sound = self.sound(wave.unsqueeze(1) + added)
+        sound = self.inner(part, sound)
+        sound = self.sound(F.relu(column[:, 0])), sound
         _b, _c, *_rest = mask.shape
         _n, _length = tokens.size()
         image = self.conv(image)
         image = image.t()
         other = other[None, :, 0, ..., None]
         return self.gather(nodes, graph), styles[:, None, :, 0], styles.size(-1), other, free + 1, both.permute(0, 1), both.permute(0, 1, 2)
+
+    def encode(self, values: Any) -> Any:
+        """One axis more."""
+        steps = torch.exp(values).unsqueeze(1) * torch.arange(3)
+        return torch.cat([steps, steps], 1)
 
     def gather(self, values: Any, edges: Any) -> Any:
         """Follow the arguments."""
@@ -35,7 +81,7 @@ class Net(nn.Module):
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("image", Ranks(4)),  # what is assigned anew is another value
+        ("image", Ranks(4, samples=True)),  # what is assigned anew is another value
         ("mask", Ranks(0, 2)),
         ("tokens", Ranks(2)),
         ("graph", Ranks(2)),
@@ -43,6 +89,12 @@ class Net(nn.Module):
         ("styles", Ranks(0, 3)),
         ("other", Ranks()),
         ("free", Ranks()),
+        ("step", Ranks(2, samples=True)),
+        ("wave", Ranks(2, samples=True)),
+        ("part", Ranks(4, samples=True)),
+        ("column", Ranks(4, 2, samples=True)),
+        ("level", Ranks(1, samples=True)),
+        ("row", Ranks(5, samples=True)),
         ("both", Ranks()),  # two answers are none
     ],
 )
@@ -54,6 +106,7 @@ def test_ranks(name: str, expected: Ranks) -> None:
     ("ranks", "shape", "expected"),
     [
         (Ranks(2), (2, 16, 64), [(16, 16), (2, 64), (16, 64)]),
+        (Ranks(2, samples=True), (2, 16, 64), [(2, 64), (16, 64)]),
         (Ranks(1), (2, 16), [(2,), (16,)]),
         (Ranks(0, 4), (2, 64), [(2, 64, 16, 16), (2, 16, 16, 64)]),
         (Ranks(3), (2, 3, 4), [(2, 3, 4)]),

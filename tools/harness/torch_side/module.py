@@ -352,7 +352,7 @@ class Original:
             module = module.to(getattr(torch, conditions.width))
         with torch.no_grad():
             for name, tensor in tensors_of(module).items():
-                tensor.copy_(torch.from_numpy(np.array(state[name])))
+                tensor.copy_(_shared(state[name]))
         module = in_mode(module, training=mode == "train")
         for path in conditions.turned:
             # Into the other mode than the rest, as the port's side does: a `train` of its own may have put the part there already.
@@ -492,9 +492,8 @@ def _note_state(result: Result, module: torch.nn.Module, before: State) -> None:
     # `remove_duplicate=False`: a tied parameter counts under each of its names.
     parameters = dict(module.named_parameters(remove_duplicate=False))
     for name, value in tensors_of(module).items():  # one at a time: a large unit's state fits into memory a few times only
-        after = to_numpy(value)
-        if name not in parameters or (name in before and not _same(after, before[name])):
-            result.arrays[f"state/{name}"] = after
+        if name not in parameters or (name in before and not _same(value, before[name])):
+            result.arrays[f"state/{name}"] = to_numpy(value)
 
 
 def _left(module: torch.nn.Module, before: Mapping[str, tuple[Any, int]]) -> dict[str, Array]:
@@ -526,8 +525,18 @@ def _plain_attributes(module: torch.nn.Module) -> dict[str, Any]:
     }
 
 
-def _same(value: Array, expected: Array) -> bool:
+def _same(tensor: torch.Tensor, expected: Array) -> bool:
+    """Whether a tensor has these values. Most have, and comparing them costs as much as a small unit's whole pass: the quick way goes first."""
+    if tensor.layout is torch.strided and torch.equal(tensor, _shared(expected).to(tensor.dtype)):
+        return True
+    value = to_numpy(tensor)
     return value.shape == expected.shape and np.array_equal(value, expected.astype(value.dtype), equal_nan=value.dtype.kind in "fc")
+
+
+def _shared(value: Array) -> torch.Tensor:
+    """The array as a tensor that is only read: it shares the memory where that can be."""
+    usable = value.flags.writeable and all(step >= 0 for step in value.strides)
+    return torch.from_numpy(value if usable else np.array(value))
 
 
 def wide_flat(value: torch.Tensor) -> Array:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from enum import Enum, auto
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -12,22 +13,42 @@ from migrate_agent.tools.record.guessing.choices import nodes_of
 from migrate_agent.tools.record.guessing.reads import arguments
 from migrate_agent.tools.record.guessing.values import Tensor
 
-DEPTH = 2
-"""Through how many methods of the class an argument is followed."""
+DEPTH = 4
+"""Through how many calls of methods and parts, one inside the other, an argument is followed."""
 PRODUCTS = MappingProxyType({"mm": 2, "spmm": 2, "t": 2, "bmm": 3})
 """Methods, and functions of torch, whose operands have a rank of their own."""
 LAYERS = MappingProxyType(
     {"Conv1d": 3, "ConvTranspose1d": 3, "Conv2d": 4, "ConvTranspose2d": 4, "BatchNorm2d": 4, "Conv3d": 5, "BatchNorm3d": 5}
 )
+KEEPING_LAYERS = frozenset(
+    ("Linear", "LayerNorm", "Dropout", "Identity", "ReLU", "ReLU6", "LeakyReLU", "PReLU", "ELU", "GELU", "SiLU", "Sigmoid", "Tanh", "Softmax")
+)
+KEEPING = frozenset(
+    "relu relu6 leaky_relu elu selu gelu silu sigmoid tanh softmax log_softmax softplus dropout normalize exp log sqrt rsqrt square pow sin cos erf abs neg floor ceil round clamp float double half long to"
+    " cuda cpu contiguous clone detach type type_as layer_norm".split()
+)
+"""Layers, functions and methods that keep the number of axes."""
+CHANGING = MappingProxyType({"unsqueeze": 1, "squeeze": -1})
+"""By how much others change it, where they are told of one axis."""
 ADDED = 16
 """The size of a dimension that an input lacked."""
 
 
+class Ask(Enum):
+    """How a use asks for a rank: a layer for its own, whose first axis is that of the samples; other code for one, or for one at least."""
+
+    LAYER = auto()
+    EXACT = auto()
+    LEAST = auto()
+
+
 class Ranks(NamedTuple):
-    """The rank that the code asks for, 0 where it asks for none or for several; and the least that it needs."""
+    """The rank that the code asks for, 0 where it asks for none or for several; and the least that it needs. `samples`: a layer asks, whose first axis is
+    that of the samples."""
 
     exact: int = 0
     least: int = 0
+    samples: bool = False
 
     def fit(self, shape: Sequence[int]) -> bool:
         """Whether the code may take a tensor of this shape."""
@@ -36,9 +57,10 @@ class Ranks(NamedTuple):
 
 def ranks_of(called: Any, instance: Any, name: str) -> Ranks:
     """What the code of a function, and of the methods of `instance` that it hands the argument to, says of the rank of one argument."""
-    uses = set(_uses(called, instance, name, DEPTH))
-    exact = {rank for rank, is_exact in uses if is_exact}
-    return Ranks(exact.pop() if len(exact) == 1 else 0, max((rank for rank, is_exact in uses if not is_exact), default=0))
+    uses = _Walk(called, instance, {name: 0}, DEPTH).uses
+    exact = {rank for rank, ask in uses if ask is not Ask.LEAST}
+    samples = len(exact) == 1 and not any(ask is Ask.EXACT for _, ask in uses)
+    return Ranks(exact.pop() if len(exact) == 1 else 0, max((rank for rank, ask in uses if ask is Ask.LEAST), default=0), samples)
 
 
 def ranked(ranks: Ranks, main: Tensor) -> Iterator[Tensor]:
@@ -46,6 +68,7 @@ def ranked(ranks: Ranks, main: Tensor) -> Iterator[Tensor]:
     shape, rank = main.shape, ranks.exact or ranks.least
     if rank == 2 and len(shape) > 2:
         shapes: tuple[tuple[int, ...], ...] = ((shape[-2], shape[-2]), (shape[0], shape[-1]), (shape[-2], shape[-1]))
+        shapes = shapes[ranks.samples :]
     elif rank <= len(shape):
         shapes = (shape[:rank], shape[len(shape) - rank :])
     else:
@@ -54,53 +77,203 @@ def ranked(ranks: Ranks, main: Tensor) -> Iterator[Tensor]:
     yield from (Tensor(one, main.kind, main.high) for one in dict.fromkeys(shapes))
 
 
-def _uses(called: Any, instance: Any, name: str, depth: int) -> Iterator[tuple[int, bool]]:
-    """Ranks, and whether each is exact or the least, by each use before the name is assigned anew."""
+class _Walk:
+    """Goes through the code of a function once, and follows what is made of some of its parameters: by how many axes more than an argument each name has."""
+
+    def __init__(self, called: Any, instance: Any, more: Mapping[str, int], depth: int) -> None:
+        """`more`: parameter → the axes that it has beyond the argument that is asked about. `depth`: through how many calls it goes further."""
+        self.uses: set[tuple[int, Ask]] = set()
+        """The ranks that the code asks of that argument."""
+        self.returned: int | None = None
+        """The axes that the first result which is told has beyond it."""
+        self._instance, self._depth, self._more = instance, depth, dict(more)
+        self._parts: dict[str, Any] = {}
+        """Names of a loop over parts of the instance → the first of them."""
+        for statement in _in_order(called):
+            self._take(statement)
+
+    def _take(self, statement: ast.stmt) -> None:
+        for node in _of_statement(statement):
+            for name, axes in self._more.items():
+                self._ask(axes, _ranks_at(node, name))
+            if isinstance(node, ast.Call):
+                self._called_with(node)
+        match statement:
+            case ast.Assign(targets=targets, value=value):
+                self._assign(targets, self._axes(value))
+            case ast.For(target=target, iter=rows):
+                self._parts |= _first_parts(target, rows, self._instance)
+            case ast.Return(value=ast.expr() as value) if self.returned is None:
+                self.returned = self._axes(value.elts[0] if isinstance(value, ast.Tuple) and value.elts else value)
+
+    def _ask(self, axes: int, uses: Iterable[tuple[int, Ask]]) -> None:
+        self.uses |= {(rank - axes, ask) for rank, ask in uses if rank > axes}
+
+    def _assign(self, targets: Sequence[ast.expr], axes: int | None) -> None:
+        """Follow what is made of the names that are followed; what is assigned anew is another value."""
+        for target in targets:
+            for name in [name for name in self._more if _names(target, name)]:
+                del self._more[name]
+            if isinstance(target, ast.Name) and axes is not None:
+                self._more[target.id] = axes
+
+    def _called_with(self, call: ast.Call) -> None:
+        """Take in what a layer asks of its input, and what the code of a method or part does with its arguments."""
+        part = self._part(call.func)
+        if (rank := LAYERS.get(type(part).__name__)) and call.args and (axes := self._axes(call.args[0])) is not None:
+            self._ask(axes, ((rank, Ask.LAYER),))
+        if (walk := self._walk(call)) is not None:
+            self.uses |= walk.uses
+
+    def _walk(self, call: ast.Call) -> _Walk | None:
+        """The walk through the code of a method or part of the instance that something followed is handed to."""
+        if not self._depth:
+            return None
+        part = self._part(call.func)
+        called, owner = (getattr(type(part), "forward", None), part) if part is not None else (self._method(call.func), self._instance)
+        if not inspect.isfunction(called) or (called.__module__ or "").startswith("torch."):
+            return None
+        given = {name: axes for name, value in arguments(called, call) if (axes := self._axes(value)) is not None}
+        return _Walk(called, owner, given, self._depth - 1) if given else None
+
+    def _part(self, function: ast.expr) -> Any:
+        """The part of the instance that is called, the first one of several in a row."""
+        match function:
+            case ast.Attribute(value=ast.Name(id="self"), attr=name):
+                part = getattr(self._instance, name, None)
+            case ast.Name(id=name):
+                part = self._parts.get(name)
+            case _:
+                return None
+        while type(part).__name__ == "Sequential" and len(part):
+            part = part[0]
+        return part if hasattr(part, "forward") else None
+
+    def _method(self, function: ast.expr) -> Any:
+        match function:
+            case ast.Attribute(value=ast.Name(id="self"), attr=name):
+                return inspect.getattr_static(type(self._instance), name, None)
+        return None
+
+    def _axes(self, node: ast.expr) -> int | None:
+        """How many axes more than the argument an expression has; `None` where that is not told."""
+        match node:
+            case ast.Name(id=name):
+                return self._more.get(name)
+            case ast.BinOp(left=left, right=right, op=ast.Add() | ast.Sub() | ast.Mult() | ast.Div()):
+                return self._most((left, right))
+            case ast.Subscript(value=value, slice=index):
+                inner, added = self._axes(value), _added(index.elts if isinstance(index, ast.Tuple) else [index])
+                return None if inner is None or added is None else inner + added
+            case ast.Call(args=[ast.List(elts=values) | ast.Tuple(elts=values), *_], func=ast.Attribute(attr="cat")):
+                return self._most(values)
+            case ast.Call():
+                return self._of_call(node)
+        return None
+
+    def _of_call(self, call: ast.Call) -> int | None:
+        part = self._part(call.func)
+        if part is not None and call.args and type(part).__name__ in KEEPING_LAYERS:
+            return self._axes(call.args[0])
+        if (walk := self._walk(call)) is not None:
+            return walk.returned
+        match call.func, call.args:
+            case (ast.Attribute(value=ast.Name(id="torch" | "F"), attr=method) | ast.Name(id=method)), [value, *rest]:
+                return _after(method, rest, self._axes(value))
+            case ast.Attribute(value=value, attr=method), rest:
+                return _after(method, rest, self._axes(value))
+        return None
+
+    def _most(self, values: Iterable[ast.expr]) -> int | None:
+        """Operands are broadcast to the one of most axes."""
+        return max((axes for value in values if (axes := self._axes(value)) is not None), default=None)
+
+
+def _in_order(called: Any) -> list[ast.stmt]:
+    """The statements of a function in the order of its text."""
     nodes = nodes_of(called) if called is not None else ()
-    ends = [node.lineno for node in nodes if isinstance(node, ast.Assign) and any(_names(target, name) for target in node.targets)]
-    end = min(ends, default=10**9)
-    for node in nodes:
-        if getattr(node, "lineno", 0) > end:
-            continue
-        yield from _ranks_at(node, name)
-        if isinstance(node, ast.Call):
-            yield from _of_layer(node, instance, name)
-            yield from _of_method(node, instance, name, depth)
+    statements = [node for node in nodes if isinstance(node, ast.stmt) and not isinstance(node, ast.FunctionDef | ast.ClassDef)]
+    return sorted(statements, key=lambda node: (node.lineno, node.col_offset))
+
+
+def _of_statement(statement: ast.stmt) -> Iterator[ast.AST]:
+    """The nodes of a statement, without those of the statements in it."""
+    row: list[ast.AST] = [statement]
+    while row:
+        node = row.pop()
+        yield node
+        row += [child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.stmt)]
+
+
+def _first_parts(target: ast.expr, rows: ast.expr, instance: Any) -> dict[str, Any]:
+    """The names of a loop over parts of the instance, each with the first of them: `for block in self.blocks`, with `zip` and `enumerate` too."""
+    match target, rows:
+        case ast.Name(id=name), ast.Attribute(value=ast.Name(id="self"), attr=attribute):
+            held = getattr(instance, attribute, None)
+            return {name: held[0]} if type(held).__name__ in ("ModuleList", "list", "tuple") and len(held) else {}
+        case ast.Tuple(elts=targets), ast.Call(func=ast.Name(id="zip"), args=several):
+            found = [_first_parts(one, row, instance) for one, row in zip(targets, several, strict=False)]
+            return {name: part for parts in found for name, part in parts.items()}
+        case ast.Tuple(elts=[_, inner]), ast.Call(func=ast.Name(id="enumerate"), args=[row, *_]):
+            return _first_parts(inner, row, instance)
+    return {}
+
+
+def _after(method: str, rest: Sequence[ast.expr], axes: int | None) -> int | None:
+    if axes is None or method in KEEPING:
+        return axes
+    return axes + CHANGING[method] if method in CHANGING and len(rest) == 1 else None
+
+
+def _added(index: Sequence[ast.expr]) -> int | None:
+    """How many axes an index adds; `None` where that depends on what it holds."""
+    added = 0
+    for part in index:
+        match part:
+            case ast.Slice():
+                continue
+            case ast.Constant(value=None):
+                added += 1
+            case ast.Constant(value=int()) | ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int())):
+                added -= 1
+            case _:
+                return None
+    return added
 
 
 def _names(target: ast.expr, name: str) -> bool:
     return any(isinstance(node, ast.Name) and node.id == name for node in ast.walk(target)) and not isinstance(target, ast.Subscript)
 
 
-def _ranks_at(node: ast.AST, name: str) -> Iterator[tuple[int, bool]]:
+def _ranks_at(node: ast.AST, name: str) -> Iterator[tuple[int, Ask]]:
     match node:
         case ast.Call(func=ast.Attribute(value=ast.Name(id=read), attr=method), args=args) if read == name:
             yield from _of_call(method, args)
         case ast.Call(func=ast.Attribute(attr=function), args=args) if function in PRODUCTS and any(_is(arg, name) for arg in args):
-            yield PRODUCTS[function], True
+            yield PRODUCTS[function], Ask.EXACT
         case ast.Assign(targets=[ast.Tuple(elts=parts)], value=value) if _is_shape(value, name):
             starred = any(isinstance(part, ast.Starred) for part in parts)
-            yield len(parts) - starred, not starred
+            yield len(parts) - starred, Ask.LEAST if starred else Ask.EXACT
         case ast.Subscript(value=ast.Name(id=read), slice=ast.Tuple(elts=parts)) if read == name:
             if not any(isinstance(part, ast.Constant) and part.value is Ellipsis for part in parts):
-                yield sum(not (isinstance(part, ast.Constant) and part.value is None) for part in parts), False
+                yield sum(not (isinstance(part, ast.Constant) and part.value is None) for part in parts), Ask.LEAST
         case ast.Subscript(value=value, slice=index) if _is_shape(value, name):
             yield from _least((index,))
         case ast.Compare(left=left, ops=[ast.Eq()], comparators=[ast.Constant(value=int(rank))]) if _is_rank(left, name):
-            yield rank, True
+            yield rank, Ask.EXACT
 
 
-def _of_call(method: str, args: Sequence[ast.expr]) -> Iterator[tuple[int, bool]]:
+def _of_call(method: str, args: Sequence[ast.expr]) -> Iterator[tuple[int, Ask]]:
     if method in PRODUCTS:
-        yield PRODUCTS[method], True
+        yield PRODUCTS[method], Ask.EXACT
     elif method == "permute":
         axes = args[0].elts if len(args) == 1 and isinstance(args[0], ast.Tuple | ast.List) else args
-        yield len(axes), not any(isinstance(axis, ast.Starred) for axis in axes)
+        yield len(axes), Ask.LEAST if any(isinstance(axis, ast.Starred) for axis in axes) else Ask.EXACT
     elif method in ("size", "transpose"):
         yield from _least(args)
 
 
-def _least(indices: Sequence[ast.expr]) -> Iterator[tuple[int, bool]]:
+def _least(indices: Sequence[ast.expr]) -> Iterator[tuple[int, Ask]]:
     """The least rank at which all of these are dimensions."""
     for index in indices:
         try:
@@ -108,26 +281,7 @@ def _least(indices: Sequence[ast.expr]) -> Iterator[tuple[int, bool]]:
         except (ValueError, TypeError):
             continue
         if isinstance(axis, int):
-            yield (axis + 1 if axis >= 0 else -axis), False
-
-
-def _of_layer(call: ast.Call, instance: Any, name: str) -> Iterator[tuple[int, bool]]:
-    """The rank that a layer of the instance takes: `self.conv(x)`."""
-    match call:
-        case ast.Call(func=ast.Attribute(value=ast.Name(id="self"), attr=layer), args=[first, *_]) if _is(first, name):
-            rank = LAYERS.get(type(getattr(instance, layer, None)).__name__)
-            yield from ((rank, True),) if rank else ()
-
-
-def _of_method(call: ast.Call, instance: Any, name: str, depth: int) -> Iterator[tuple[int, bool]]:
-    """What a method of the instance does with the argument: `self.attend(x)`."""
-    match call:
-        case ast.Call(func=ast.Attribute(value=ast.Name(id="self"), attr=called)) if depth:
-            method = inspect.getattr_static(type(instance), called, None)
-            if inspect.isfunction(method) and not method.__module__.startswith("torch."):
-                for other, value in arguments(method, call):
-                    if _is(value, name):
-                        yield from _uses(method, instance, other, depth - 1)
+            yield (axis + 1 if axis >= 0 else -axis), Ask.LEAST
 
 
 def _is(node: ast.AST, name: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -41,6 +42,8 @@ COUNTED, NARROWED, SCALED, ZEROED, SPECIAL = -1, -2, -3, -4, -100
 them) with zeros in the place of some, and with which the original is less finite."""
 LATER = {"int64": 100_000, "int32": 100_000}
 """How far on a counter is then."""
+LARGE_BYTES = 1 << 16
+"""From this size on an array stands for itself by a digest."""
 REMEMBERED = 8
 """Results of forward passes that are kept while scenarios are chosen."""
 STRONG, STRONGEST = 2, 16.0
@@ -139,12 +142,14 @@ class ScenarioWriter:
     steepness: dict[str, float] = field(default_factory=dict, repr=False)
     """Name of a scenario with gradients → the norm of those of all parameters."""
     _ran: dict[str, Result] = field(default_factory=dict, repr=False)
+    _digests: dict[int, tuple[weakref.ref[Array], bytes]] = field(default_factory=dict, repr=False)
+    """By the id of a large array: itself, and a digest of its values."""
 
     def once(self, state: State, values: Sequence[Array], mode: str) -> Result:
         """The result of a forward pass, cached by state and inputs. Raises the errors of the original."""
         digest = hashlib.blake2b(mode.encode())
         for key, value in (*state.items(), *enumerate(values)):
-            digest.update(f"{key} {value.dtype} {value.shape}".encode() + np.ascontiguousarray(value).tobytes())
+            digest.update(f"{key} {value.dtype} {value.shape}".encode() + self._digest(value))
         digest_text = digest.hexdigest()
         if digest_text not in self._ran:
             self._ran[digest_text] = self.original.run(state, values, mode)
@@ -152,6 +157,16 @@ class ScenarioWriter:
             while len(self._ran) > REMEMBERED:
                 del self._ran[next(iter(self._ran))]
         return self._ran[digest_text]
+
+    def _digest(self, value: Array) -> bytes:
+        """A digest of an array's values. That of a large one is kept while the array is: nobody writes into states and inputs."""
+        if value.nbytes < LARGE_BYTES:
+            return value.tobytes()
+        known = self._digests.get(id(value))
+        if known is None or known[0]() is not value:
+            digest = hashlib.blake2b(memoryview(np.ascontiguousarray(value).reshape(-1).view(np.uint8))).digest()
+            known = self._digests[id(value)] = weakref.ref(value), digest
+        return known[1]
 
     def path(self) -> str:
         """Which places of the user's code the example's own call runs, as a text: the same for examples that take the same branches."""
