@@ -21,12 +21,39 @@ MOST_ITEMS = 8
 def list_text(cls: Any, name: str, depth: int = DEPTH) -> str:
     """The text of a list with the members that the constructor, or what it hands the list to, takes it apart into; "" where none does."""
     for holder in handed_on(Holder(cls, name), 2) if depth else ():
-        code = constructor(holder.code)
-        for node in nodes_of(code) if not holder.path else ():
-            match node:
-                case ast.Assign(targets=[ast.Tuple(elts=parts) | ast.List(elts=parts)], value=ast.Name(id=read)) if read == holder.name:
-                    return f"[{', '.join(text for part in parts for text in _member_texts(holder.code, part, depth))}]"
+        if not holder.path and (parts := _taken_apart(holder)):
+            return f"[{', '.join(text for part in parts for text in _member_texts(holder.code, part, depth))}]"
+        if not holder.path and (parts := _rows_of(holder)):
+            row = f"({', '.join(text for part in parts for text in _member_texts(holder.code, part, depth))},)"
+            return f"[{row}, {row}]"
     return ""
+
+
+def _rows_of(holder: Holder) -> Sequence[ast.expr]:
+    """What the members of a parameter are taken apart into, where a constructor goes through it: `for size, hop in sizes`."""
+    for node in nodes_of(constructor(holder.code)):
+        match node:
+            case ast.For(target=ast.Tuple(elts=parts), iter=ast.Name(id=read)) | ast.comprehension(
+                target=ast.Tuple(elts=parts), iter=ast.Name(id=read)
+            ) if read == holder.name:
+                return parts
+    return ()
+
+
+def _taken_apart(holder: Holder) -> Sequence[ast.expr]:
+    """What a parameter of a constructor is taken apart into there, or in a method that reads the attribute which keeps it."""
+    names = {holder.name}
+    for node in nodes_of(constructor(holder.code)):
+        match node:
+            case ast.Assign(targets=[ast.Tuple(elts=parts) | ast.List(elts=parts)], value=ast.Name(id=read)) if read == holder.name:
+                return parts
+            case ast.Assign(targets=[ast.Attribute(value=ast.Name(id="self")) as kept], value=ast.Name(id=read)) if read == holder.name:
+                names.add(ast.unparse(kept))
+    for node in nodes_of(holder.code) if inspect.isclass(holder.code) else ():
+        match node:
+            case ast.Assign(targets=[ast.Tuple(elts=parts)], value=ast.Attribute() as read) if ast.unparse(read) in names:
+                return parts
+    return ()
 
 
 def constructor(code: Any) -> Any:
