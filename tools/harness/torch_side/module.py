@@ -44,6 +44,7 @@ from migrate_agent.tools.harness.common.input_sampling import Array, Leaf
 from migrate_agent.tools.harness.common.kept_objects import snapshot
 from migrate_agent.tools.harness.common.partial_import import use_parts, use_roots
 from migrate_agent.tools.harness.common.random_streams import USUAL, Drawing, Stream
+from migrate_agent.tools.harness.torch_side.built_tables import put_tables, tables_of
 from migrate_agent.tools.harness.torch_side.filled_memory import FilledMemory
 from migrate_agent.tools.harness.torch_side.held_values import held_values, noted, parted, spoil
 from migrate_agent.tools.harness.torch_side.precision import PairedDraws, Widths, exact, wide_names, widened
@@ -227,6 +228,8 @@ class Original:
             # computed in float64.
             self.exact = self.fresh(namespace=wide_names(self.namespace, module))
         self.exact._apply(widened)
+        self._made = module, seed
+        self._has_tables = bool(tables_of(self.exact))
         self.parameters = dict(self.native.named_parameters(remove_duplicate=False))
         self.constructed = reach.take()
         """Places of the user's code that ran so far."""
@@ -246,6 +249,13 @@ class Original:
         """A newly constructed module, evaluated in `namespace`. Memory that its constructor does not set holds `unset`."""
         with FilledMemory(unset) if self.leaves_memory else nullcontext():
             return construct(changed(self.cls, self.changes), self.example, namespace or self.namespace)
+
+    def _noisy_tables(self, noise: int, share: float) -> dict[str, torch.Tensor]:
+        """The tables of a module whose constructor ran with rounding noise."""
+        module, seed = self._made
+        seed_draws(seed)
+        with exact(), RoundingNoise(noise, share):
+            return tables_of(self.fresh(namespace=wide_names(self.namespace, module))._apply(widened))
 
     @property
     def takes_sparse(self) -> bool:
@@ -406,10 +416,12 @@ class Original:
         keeps it from state and inputs. With `second`, the gradients are those of the squared length of the gradients (`squared_gradients`).
         `dtypes` are those of the inputs of a native call, where they are not the example's. `watch` is a dispatch mode around the passes.
         """
+        tables = self._noisy_tables(noise, share) if noise and self._has_tables else {}
         reach.take()
         if noise and not exact_inputs:
             state, values = jittered(state, noise, share), list(jittered(dict(enumerate(values)), noise, share).values())
         module = self.module(state, "train" if trained else mode, native=native, conditions=conditions)
+        put_tables(module, tables)
         made = _plain_attributes(module)
         called: dict[str, Any] = {"native": native, "noise": noise, "share": share}
         if before is not None:
