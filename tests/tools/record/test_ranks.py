@@ -52,7 +52,10 @@ class Net(nn.Module):
         column: Any,
         level: Any,
         row: Any,
+        spread: Any,
+        repeated: Any,
     ) -> Any:
+        sound = sound + spread.unsqueeze(-1).expand(-1, -1, 4) + repeated.unsqueeze(1).repeat(1, 4, 1)
         sound = self.sound(sound + self.encode(level)[:, :, None])
         for index, layer in enumerate(self.layers):
             row = layer(row)
@@ -95,6 +98,8 @@ class Net(nn.Module):
         ("column", Ranks(4, 2, samples=True)),
         ("level", Ranks(1, samples=True)),
         ("row", Ranks(5, samples=True)),
+        ("spread", Ranks(2)),
+        ("repeated", Ranks(2)),
         ("both", Ranks()),  # two answers are none
     ],
 )

@@ -5,10 +5,12 @@ from __future__ import annotations
 import ast
 import builtins
 import copy
+import json
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from inspect import Parameter
+from itertools import islice
 from pathlib import Path
 
 from migrate_agent.tools.record.guessing.refused import conditions, fitting
@@ -21,6 +23,10 @@ NUMERIC = ("torch", "numpy", "math")
 """Packages that texts of arguments may name as a whole."""
 LARGEST = 500_000
 """Bytes of a file that is read."""
+NOTEBOOK = ".ipynb"
+MOST_NOTEBOOKS = 20
+LARGEST_NOTEBOOK = 20_000_000
+"""Notebooks that are read, and the bytes of one: pictures are most of them."""
 Bindings = Mapping[str, ast.expr]
 
 
@@ -50,8 +56,9 @@ class Program:
         """The parsed file, read once; nothing where its text lacks the name."""
         if file not in self._texts:
             try:
-                self._texts[file] = file.read_text(encoding="utf-8")
-            except (OSError, ValueError):
+                text = file.read_text(encoding="utf-8")
+                self._texts[file] = _cells(text) if file.suffix == NOTEBOOK else text
+            except (OSError, ValueError, TypeError, KeyError):
                 self._texts[file] = ""
         text = self._texts[file]
         if name not in text or len(text) >= LARGEST:
@@ -62,6 +69,27 @@ class Program:
             except (ValueError, SyntaxError):
                 self._trees[file] = ast.Module([], [])
         return self._trees[file]
+
+
+def notebooks(root: Path) -> list[Path]:
+    """The notebooks below a folder."""
+    found = (path for path in sorted(root.rglob(f"*{NOTEBOOK}")) if not any(part.startswith(".") for part in path.relative_to(root).parts))
+    return [path for path in islice(found, MOST_NOTEBOOKS) if path.stat().st_size < LARGEST_NOTEBOOK]
+
+
+def _cells(text: str) -> str:
+    """The program of a notebook: its cells of code in their order, those that parse without IPython's own commands. Raises for what is none."""
+    program = []
+    for cell in json.loads(text)["cells"]:
+        if cell["cell_type"] == "code":
+            lines = "".join(cell["source"]).splitlines()
+            source = "\n".join(line for line in lines if not line.lstrip().startswith(("%", "!", "?")))
+            try:
+                ast.parse(source)
+            except SyntaxError:
+                continue
+            program.append(source)
+    return "\n".join(program)
 
 
 def call_sites(
@@ -264,7 +292,8 @@ def _items(value: ast.expr, count: int) -> list[ast.expr]:
 def _importable(tree: ast.Module, module: str, own: Collection[str]) -> dict[str, str]:
     """Name → the line that imports it, of the classes and functions of a file, and of what it imports itself from files of the repository or elsewhere;
     of whole modules, the repository's `own` and those of numbers: what others make, such as the arguments of a command line, is not the repository's."""
-    lines = {node.name: f"from {module} import {node.name}" for node in tree.body if isinstance(node, ast.ClassDef | ast.FunctionDef)}
+    own_names = [node.name for node in tree.body if isinstance(node, ast.ClassDef | ast.FunctionDef)] if module else []
+    lines = {name: f"from {module} import {name}" for name in own_names}
     for node in tree.body:
         if isinstance(node, ast.Import):
             modules = [alias for alias in node.names if alias.name in own or alias.name.partition(".")[0] in NUMERIC]

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from migrate_agent.tools.record.guessing.assigned import CONFIG_CLASS
-from migrate_agent.tools.record.guessing.call_sites import LARGEST, Program, call_sites
+from migrate_agent.tools.record.guessing.call_sites import LARGEST, Program, call_sites, notebooks
 from migrate_agent.tools.record.guessing.choices import choices
 from migrate_agent.tools.record.guessing.configs import (
     accessed,
@@ -209,8 +209,10 @@ class Options:
 
     def _sites(self, settings: Mapping[str, str]) -> list[dict[str, str]]:
         """Arguments of the places that construct the class, with these settings where they read settings."""
-        program, names = Program(dict(self._files), settings, self.trial.setups), vars(self.trial.module)
-        return call_sites([path for path, _ in self._files], self.trial.cls.__name__, self.trial.init_parameters, names, program)
+        shown = notebooks(self._root) if self._root else []
+        files = {**dict(self._files), **dict.fromkeys(shown, "")}
+        program, names = Program(files, settings, self.trial.setups), vars(self.trial.module)
+        return call_sites(files, self.trial.cls.__name__, self.trial.init_parameters, names, program)
 
     def _of_factories(self) -> Iterator[Mapping[str, Value]]:
         """Arguments that factories of the repository construct the class with."""

@@ -21,11 +21,26 @@ LAYERS = MappingProxyType(
     {"Conv1d": 3, "ConvTranspose1d": 3, "Conv2d": 4, "ConvTranspose2d": 4, "BatchNorm2d": 4, "Conv3d": 5, "BatchNorm3d": 5}
 )
 KEEPING_LAYERS = frozenset(
-    ("Linear", "LayerNorm", "Dropout", "Identity", "ReLU", "ReLU6", "LeakyReLU", "PReLU", "ELU", "GELU", "SiLU", "Sigmoid", "Tanh", "Softmax")
+    (
+        "Linear",
+        "LayerNorm",
+        "Dropout",
+        "Identity",
+        "ReLU",
+        "ReLU6",
+        "LeakyReLU",
+        "PReLU",
+        "ELU",
+        "GELU",
+        "SiLU",
+        "Sigmoid",
+        "Tanh",
+        "Softmax",
+    )
 )
 KEEPING = frozenset(
-    "relu relu6 leaky_relu elu selu gelu silu sigmoid tanh softmax log_softmax softplus dropout normalize exp log sqrt rsqrt square pow sin cos erf abs neg floor ceil round clamp float double half long to"
-    " cuda cpu contiguous clone detach type type_as layer_norm".split()
+    "relu relu6 leaky_relu elu selu gelu silu sigmoid tanh softmax log_softmax softplus dropout normalize layer_norm exp log sqrt rsqrt square pow sin cos"
+    " erf abs neg floor ceil round clamp float double half long to cuda cpu contiguous clone detach type type_as".split()
 )
 """Layers, functions and methods that keep the number of axes."""
 CHANGING = MappingProxyType({"unsqueeze": 1, "squeeze": -1})
@@ -122,6 +137,8 @@ class _Walk:
         part = self._part(call.func)
         if (rank := LAYERS.get(type(part).__name__)) and call.args and (axes := self._axes(call.args[0])) is not None:
             self._ask(axes, ((rank, Ask.LAYER),))
+        if isinstance(call.func, ast.Attribute) and (axes := self._axes(call.func.value)) is not None and (rank := _spread(call, axes)):
+            self._ask(axes, ((rank, Ask.EXACT),))
         if (walk := self._walk(call)) is not None:
             self.uses |= walk.uses
 
@@ -178,7 +195,7 @@ class _Walk:
         if (walk := self._walk(call)) is not None:
             return walk.returned
         match call.func, call.args:
-            case (ast.Attribute(value=ast.Name(id="torch" | "F"), attr=method) | ast.Name(id=method)), [value, *rest]:
+            case ((ast.Attribute(value=ast.Name(id="torch" | "F"), attr=method) | ast.Name(id=method)), [value, *rest]):
                 return _after(method, rest, self._axes(value))
             case ast.Attribute(value=value, attr=method), rest:
                 return _after(method, rest, self._axes(value))
@@ -187,6 +204,15 @@ class _Walk:
     def _most(self, values: Iterable[ast.expr]) -> int | None:
         """Operands are broadcast to the one of most axes."""
         return max((axes for value in values if (axes := self._axes(value)) is not None), default=None)
+
+
+def _spread(call: ast.Call, axes: int) -> int:
+    """The rank that `x.expand(-1, -1, n)` and `x.unsqueeze(1).repeat(1, n, 1)` suggest, 0 where they suggest none."""
+    sizes = call.args
+    if any(isinstance(size, ast.Starred) for size in sizes) or len(sizes) < 2 or not isinstance(call.func, ast.Attribute):
+        return 0
+    kept = call.func.attr == "expand" and ast.unparse(sizes[0]) == "-1"
+    return len(sizes) if kept or (call.func.attr == "repeat" and axes > 0) else 0
 
 
 def _in_order(called: Any) -> list[ast.stmt]:
