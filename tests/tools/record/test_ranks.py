@@ -55,13 +55,12 @@ class Net(nn.Module):
         spread: Any,
         repeated: Any,
     ) -> Any:
-        sound = sound + spread.unsqueeze(-1).expand(-1, -1, 4) + repeated.unsqueeze(1).repeat(1, 4, 1)
-        sound = self.sound(sound + self.encode(level)[:, :, None])
-        for index, layer in enumerate(self.layers):
-            row = layer(row)
-
+        spread = spread.unsqueeze(-1).expand(-1, -1, 4) + repeated.unsqueeze(1).repeat(1, 4, 1)
         added = torch.relu(self.project(step)).unsqueeze(-1)
         sound = self.sound(wave.unsqueeze(1) + added)
+        sound = self.sound(sound + self.encode(level)[:, :, None])
+        for _index, layer in enumerate(self.layers):
+            row = layer(row)
         sound = self.inner(part, sound)
         sound = self.sound(F.relu(column[:, 0])), sound
         _b, _c, *_rest = mask.shape

@@ -137,13 +137,17 @@ def nodes_of(code: Any) -> Sequence[ast.AST]:
     """All nodes of the text of a function or class, breadth first; none where it cannot be read."""
     try:
         return _nodes(code)
-    except (OSError, TypeError, SyntaxError):
+    except TypeError:  # it cannot be a key
         return ()
 
 
 @cache
 def _nodes(code: Any) -> Sequence[ast.AST]:
-    return tuple(ast.walk(ast.parse(textwrap.dedent(inspect.getsource(code)))))
+    # What has no text is asked for as often as what has one, and looking for it takes longer.
+    try:
+        return tuple(ast.walk(ast.parse(textwrap.dedent(inspect.getsource(code)))))
+    except (OSError, TypeError, SyntaxError):
+        return ()
 
 
 def _is(node: ast.expr, name: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import hashlib
 import inspect
 import itertools
 import pickle
@@ -667,6 +668,15 @@ def _snapshot(module: Any) -> dict[str, str]:
     from migrate_agent.tools.harness.torch_side.held_values import held_values  # here alone: it imports torch
 
     values = {**module.state_dict(), **held_values(module)}
-    return {
-        name: repr((getattr(value, "shape", None), value.tolist() if hasattr(value, "tolist") else value)) for name, value in values.items()
-    }
+    return {name: _text_of(value) for name, value in values.items()}
+
+
+def _text_of(value: Any) -> str:
+    """A text that differs where a value does: of a large one, a digest of its numbers."""
+    if not hasattr(value, "tolist"):
+        return repr(value)
+    try:
+        numbers: Any = hashlib.blake2b(value.detach().cpu().contiguous().numpy().tobytes()).hexdigest()
+    except (AttributeError, TypeError, RuntimeError):  # NumPy's own, or of a dtype or layout that NumPy has not
+        numbers = value.tolist()
+    return repr((getattr(value, "shape", None), str(getattr(value, "dtype", "")), numbers))
