@@ -30,13 +30,10 @@ def list_text(cls: Any, name: str, depth: int = DEPTH) -> str:
 
 
 def _rows_of(holder: Holder) -> Sequence[ast.expr]:
-    """What the members of a parameter are taken apart into, where a constructor goes through it: `for size, hop in sizes`."""
+    """What the members of a parameter are taken apart into, where a constructor goes through it: `for size, hop in sizes:`."""
     for node in nodes_of(constructor(holder.code)):
         match node:
-            case (
-                ast.For(target=ast.Tuple(elts=parts), iter=ast.Name(id=read))
-                | ast.comprehension(target=ast.Tuple(elts=parts), iter=ast.Name(id=read))
-            ) if read == holder.name:
+            case ast.For(target=ast.Tuple(elts=parts), iter=ast.Name(id=read)) if read == holder.name:
                 return parts
     return ()
 
