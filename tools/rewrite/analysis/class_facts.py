@@ -48,7 +48,7 @@ def class_facts(repo: Repo, file: FileModel, facts: Facts, randomness: Randomnes
     return {
         model.id: ClassFacts(
             memos=memos(repo, model, facts),
-            self_references=self_references(repo, model),
+            self_references=self_references(repo, model, facts),
             interim_containers=interim_containers(repo, model, facts),
             taken_names=taken_names(repo, model),
             intermediates=randomness.intermediates.get(model.id, {}),

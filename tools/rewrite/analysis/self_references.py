@@ -10,10 +10,10 @@ each call.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from migrate_agent.tools.rewrite.analysis.facts import span_of
+from migrate_agent.tools.rewrite.analysis.facts import Facts, span_of
 from migrate_agent.tools.rewrite.analysis.repo import ClassModel, FunctionNode, Repo, dotted_name
 from migrate_agent.tools.scan.nodes import walk
 from migrate_agent.tools.types import Span
@@ -37,6 +37,8 @@ class SelfReferences:
     calls: frozenset[Span] = frozenset()
     values: frozenset[Span] = frozenset()
     refused: Mapping[Span, str] = field(default_factory=dict)
+    arguments: Mapping[Span, str] = field(default_factory=dict)
+    """Attributes that a stored lambda reads of the instance, and that are arguments of the constructor as it got them → the argument, which takes their place."""
 
     def __or__(self, other: SelfReferences) -> SelfReferences:
         return SelfReferences(
@@ -45,6 +47,7 @@ class SelfReferences:
             self.calls | other.calls,
             self.values | other.values,
             {**self.refused, **other.refused},
+            {**self.arguments, **other.arguments},
         )
 
 
@@ -54,7 +57,7 @@ class _Store:
 
     `held`: its functions that hold the module. `free`: lambdas and nested functions that do not, and
     that could take it all the same. `plain`: it stores other values too. `none`: it stores `None`.
-    `reason`: why it cannot be rewritten, or "".
+    `reason`: why it cannot be rewritten, or "". `arguments`: what the free ones read of the module that they can read of the constructor's arguments.
     """
 
     name: str
@@ -66,23 +69,25 @@ class _Store:
     plain: bool
     none: bool
     reason: str
+    arguments: Mapping[Span, str] = field(default_factory=dict)
 
 
-def self_references(repo: Repo, model: ClassModel) -> SelfReferences:
+def self_references(repo: Repo, model: ClassModel, facts: Facts) -> SelfReferences:
     """The functions stored on a module class that hold its instance; empty for other classes."""
     if not repo.is_module_class(model):
         return SelfReferences()
     members = family(repo, model)
     methods = {name: method for member in members for name, method in member.methods.items()}
     by_name: dict[str, list[_Store]] = {}
-    for store in (store for member in members for store in _stores(repo, member, methods)):
+    for store in (store for member in members for store in _stores(repo, member, methods, kept_arguments(members, model, facts))):
         by_name.setdefault(store.name, []).append(store)
+    arguments = {span: name for stores in by_name.values() for one in stores if one.model is model for span, name in one.arguments.items()}
     holding = {name: stores for name, stores in by_name.items() if any(store.held or store.reason for store in stores)}
     # Most classes end here; the parents of all nodes would be found for nothing.
     if not holding:
-        return SelfReferences()
+        return SelfReferences(arguments=arguments)
     parents = {id(child): node for node in walk(model.node) for child in ast.iter_child_nodes(node)}
-    references = SelfReferences()
+    references = SelfReferences(arguments=arguments)
     for name, stores in holding.items():
         reason = _conflict(stores, methods) or unseen_read(repo, members, name)
         uses = None if reason else _uses(model, parents, name, stores)
@@ -92,6 +97,34 @@ def self_references(repo: Repo, model: ClassModel) -> SelfReferences:
         else:
             references |= _stored_functions(model, own) | uses
     return references
+
+
+def kept_arguments(members: Sequence[ClassModel], model: ClassModel, facts: Facts) -> dict[str, str]:
+    """Attribute → argument of the constructor, of those numbers and words that the constructor keeps as it got them, and that nothing else sets."""
+    constructor = model.methods.get("__init__")
+    if constructor is None:
+        return {}
+    given = {one.arg for one in (*constructor.args.posonlyargs, *constructor.args.args, *constructor.args.kwonlyargs)}
+    stored = [node.id for node in walk(constructor) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
+    pairs = {
+        model.own[id(node.targets[0])]: node.value
+        for node in constructor.body
+        if isinstance(node, ast.Assign) and len(node.targets) == 1 and id(node.targets[0]) in model.own and isinstance(node.value, ast.Name)
+    }
+    set_to = [
+        (node.attr, id(node))
+        for one in members
+        for node in walk(one.node)
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store | ast.Del) and id(node) in one.own
+    ]
+    return {
+        name: value.id
+        for name, value in pairs.items()
+        if isinstance(value, ast.Name) and value.id in given and value.id not in stored and sum(other == name for other, _ in set_to) == 1
+        if (fact := facts.observed.get(span_of(value, model.file.lines)))
+        and fact.kinds
+        and set(fact.kinds) <= {"int", "float", "bool", "str"}
+    }
 
 
 def _refused(model: ClassModel, stores: Iterable[_Store], reason: str) -> SelfReferences:
@@ -148,9 +181,9 @@ def _by_name(call: ast.Call, name: str) -> bool:
 
 
 # -- what is kept ---------------------------------------------------------------------------------------------------
-def _stores(repo: Repo, model: ClassModel, methods: Mapping[str, FunctionNode]) -> Iterator[_Store]:
+def _stores(repo: Repo, model: ClassModel, methods: Mapping[str, FunctionNode], arguments: Mapping[str, str]) -> Iterator[_Store]:
     for function in model.methods.values():
-        reader = _Reader(repo, model, function, methods)
+        reader = _Reader(repo, model, function, methods, arguments if function is model.methods.get("__init__") else {})
         for node in walk(function):
             if isinstance(node, ast.stmt) and (assignment := _stored(model, node)):
                 name, value, entry = assignment
@@ -173,8 +206,11 @@ def _stored(model: ClassModel, node: ast.stmt) -> tuple[str, ast.expr, bool] | N
 class _Reader:
     """Classifies the values that one method stores on the instance."""
 
-    def __init__(self, repo: Repo, model: ClassModel, function: FunctionNode, methods: Mapping[str, FunctionNode]) -> None:
-        self.repo, self.model, self.function, self.methods = repo, model, function, methods
+    def __init__(
+        self, repo: Repo, model: ClassModel, function: FunctionNode, methods: Mapping[str, FunctionNode], kept: Mapping[str, str]
+    ) -> None:
+        """`kept`: attribute → argument of this function that it is."""
+        self.repo, self.model, self.function, self.methods, self.kept = repo, model, function, methods, kept
         arguments = [*function.args.posonlyargs, *function.args.args]
         self.own = arguments[0].arg if arguments else ""
         self.nested = {n.name: n for n in walk(function) if isinstance(n, ast.FunctionDef) and n is not function}
@@ -202,7 +238,22 @@ class _Reader:
             else:
                 plain = True
                 reason = reason or self._given(leaf)
-        return _Store(name, self.model, statement, container, tuple(functions), tuple(free), plain, none, reason)
+        # Beside functions that hold the module, one that needs it for its numbers alone takes it as they do.
+        read = {span: argument for leaf in leaves for span, argument in self._of_arguments(leaf).items()} if not functions else {}
+        return _Store(name, self.model, statement, container, tuple(functions), tuple(free), plain, none, reason, read)
+
+    def _of_arguments(self, leaf: ast.expr) -> dict[Span, str]:
+        """The reads of the module in a lambda by the argument of the constructor that each is, where all are such; else nothing."""
+        if not isinstance(leaf, ast.Lambda) or self._reads_alias(leaf):
+            return {}
+        named = {a.arg for a in (*leaf.args.posonlyargs, *leaf.args.args, *leaf.args.kwonlyargs)}
+        reads = [node for node in walk(leaf) if isinstance(node, ast.Name) and node.id == self.own]
+        spans = {
+            span_of(node, self.model.file.lines): self.kept[node.attr]
+            for node in walk(leaf)
+            if isinstance(node, ast.Attribute) and self.model.own.get(id(node)) in self.kept and self.kept[node.attr] not in named
+        }
+        return spans if len(spans) == len(reads) and self.own not in named else {}
 
     def _parts(self, value: ast.expr) -> list[ast.expr] | None:
         """The entries of a dict, list or tuple display; `None` for any other expression."""
@@ -220,7 +271,7 @@ class _Reader:
         match leaf:
             case ast.Attribute(attr=attr) if id(leaf) in self.model.own and attr in self.methods:
                 return leaf if not self._decorated(attr) else None
-            case ast.Lambda() if self._reads_self(leaf) or self._reads_alias(leaf):
+            case ast.Lambda() if (self._reads_self(leaf) or self._reads_alias(leaf)) and not self._of_arguments(leaf):
                 return leaf
             case ast.Name(id=name) if name in self.nested and self._reads_self(self.nested[name]):
                 return self.nested[name]

@@ -15,7 +15,7 @@ class UnbindKeptMethods(Rule):
 
     NNX rebuilds modules from their state, so a bound method would compute with an old one. Likewise in
     tables, for lambdas and `partial`. Declines (a hole) where functions with and without the module
-    stand under one name, or not all uses are in sight.
+    stand under one name, or not all uses are in sight. A lambda that reads nothing but numbers which the constructor got reads its arguments instead.
     """
 
     KEEP = ("class Plain:\n    def __init__(self):\n        self.fn = self.g\n\n    def g(self, x):\n        return self.fn(x)\n",)
@@ -61,11 +61,22 @@ class UnbindKeptMethods(Rule):
             "        self.part = part\n        self.fn = lambda self, x: self.part.scale(self.part(x))\n\n"
             "    def __call__(self, x):\n        return x + self.fn(self, x)\n",
         ),
+        (
+            "from torch import nn\n\nclass M(nn.Module):\n    def __init__(self, dim: int, scale: bool):\n        super().__init__()\n"
+            "        self.dim = dim\n        self.s = lambda x: x.new_zeros(len(x), self.dim // 2)\n        if scale:\n            self.s = nn.Linear(dim, dim)\n\n"
+            "    def forward(self, x):\n        return self.s(x)\n",
+            "class M(nnx.Module):\n    def __init__(self, dim: int, scale: bool, *, rngs: nnx.Rngs):\n"
+            "        self.dim = dim\n        self.s = lambda x: jnp.zeros((len(x), dim // 2), dtype=x.dtype)\n        if scale:\n"
+            "            self.s = nnx.Linear(dim, dim, rngs=rngs)\n\n"
+            "    def __call__(self, x):\n        return self.s(x)\n",
+        ),
     )
 
     def leave_Attribute(self, original: cst.Attribute, updated: cst.Attribute) -> cst.BaseExpression | None:
         references = self.context.class_facts.self_references
         span = self.context.span(original)
+        if (argument := references.arguments.get(span)) is not None:
+            return cst.Name(argument)
         if span in references.methods:
             return updated.with_changes(value=cst.Call(cst.Name("type"), [cst.Arg(updated.value)]))
         return self._bound_function(updated) if span in references.values and self.context.is_self(original.value) else None
