@@ -35,7 +35,11 @@ class RenameRepositoryImports(Rule):
         names = []
         for alias in updated.names:
             mirror = self._mirror(alias.evaluated_name)
-            names.append(alias.with_changes(name=_dotted(mirror)) if mirror else alias)
+            renamed = alias.with_changes(name=_dotted(mirror)) if mirror else alias
+            # A file that is imported by its own name may lie in a package: `import network` binds `network`, `import src_jax.network` does not.
+            if "." in mirror and "." not in alias.evaluated_name and alias.asname is None:
+                renamed = renamed.with_changes(asname=cst.AsName(cst.Name(alias.evaluated_name)))
+            names.append(renamed)
         return updated.with_changes(names=names)
 
     def leave_Name(self, original: cst.Name, updated: cst.Name) -> cst.Name | None:

@@ -10,7 +10,7 @@ import libcst as cst
 import numpy as np
 
 from migrate_agent.tools.rewrite.analysis.argument_writes.parameter_writes import argument_names
-from migrate_agent.tools.rewrite.analysis.repo import ClassModel
+from migrate_agent.tools.rewrite.analysis.repo import ClassModel, dotted_name
 from migrate_agent.tools.rewrite.rules.apply_tables import tidy
 from migrate_agent.tools.rewrite.rules.mutation.handed_back import handed_back
 from migrate_agent.tools.rewrite.rules.parameters.own_layout import in_own_layout
@@ -348,6 +348,14 @@ class ReadVariables(Rule):
             "            self.bias = nnx.Param(jnp.zeros(d))\n        else:\n            self.bias = None\n\n"
             "    def __call__(self, x, w):\n        return linear(x, w, bias=value_of(self.bias))\n",
         ),
+        (
+            "import torch\nfrom torch import nn\n\ndef add(x, bias=False):\n    return x + bias if isinstance(bias, nn.Parameter) else x\n\n"
+            "class M(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.b = nn.Parameter(torch.zeros(3))\n\n"
+            "    def forward(self, x):\n        return add(x, self.b)\n",
+            "def add(x, bias=False):\n    return x + bias if isinstance(bias, nnx.Param) else x\n\n"
+            "class M(nnx.Module):\n    def __init__(self, *, rngs: nnx.Rngs):\n        self.b = nnx.Param(jnp.zeros(3))\n\n"
+            "    def __call__(self, x):\n        return add(x, self.b)\n",
+        ),
     )
 
     def leave_Attribute(self, original: cst.Attribute, updated: cst.Attribute) -> cst.BaseExpression | None:
@@ -457,10 +465,26 @@ class ReadVariables(Rule):
             # A parameter is a `torch.Tensor`, but an `nnx.Variable` is no `jax.Array`.
             if _callee(grand) == "isinstance" and len(grand.args) == 2 and TENSOR.fullmatch(self.context.dotted(grand.args[1].value)):
                 return False
-            return self.context.dotted(grand.func).startswith("torch.nn.init.") or _callee(grand) in ("isinstance", "exists", "callable")
+            asked = self.context.dotted(grand.func).startswith("torch.nn.init.") or _callee(grand) in ("isinstance", "exists", "callable")
+            return asked or self._is_tested(grand, parent)
         if isinstance(parent, (cst.Assign,)) and len(parent.targets) == 1 and isinstance(parent.targets[0].target, cst.Attribute):
             return self.context.constructing and self.context.is_self(parent.targets[0].target.value) is False
         return False
+
+    def _is_tested(self, call: cst.Call, argument: cst.Arg) -> bool:
+        """Whether a function of the repository asks of the argument whether it is a parameter: an array is none."""
+        found = self.context.repo.resolve(self.context.dotted(call.func))
+        function = found[0].functions.get(found[1]) if found else None
+        if function is None or found is None or "." in found[1]:
+            return False
+        names = argument_names(function)
+        at = next((at for at, one in enumerate(call.args) if one is argument), len(names))
+        name = argument.keyword.value if argument.keyword else names[at] if at < len(names) else ""
+        return any(
+            ast.unparse(node.args[0]) == name and dotted_name(node.args[1], found[0]) in PARAMETERS
+            for node in walk(function)
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "isinstance" and len(node.args) == 2
+        )
 
     def _is_written(self, grand: cst.CSTNode | None) -> bool:
         return isinstance(grand, (cst.AssignTarget, cst.AugAssign))
