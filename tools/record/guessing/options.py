@@ -138,7 +138,8 @@ class Options:
         return settings_of(self._root, [path for path, _ in self._files]) if self._root else []
 
     @cached_property
-    def _called(self) -> Callable[..., Any] | None:
+    def called(self) -> Callable[..., Any] | None:
+        """What is called."""
         return self.trial.function or getattr(self.trial.cls, self.trial.method or "forward", None)
 
     @property
@@ -149,32 +150,32 @@ class Options:
     @cached_property
     def _tensors(self) -> frozenset[str]:
         """Parameters of the call that its code uses as tensors."""
-        return used_as_tensors(self._called)
+        return used_as_tensors(self.called)
 
     @cached_property
     def _numbers(self) -> frozenset[str]:
         """Parameters of the call that its code uses as numbers."""
-        return used_as_numbers(self._called) - self._tensors
+        return used_as_numbers(self.called) - self._tensors
 
     @cached_property
     def _options_of_torch(self) -> dict[str, tuple[str, ...]]:
         """Texts of the parameters of the call that its code hands to options of torch's functions."""
-        return used_as_options(self._called)
+        return used_as_options(self.called)
 
     @cached_property
     def _size_tuples(self) -> frozenset[str]:
         """Parameters of the call that its code uses as sizes in a tuple."""
-        return used_as_sizes(self._called) - self._tensors
+        return used_as_sizes(self.called) - self._tensors
 
     @cached_property
     def _lists(self) -> frozenset[str]:
         """Parameters of the call that its code uses as lists of tensors."""
-        return used_as_lists(self._called) - self._tensors
+        return used_as_lists(self.called) - self._tensors
 
     @cached_property
     def arrays(self) -> frozenset[str]:
         """The parameters of the call that its code uses as NumPy's arrays."""
-        return used_as_arrays(self._called)
+        return used_as_arrays(self.called)
 
     @cached_property
     def _settings(self) -> dict[str, str]:
@@ -242,7 +243,7 @@ class Options:
         needed = [p for p in self.trial.call_parameters if p.default is None][:1] if left_out else needed
         if self.trial.function is not None:
             yield from self._calls_of_function(needed)
-        elif takes_labels(instance, self._called):
+        elif takes_labels(instance, self.called):
             yield from self._labelled(needed)
         variadic = [p for p in self.trial.call_parameters if p.kind is p.VAR_POSITIONAL]
         for main in self._mains:
@@ -292,9 +293,9 @@ class Options:
         annotation = annotation_text(parameter.annotation)
         if ARRAYS.fullmatch(OPTIONAL.sub(r"\1", annotation)):
             return (*((replace(main, kind="array"),) if not index else ()), *call_values(parameter.name, annotation, main))
-        if self._called is not None and (texts := words(self._called, parameter)):
+        if self.called is not None and (texts := words(self.called, parameter)):
             return texts
-        if self._called is not None and parameter.name in called_parameters(self._called):
+        if self.called is not None and parameter.name in called_parameters(self.called):
             return FUNCTION_TEXTS
         if options := self._options_of_torch.get(parameter.name):
             return options
@@ -314,7 +315,7 @@ class Options:
             return object_values(self._classes[annotation], annotation, self._classes, main)
         if annotation == "" and (objects := self._objects_read(parameter.name, main)):
             return objects
-        if (annotation == "" and reads_by_variable(self._called, parameter.name)) or TENSORS.fullmatch(mapped_class(annotation)):
+        if (annotation == "" and reads_by_variable(self.called, parameter.name)) or TENSORS.fullmatch(mapped_class(annotation)):
             return tuple(Fields(tuple((key, main) for key in keys)) for keys in names_held(self.trial.instance) or (("a", "b"),))
         values = call_values(parameter.name, annotation, main)
         if index == 0 and isinstance(values[0], Tensor):
@@ -354,7 +355,7 @@ class Options:
 
     def _ranks(self, name: str) -> Ranks:
         """The rank of an argument by what the code does with it."""
-        return ranks_of(self._called, self.trial.instance, name)
+        return ranks_of(self.called, self.trial.instance, name)
 
     def _by_use(self, name: str, main: Tensor, values: Sequence[Value]) -> Iterator[Value]:
         """What a parameter without an annotation takes by what the code does with it."""
@@ -362,11 +363,11 @@ class Options:
             yield from SIZES
         elif name in self._size_tuples:
             yield from SIZE_TUPLES
-        elif parts := unpacked(self._called, name):
+        elif parts := unpacked(self.called, name):
             yield from taken_apart(parts, main, self.trial.instance, _part)
         elif name in self._lists:
             yield from (Items((main, main), "[]"), Items((main,) * 3, "[]"))
-        elif main.kind != "integer" and main.shape and name in used_as_places(self._called, self.trial.instance):
+        elif main.kind != "integer" and main.shape and name in used_as_places(self.called, self.trial.instance):
             yield from (Tensor(main.shape[:1], "integer"), Tensor(main.shape[:2], "integer"))
         elif main.shape and name in self._tensors and LENGTHS.fullmatch(name.lower()):
             yield Tensor(main.shape[:1], "integer")
@@ -418,7 +419,7 @@ class Options:
     def words_in_call(self, name: str) -> tuple[str, ...]:
         """The words that a parameter of the call may be, by what its code compares it with, and as its name suggests."""
         parameter = self.call[name]
-        compared = [text for text in (choices(self._called, parameter) if self._called is not None else ()) if text[:1] in "'\""]
+        compared = [text for text in (choices(self.called, parameter) if self.called is not None else ()) if text[:1] in "'\""]
         return tuple(dict.fromkeys([*compared, *parameter_texts(name, "str")]))
 
     def numbers_of(self, attempt: Attempt) -> dict[str, int | float]:

@@ -22,6 +22,7 @@ from migrate_agent.tools.record.guessing.trials.joined_inputs import equal_parts
 from migrate_agent.tools.record.guessing.trials.labels_asked import labels_asked
 from migrate_agent.tools.record.guessing.trials.numbers_asked import other_numbers, without_negative
 from migrate_agent.tools.record.guessing.trials.other_kinds import other_kinds, spelled_words
+from migrate_agent.tools.record.guessing.trials.squeezed import squeezed
 from migrate_agent.tools.record.guessing.trials.trial import NOT_FINITE, Attempt, Outcome, Stage, set_call, set_init
 from migrate_agent.tools.record.guessing.trials.wider_tables import wider_tables
 from migrate_agent.tools.record.guessing.values import Fields, Kind, Tensor, Value, change_tensors, tensors
@@ -291,6 +292,7 @@ def _call_repairs(attempt: Attempt, outcome: Outcome, options: Options) -> Itera
     yield from demands(attempt, outcome, options.init)
     yield from _in_place_of_none(attempt, outcome, options)
     yield from wider_tables(attempt, outcome)
+    yield from squeezed(attempt, outcome, options.called)
     yield from joined_inputs(attempt, outcome)
     yield from labels_asked(attempt, outcome)
     yield from _tensors_for_numbers(attempt, outcome)

@@ -16,6 +16,7 @@ from migrate_agent.tools.rewrite.analysis.packages.reached import reached_files,
 from migrate_agent.tools.rewrite.analysis.plain_layers.groups import connected
 from migrate_agent.tools.rewrite.analysis.plain_layers.stacks import LayerStacks
 from migrate_agent.tools.rewrite.analysis.plain_layers.uses import PlainLayers, plain_layers
+from migrate_agent.tools.rewrite.analysis.state_entries import entries_as_attributes
 from migrate_agent.tools.rewrite.tables.canonical_names import TORCH
 from migrate_agent.tools.rewrite.tables.layers.lazy import LAZY
 from migrate_agent.tools.rewrite.tables.registry import layers, ops, public_name
@@ -298,7 +299,7 @@ class Repo:
         # off.
         text = text.replace("\f", " ")
         try:
-            text, moved = in_spaces(inline_mixin_bases(text))
+            text, moved = in_spaces(inline_mixin_bases(entries_as_attributes(text)))
             tree = ast.parse(text)
         # A file for another version of Python must not stop the rest of the repository.
         except SyntaxError:
