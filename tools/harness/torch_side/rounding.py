@@ -40,6 +40,11 @@ CUT: dict[Any, Callable[..., torch.Tensor]] = {
 }
 """Terms that torch cuts off past a threshold (2e-9 at most), and that other right formulas include."""
 
+SPREADS = {torch.ops.aten.var.correction: 1.0, torch.ops.aten.std.correction: 0.5}
+"""Operators that give a variance, to the power of this."""
+TERM_OF_MEAN = 1 / 64
+"""The rounding of each term, as a share of the noise's own: that comes to 1/8 ulp, as at edges (`tolerances.FLOOR_EQUAL_TERM`)."""
+
 
 class RoundingNoise(OperatorMode):  # type: ignore[no-untyped-call]
     """A mode that changes every computed float64 result, in place ones too, by up to `share` of itself (one ulp) at random."""
@@ -55,6 +60,8 @@ class RoundingNoise(OperatorMode):  # type: ignore[no-untyped-call]
         fresh, rounds = _results(func)
         if func in CUT:
             result = result + CUT[func](*args, **(kwargs or {})) * self._signs(result.shape) / self.share
+        if func in SPREADS:
+            result = self.off_centre(result, SPREADS[func], args, kwargs or {})
         if func in SUMS and fresh:
             result = self.cancelled(result, args[:2])
         if fresh:
@@ -75,6 +82,19 @@ class RoundingNoise(OperatorMode):  # type: ignore[no-untyped-call]
                 if not torch.equal(term, torch.round(term)):
                     result = result + self._signs(result.shape) * term
         return result
+
+    def off_centre(self, result: Any, power: float, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """A variance (or its root, by `power`) about a mean that is off by the rounding of its sum, which of equal terms has one direction.
+
+        Where all elements are alike nothing else is left of a variance, and a program divides by it.
+        """
+        values, axes = args[0], list(args[1] if len(args) > 1 and args[1] is not None else range(args[0].ndim))
+        if values.dtype != torch.float64 or not values.numel() or not result.numel():
+            return result
+        centre = values.mean(axes, keepdim=bool(kwargs.get("keepdim", False)))
+        terms = values.numel() / max(result.numel(), 1)
+        off = centre * self._signs(centre.shape) * max(1.0, terms * TERM_OF_MEAN)
+        return (result ** (1 / power) + off * off) ** power
 
     def with_rounded_number(self, name: str, result: Any, operands: Sequence[Any]) -> Any:
         """A result with the plain number among its operands changed by up to `share` of itself: for all elements alike."""

@@ -49,7 +49,7 @@ def _taken_apart(holder: Holder) -> Sequence[ast.expr]:
                 names.add(ast.unparse(kept))
     for node in nodes_of(holder.code) if inspect.isclass(holder.code) else ():
         match node:
-            case ast.Assign(targets=[ast.Tuple(elts=parts)], value=ast.Attribute() as read) if ast.unparse(read) in names:
+            case ast.Assign(targets=[ast.Tuple(elts=parts)], value=ast.Attribute() as source) if ast.unparse(source) in names:
                 return parts
     return ()
 

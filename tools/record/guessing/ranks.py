@@ -155,13 +155,12 @@ class _Walk:
 
     def _part(self, function: ast.expr) -> Any:
         """The part of the instance that is called, the first one of several in a row."""
+        part: Any = None
         match function:
             case ast.Attribute(value=ast.Name(id="self"), attr=name):
                 part = getattr(self._instance, name, None)
             case ast.Name(id=name):
                 part = self._parts.get(name)
-            case _:
-                return None
         while type(part).__name__ == "Sequential" and len(part):
             part = part[0]
         return part if hasattr(part, "forward") else None
@@ -235,7 +234,7 @@ def _first_parts(target: ast.expr, rows: ast.expr, instance: Any) -> dict[str, A
     """The names of a loop over parts of the instance, each with the first of them: `for block in self.blocks`, with `zip` and `enumerate` too."""
     match target, rows:
         case ast.Name(id=name), ast.Attribute(value=ast.Name(id="self"), attr=attribute):
-            held = getattr(instance, attribute, None)
+            held: Any = getattr(instance, attribute, None)
             return {name: held[0]} if type(held).__name__ in ("ModuleList", "list", "tuple") and len(held) else {}
         case ast.Tuple(elts=targets), ast.Call(func=ast.Name(id="zip"), args=several):
             found = [_first_parts(one, row, instance) for one, row in zip(targets, several, strict=False)]

@@ -32,3 +32,15 @@ def test_a_plain_number_is_rounded_for_all_elements_alike(change: Callable[[torc
         shifts.append(abs(float((changed / change(x) - 1).mean())) / share)
     # Noise of single elements averages out; what is common to all stays.
     assert (max(shifts) > 0.1) == moves
+
+
+@pytest.mark.parametrize("axes", [(), (2,), (0, 2)])
+def test_the_variance_of_equal_numbers_is_what_rounding_leaves(axes: tuple[int, ...]) -> None:
+    equal = torch.full((2, 4, 256), 601.3624, dtype=torch.float64)
+    with RoundingNoise(1, 2.0**-20):
+        variance, deviation = (measure(equal, axes or None) for measure in (torch.var, torch.std))
+    assert 0 < variance.max() < 1e-3
+    assert 0 < deviation.max() < 3e-2
+    spread = torch.arange(256, dtype=torch.float64).expand(2, 4, 256)
+    with RoundingNoise(1, 2.0**-52):
+        assert torch.allclose(torch.var(spread, axes or None), spread.var(axes or None), rtol=1e-14)

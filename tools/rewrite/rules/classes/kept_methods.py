@@ -67,7 +67,7 @@ class UnbindKeptMethods(Rule):
             "    def forward(self, x):\n        return self.s(x)\n",
             "class M(nnx.Module):\n    def __init__(self, dim: int, scale: bool, *, rngs: nnx.Rngs):\n"
             "        self.dim = dim\n        self.s = lambda x: jnp.zeros((len(x), dim // 2), dtype=x.dtype)\n        if scale:\n"
-            "            self.s = nnx.Linear(dim, dim, rngs=rngs)\n\n"
+            "            self.s = nnx.data(Linear(dim, dim, rngs=rngs))\n\n"
             "    def __call__(self, x):\n        return self.s(x)\n",
         ),
     )

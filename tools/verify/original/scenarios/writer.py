@@ -164,7 +164,7 @@ class ScenarioWriter:
             return value.tobytes()
         known = self._digests.get(id(value))
         if known is None or known[0]() is not value:
-            digest = hashlib.blake2b(memoryview(np.ascontiguousarray(value).reshape(-1).view(np.uint8))).digest()
+            digest = hashlib.blake2b(np.ascontiguousarray(value).reshape(-1).view(np.uint8).data).digest()
             known = self._digests[id(value)] = weakref.ref(value), digest
         return known[1]
 
