@@ -15,13 +15,13 @@ import torch
 def tables_of(module: Any) -> dict[str, torch.Tensor]:
     """Path → each float64 table of a module and its parts."""
     carried = {id(value) for value in module.state_dict(keep_vars=True).values()}
-    held = {
+    tensors = {
         f"{path}.{name}" if path else name: value
         for path, part in module.named_modules()
         for name, value in (*part._buffers.items(), *vars(part).items())
         if isinstance(value, torch.Tensor) and value.dtype == torch.float64 and value.layout is torch.strided
     }
-    return {path: value.detach() for path, value in held.items() if id(value) not in carried}
+    return {path: value.detach() for path, value in tensors.items() if id(value) not in carried}
 
 
 @torch.no_grad()

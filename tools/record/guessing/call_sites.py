@@ -73,8 +73,8 @@ class Program:
 
 def notebooks(root: Path) -> list[Path]:
     """The notebooks below a folder."""
-    found = (path for path in sorted(root.rglob(f"*{NOTEBOOK}")) if not any(part.startswith(".") for part in path.relative_to(root).parts))
-    return [path for path in islice(found, MOST_NOTEBOOKS) if path.stat().st_size < LARGEST_NOTEBOOK]
+    paths = (path for path in sorted(root.rglob(f"*{NOTEBOOK}")) if not any(part.startswith(".") for part in path.relative_to(root).parts))
+    return [path for path in islice(paths, MOST_NOTEBOOKS) if path.stat().st_size < LARGEST_NOTEBOOK]
 
 
 def _cells(text: str) -> str:

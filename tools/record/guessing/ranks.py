@@ -150,8 +150,8 @@ class _Walk:
         called, owner = (getattr(type(part), "forward", None), part) if part is not None else (self._method(call.func), self._instance)
         if not inspect.isfunction(called) or (called.__module__ or "").startswith("torch."):
             return None
-        given = {name: axes for name, value in arguments(called, call) if (axes := self._axes(value)) is not None}
-        return _Walk(called, owner, given, self._depth - 1) if given else None
+        followed = {name: axes for name, value in arguments(called, call) if (axes := self._axes(value)) is not None}
+        return _Walk(called, owner, followed, self._depth - 1) if followed else None
 
     def _part(self, function: ast.expr) -> Any:
         """The part of the instance that is called, the first one of several in a row."""
@@ -210,8 +210,8 @@ def _spread(call: ast.Call, axes: int) -> int:
     sizes = call.args
     if any(isinstance(size, ast.Starred) for size in sizes) or len(sizes) < 2 or not isinstance(call.func, ast.Attribute):
         return 0
-    kept = call.func.attr == "expand" and ast.unparse(sizes[0]) == "-1"
-    return len(sizes) if kept or (call.func.attr == "repeat" and axes > 0) else 0
+    expands = call.func.attr == "expand" and ast.unparse(sizes[0]) == "-1"
+    return len(sizes) if expands or (call.func.attr == "repeat" and axes > 0) else 0
 
 
 def _in_order(called: Any) -> list[ast.stmt]:
@@ -234,11 +234,11 @@ def _first_parts(target: ast.expr, rows: ast.expr, instance: Any) -> dict[str, A
     """The names of a loop over parts of the instance, each with the first of them: `for block in self.blocks`, with `zip` and `enumerate` too."""
     match target, rows:
         case ast.Name(id=name), ast.Attribute(value=ast.Name(id="self"), attr=attribute):
-            held: Any = getattr(instance, attribute, None)
-            return {name: held[0]} if type(held).__name__ in ("ModuleList", "list", "tuple") and len(held) else {}
+            row: Any = getattr(instance, attribute, None)
+            return {name: row[0]} if type(row).__name__ in ("ModuleList", "list", "tuple") and len(row) else {}
         case ast.Tuple(elts=targets), ast.Call(func=ast.Name(id="zip"), args=several):
-            found = [_first_parts(one, row, instance) for one, row in zip(targets, several, strict=False)]
-            return {name: part for parts in found for name, part in parts.items()}
+            several_parts = [_first_parts(one, row, instance) for one, row in zip(targets, several, strict=False)]
+            return {name: part for parts in several_parts for name, part in parts.items()}
         case ast.Tuple(elts=[_, inner]), ast.Call(func=ast.Name(id="enumerate"), args=[row, *_]):
             return _first_parts(inner, row, instance)
     return {}

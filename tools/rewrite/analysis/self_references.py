@@ -104,7 +104,7 @@ def kept_arguments(members: Sequence[ClassModel], model: ClassModel, facts: Fact
     constructor = model.methods.get("__init__")
     if constructor is None:
         return {}
-    given = {one.arg for one in (*constructor.args.posonlyargs, *constructor.args.args, *constructor.args.kwonlyargs)}
+    arguments = {one.arg for one in (*constructor.args.posonlyargs, *constructor.args.args, *constructor.args.kwonlyargs)}
     stored = [node.id for node in walk(constructor) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
     pairs = {
         model.own[id(node.targets[0])]: node.value
@@ -120,7 +120,10 @@ def kept_arguments(members: Sequence[ClassModel], model: ClassModel, facts: Fact
     return {
         name: value.id
         for name, value in pairs.items()
-        if isinstance(value, ast.Name) and value.id in given and value.id not in stored and sum(other == name for other, _ in set_to) == 1
+        if isinstance(value, ast.Name)
+        and value.id in arguments
+        and value.id not in stored
+        and sum(other == name for other, _ in set_to) == 1
         if (fact := facts.observed.get(span_of(value, model.file.lines)))
         and fact.kinds
         and set(fact.kinds) <= {"int", "float", "bool", "str"}
@@ -207,10 +210,10 @@ class _Reader:
     """Classifies the values that one method stores on the instance."""
 
     def __init__(
-        self, repo: Repo, model: ClassModel, function: FunctionNode, methods: Mapping[str, FunctionNode], kept: Mapping[str, str]
+        self, repo: Repo, model: ClassModel, function: FunctionNode, methods: Mapping[str, FunctionNode], taken: Mapping[str, str]
     ) -> None:
-        """`kept`: attribute → argument of this function that it is."""
-        self.repo, self.model, self.function, self.methods, self.kept = repo, model, function, methods, kept
+        """`taken`: attribute → argument of this function that it is."""
+        self.repo, self.model, self.function, self.methods, self.kept = repo, model, function, methods, taken
         arguments = [*function.args.posonlyargs, *function.args.args]
         self.own = arguments[0].arg if arguments else ""
         self.nested = {n.name: n for n in walk(function) if isinstance(n, ast.FunctionDef) and n is not function}

@@ -54,17 +54,17 @@ def _loops(text: str) -> Iterator[tuple[int, int, int]]:
     for node in walk(tree):
         match node:
             case ast.For(target=ast.Tuple(elts=[ast.Name(id=name), ast.Name(id=value)]), iter=ast.Call() as rows, body=body, orelse=[]):
-                found = ITEMS.search(lines[rows.lineno - 1], rows.col_offset) if rows.lineno == rows.end_lineno else None
-                if found and found.end() == rows.end_col_offset and all(_initialises(one, name, value) for one in body):
-                    yield rows.lineno - 1, found.start(), found.end()
+                items = ITEMS.search(lines[rows.lineno - 1], rows.col_offset) if rows.lineno == rows.end_lineno else None
+                if items and items.end() == rows.end_col_offset and all(_initialises(one, name, value) for one in body):
+                    yield rows.lineno - 1, items.start(), items.end()
 
 
 def _initialises(statement: ast.stmt, name: str, value: str, named: bool = False) -> bool:
     """Whether a statement does no more than initialise a weight or bias, after a test of its name."""
     match statement:
         case ast.If(test=test, body=body, orelse=others):
-            told = named or (NO_BUFFER.search(ast.unparse(test)) is not None and name in ast.unparse(test))
-            return all(_initialises(one, name, value, told) for one in body) and all(
+            is_weight = named or (NO_BUFFER.search(ast.unparse(test)) is not None and name in ast.unparse(test))
+            return all(_initialises(one, name, value, is_weight) for one in body) and all(
                 _initialises(one, name, value, named) for one in others
             )
         case ast.Expr(value=ast.Call(func=function, args=[ast.Name(id=first), *_])):

@@ -18,12 +18,12 @@ TABLE = re.compile(r"torch\.linspace\(0\.1, 1, \d+\)\.reshape\((\d+), (\d+)\)")
 
 def wider_tables(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
     """A table whose columns are in the ratio of what a layer got to what it asks for: two rows that are joined are twice as wide as each."""
-    found = next((match for pattern in ASKED if (match := pattern.search(outcome.error))), None)
-    for name, value in attempt.init if found is not None else ():
+    message = next((match for pattern in ASKED if (match := pattern.search(outcome.error))), None)
+    for name, value in attempt.init if message is not None else ():
         table = TABLE.search(value) if isinstance(value, str) else None
-        if table is None or found is None:
+        if table is None or message is None:
             continue
-        rows, columns, got, asked = int(table[1]), int(table[2]), int(found["got"]), int(found["asked"])
-        for wide in dict.fromkeys((columns * asked // got, asked)) if columns * asked % got == 0 else (asked,):
+        rows, columns, width, taken = int(table[1]), int(table[2]), int(message["got"]), int(message["asked"])
+        for wide in dict.fromkeys((columns * taken // width, taken)) if columns * taken % width == 0 else (taken,):
             text = f"torch.linspace(0.1, 1, {rows * wide}).reshape({rows}, {wide})"
             yield set_init(attempt, name, TABLE.sub(text, str(value)))

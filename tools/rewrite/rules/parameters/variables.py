@@ -465,23 +465,27 @@ class ReadVariables(Rule):
             # A parameter is a `torch.Tensor`, but an `nnx.Variable` is no `jax.Array`.
             if _callee(grand) == "isinstance" and len(grand.args) == 2 and TENSOR.fullmatch(self.context.dotted(grand.args[1].value)):
                 return False
-            asked = self.context.dotted(grand.func).startswith("torch.nn.init.") or _callee(grand) in ("isinstance", "exists", "callable")
-            return asked or self._is_tested(grand, parent)
+            takes_it = self.context.dotted(grand.func).startswith("torch.nn.init.") or _callee(grand) in (
+                "isinstance",
+                "exists",
+                "callable",
+            )
+            return takes_it or self._is_tested(grand, parent)
         if isinstance(parent, (cst.Assign,)) and len(parent.targets) == 1 and isinstance(parent.targets[0].target, cst.Attribute):
             return self.context.constructing and self.context.is_self(parent.targets[0].target.value) is False
         return False
 
     def _is_tested(self, call: cst.Call, argument: cst.Arg) -> bool:
         """Whether a function of the repository asks of the argument whether it is a parameter: an array is none."""
-        found = self.context.repo.resolve(self.context.dotted(call.func))
-        function = found[0].functions.get(found[1]) if found else None
-        if function is None or found is None or "." in found[1]:
+        definition = self.context.repo.resolve(self.context.dotted(call.func))
+        function = definition[0].functions.get(definition[1]) if definition else None
+        if function is None or definition is None or "." in definition[1]:
             return False
         names = argument_names(function)
         at = next((at for at, one in enumerate(call.args) if one is argument), len(names))
         name = argument.keyword.value if argument.keyword else names[at] if at < len(names) else ""
         return any(
-            ast.unparse(node.args[0]) == name and dotted_name(node.args[1], found[0]) in PARAMETERS
+            ast.unparse(node.args[0]) == name and dotted_name(node.args[1], definition[0]) in PARAMETERS
             for node in walk(function)
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "isinstance" and len(node.args) == 2
         )

@@ -162,11 +162,11 @@ class ScenarioWriter:
         """A digest of an array's values. That of a large one is kept while the array is: nobody writes into states and inputs."""
         if value.nbytes < LARGE_BYTES:
             return value.tobytes()
-        known = self._digests.get(id(value))
-        if known is None or known[0]() is not value:
+        entry = self._digests.get(id(value))
+        if entry is None or entry[0]() is not value:
             digest = hashlib.blake2b(np.ascontiguousarray(value).reshape(-1).view(np.uint8).data).digest()
-            known = self._digests[id(value)] = weakref.ref(value), digest
-        return known[1]
+            entry = self._digests[id(value)] = weakref.ref(value), digest
+        return entry[1]
 
     def path(self) -> str:
         """Which places of the user's code the example's own call runs, as a text: the same for examples that take the same branches."""
