@@ -14,7 +14,7 @@ from typing import Any
 from migrate_agent.tools.harness.common.trees import is_own_class
 from migrate_agent.tools.record.guessing.arguments import Call, by_position, text_of
 from migrate_agent.tools.record.guessing.choices import choices, nodes_of
-from migrate_agent.tools.record.guessing.lists import items_of, list_text
+from migrate_agent.tools.record.guessing.lists import constructor, items_of, list_text
 from migrate_agent.tools.record.guessing.reads import Holder, Reads, aliases, handed_on, reads_of
 from migrate_agent.tools.record.guessing.rows import (
     ARRAY_TABLES,
@@ -142,6 +142,26 @@ def _fields(reads: Reads, holders: Sequence[Any], settings: Mapping[str, str]) -
     return Fields(tuple(items), "dict" if reads.keys else "namespace")
 
 
+def space(cls: Any, name: str) -> Fields | None:
+    """A description of what an environment takes or gives, where the constructor reads no more than its shape or its count: `space.shape[0]`, `space.n`."""
+    reads = reads_of(list(handed_on(Holder(cls, name))))
+    nodes = nodes_of(constructor(cls))
+    loads = sum(isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load) for node in nodes)
+    described = [node for node in nodes if isinstance(node, ast.Attribute) and is_any(node.value, (name,)) and node.attr in SPACE]
+    # What is used in another way too is an array, or a tensor.
+    if reads.keys or not reads.attributes or not reads.attributes.keys() <= SPACE or loads > len(described):
+        return None
+    axes = 1
+    for node in nodes:
+        match node:
+            case ast.Subscript(value=ast.Attribute(value=ast.Name(id=read), attr="shape"), slice=ast.Constant(value=int(index))) if read == name:
+                axes = max(axes, index + 1)
+            case ast.Assign(targets=[ast.Tuple(elts=parts)], value=ast.Attribute(value=ast.Name(id=read), attr="shape")) if read == name:
+                axes = max(axes, len(parts))
+    sizes = {"shape": {1: "(64,)"}.get(axes, f"({', '.join(('3', *['32'] * (axes - 1)))})"), "n": "4"}
+    return Fields(tuple((attribute, sizes[attribute]) for attribute in reads.attributes), "namespace")
+
+
 def module_attributes(cls: Any, name: str) -> frozenset[str]:
     """What the code of a class reads of a module that it is given as this parameter, beside what all modules have; none where it may be no module."""
     reads = reads_of(list(handed_on(Holder(cls, name))))
@@ -238,6 +258,7 @@ def takes(cls: type, call: ast.Call) -> bool:
     return True
 
 
+SPACE = frozenset({"shape", "n"})
 MODULE_NAMES = frozenset(
     "parameters named_parameters train eval modules children state_dict load_state_dict requires_grad_ training".split()
 )

@@ -27,6 +27,7 @@ from migrate_agent.tools.record.guessing.configs import (
     norms_beside,
     object_texts,
     object_values,
+    space,
     takes,
     tensor_texts,
     words_of_field,
@@ -524,6 +525,8 @@ class Options:
                 return texts
             if not annotation and (plain := self._plain_classes(attributes_read(self.trial.cls, parameter.name))):
                 return tuple(text for name in plain for text in object_texts(self._classes[name], name, self._classes, 1))
+            if not annotation and (described := space(self.trial.cls, parameter.name)) is not None:
+                return (described,)
             return (fields,) if fields is not None and len(fields.items) > 1 else ()
         self._find_configs()
         names = {name for name, _ in fields.items} if fields else set()

@@ -14,13 +14,15 @@ from migrate_agent.tools.rewrite.rules.rule import Rule
 FLOATS = frozenset({"float16", "bfloat16", "float32", "float64"})
 INTEGERS = frozenset({"int8", "int16", "int32", "int64", "uint8"})
 DISPLAYS = (cst.Tuple, cst.List, cst.Dict, cst.Element, cst.DictElement)
+OPERATORS = (cst.Add, cst.Subtract, cst.Multiply, cst.Divide)
 
 
 class HandBackNumbers(Rule):
     """Keep what is handed back as an array: `losses.append(loss.item())` → `losses.append(jax.lax.stop_gradient(loss))`, for a tensor with one element.
 
-    Under `jit` no value can be read. A count stays as it is: `return loss, mask.sum().item()` → `return loss, jnp.sum(mask)`. Declines where
-    anything is computed from the number, or may be, and in code that Python runs.
+    Under `jit` no value can be read. A count stays as it is: `return loss, mask.sum().item()` → `return loss, jnp.sum(mask)`. Other numbers may scale
+    a float that is handed back: `return right.item() * (100.0 / n)`. Declines where anything else is computed from the number, or may be, and in code
+    that Python runs.
     """
 
     KEEP = ("def f(x, logs):\n    logs.append(float(x))\n    return logs\n",)
@@ -40,9 +42,14 @@ class HandBackNumbers(Rule):
 def hands_back(context: Context, call: cst.Call) -> bool:
     """Whether an original call, the one that is being left, reads a number out of a tensor only to hand it back."""
     read = _read(call)
-    if read is None or context.at_host or context.constructing or not context.functions or not _is_handed_back(context):
+    if read is None or context.at_host or context.constructing or not context.functions:
+        return False
+    scales = _scales(context, call)
+    if not _is_handed_back(context, scales):
         return False
     fact = context.observed(read)
+    if scales and (fact is None or not set(fact.dtypes) <= FLOATS):
+        return False
     if fact is None or not is_tensor(fact) or not fact.dtypes or not set(fact.dtypes) <= FLOATS | INTEGERS:
         return False
     # `float(count)` makes another number of it.
@@ -61,15 +68,40 @@ def _read(call: cst.Call) -> cst.BaseExpression | None:
     return None
 
 
-def _is_handed_back(context: Context) -> bool:
-    """Whether the expression being left is returned, appended to a list, or an entry of a list, tuple or dictionary."""
-    around = [node for node in reversed(context.stack) if not isinstance(node, DISPLAYS)]
-    inside = len(around) < len(context.stack) and isinstance(context.stack[-1], (cst.Element, cst.DictElement))
+def _scales(context: Context, call: cst.Call) -> int:
+    """How many operations with plain numbers stand around the number at hand."""
+    inner: cst.CSTNode = call
+    for count, node in enumerate(reversed(context.stack)):
+        if not isinstance(node, cst.BinaryOperation) or not isinstance(node.operator, OPERATORS):
+            return count
+        other = node.right if node.left is inner else node.left
+        if not _is_number(context, other):
+            return count
+        inner = node
+    return 0
+
+
+def _is_number(context: Context, node: cst.BaseExpression) -> bool:
+    """Whether an expression is a plain number."""
+    if isinstance(node, (cst.Integer, cst.Float)):
+        return True
+    if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, OPERATORS):
+        return _is_number(context, node.left) and _is_number(context, node.right)
+    fact = context.observed(node)
+    return fact is not None and bool(fact.kinds) and set(fact.kinds) <= {"int", "float"}
+
+
+def _is_handed_back(context: Context, scales: int = 0) -> bool:
+    """Whether the expression being left is returned, appended to a list, or an entry of a list, tuple or dictionary; it, or what so many operations
+    make of it."""
+    stack = context.stack[: len(context.stack) - scales]
+    around = [node for node in reversed(stack) if not isinstance(node, DISPLAYS)]
+    inside = len(around) < len(stack) and isinstance(stack[-1], (cst.Element, cst.DictElement))
     match around[:3]:
         case [cst.Return(), *_]:
             return True
         case [cst.Assign(targets=[cst.AssignTarget(target=cst.Name(value=name))]), *_]:
-            return inside or (len(around) == len(context.stack) and _is_only_returned(context, name))
+            return inside or (len(around) == len(stack) and _is_only_returned(context, name))
         case [cst.Assign(targets=[cst.AssignTarget(target=cst.Subscript(value=holder))]), *_]:
             return _holds(context, holder, {"dict", "list"})
         case [cst.Arg(keyword=None), cst.Call(func=cst.Attribute(value=holder, attr=cst.Name("append")), args=[_]), cst.Expr()]:
