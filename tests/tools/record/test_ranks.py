@@ -33,6 +33,7 @@ class Net(nn.Module):
         self.sound = nn.Sequential(nn.Conv1d(1, 1, 1))
         self.project = nn.Linear(1, 1)
         self.inner = Inner()
+        self.cell = nn.LSTMCell(1, 1)
         self.layers = nn.ModuleList([nn.Conv3d(1, 1, 1)])
 
     def forward(
@@ -54,7 +55,10 @@ class Net(nn.Module):
         row: Any,
         spread: Any,
         repeated: Any,
+        hidden: Any,
+        cell: Any,
     ) -> Any:
+        hidden, cell = self.cell(row, (hidden, cell))
         spread = spread.unsqueeze(-1).expand(-1, -1, 4) + repeated.unsqueeze(1).repeat(1, 4, 1)
         added = torch.relu(self.project(step)).unsqueeze(-1)
         sound = self.sound(wave.unsqueeze(1) + added)
@@ -97,6 +101,8 @@ class Net(nn.Module):
         ("column", Ranks(4, 2, samples=True)),
         ("level", Ranks(1, samples=True)),
         ("row", Ranks(5, samples=True)),
+        ("hidden", Ranks(2, samples=True)),
+        ("cell", Ranks(2, samples=True)),
         ("spread", Ranks(2)),
         ("repeated", Ranks(2)),
         ("both", Ranks()),  # two answers are none

@@ -327,6 +327,9 @@ class Options:
             return tuple(dict.fromkeys((documented, *values)))
         if isinstance(values[0], Tensor) and not ranks.fit(values[0].shape):
             values = (*ranked(ranks, replace(main, kind=values[0].kind, high=values[0].high)), *values)
+        elif ranks.exact and values[0] == "None":
+            # A state may be left out, where the code can do without.
+            values = (values[0], *ranked(ranks, main), *values[1:])
         return tuple(dict.fromkeys((*self._by_use(parameter.name, main, values), *values))) if not annotation else values
 
     def _first_states(self, name: str, main: Tensor) -> tuple[Value, ...]:

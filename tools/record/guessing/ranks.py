@@ -20,6 +20,8 @@ PRODUCTS = MappingProxyType({"mm": 2, "spmm": 2, "t": 2, "bmm": 3})
 LAYERS = MappingProxyType(
     {"Conv1d": 3, "ConvTranspose1d": 3, "Conv2d": 4, "ConvTranspose2d": 4, "BatchNorm2d": 4, "Conv3d": 5, "BatchNorm3d": 5}
 )
+STATES = MappingProxyType({"RNNCell": 2, "GRUCell": 2, "LSTMCell": 2, "RNN": 3, "GRU": 3, "LSTM": 3})
+"""The axes of the states of recurrent layers."""
 KEEPING_LAYERS = frozenset(
     (
         "Linear",
@@ -137,6 +139,10 @@ class _Walk:
         part = self._part(call.func)
         if (rank := LAYERS.get(type(part).__name__)) and call.args and (axes := self._axes(call.args[0])) is not None:
             self._ask(axes, ((rank, Ask.LAYER),))
+        if (rank := STATES.get(type(part).__name__)) and len(call.args) > 1:
+            for state in call.args[1].elts if isinstance(call.args[1], ast.Tuple) else call.args[1:2]:
+                if (axes := self._axes(state)) is not None:
+                    self._ask(axes, ((rank, Ask.LAYER),))
         if isinstance(call.func, ast.Attribute) and (axes := self._axes(call.func.value)) is not None and (rank := _spread(call, axes)):
             self._ask(axes, ((rank, Ask.EXACT),))
         if (walk := self._walk(call)) is not None:

@@ -47,8 +47,19 @@ DTYPES: tuple[tuple[str, Kind], ...] = (
 """Messages → the kind of numbers that they may ask for."""
 
 
+RECURRENT = (
+    re.compile(r"input has inconsistent input_size: got (?P<width>\d+),? expected (?P<taken>\d+)"),
+    re.compile(r"must be equal to input_size\. Expected (?P<taken>\d+), got (?P<width>\d+)"),
+)
+"""What recurrent layers say of features that do not fit."""
+
+
 def repairs(attempt: Attempt, outcome: Outcome, options: Options) -> Iterator[Attempt]:
     """Attempts that differ from a failed one in what its error speaks of."""
+    if message := next((found for pattern in RECURRENT if (found := pattern.search(outcome.error))), None):
+        # What mends the features of a linear layer mends theirs.
+        as_linear = f"mat1 and mat2 shapes cannot be multiplied (1x{message['width']} and {message['taken']}x1)"
+        outcome = outcome._replace(error=f"{outcome.error} ({as_linear})")
     if outcome.error.startswith(("TimeoutError", "MemoryError")) or "can't allocate memory" in outcome.error:
         yield from (_with_sizes_of(smaller, attempt, options) for smaller in smaller_models(attempt, options))
         yield from (

@@ -10,6 +10,8 @@ from migrate_agent.tools.record.guessing.trials.trial import Attempt, Outcome, S
 
 BROKEN = ("NameError", "ModuleNotFoundError", "ImportError", "UnboundLocalError", "NotImplementedError: ")
 """Errors that no number mends: a branch lacks a name or a package, or was not written."""
+ABSENT = "No module named"
+"""In the message of an import that fails, and of an attribute that is read of an absent package."""
 NO_NETWORK = re.compile(
     r"(URLError|HTTPError|ConnectionError|ConnectTimeout|SSLError|ProxyError|gaierror|LocalEntryNotFoundError|OfflineModeIsEnabled)\b"
     r"|.*(urlopen error|Max retries exceeded|name resolution|Name or service not known|couldn't connect to)",
@@ -20,14 +22,14 @@ NO_NETWORK = re.compile(
 
 def is_unavailable(outcome: Outcome) -> bool:
     """Whether a constructor failed at what is not here, a package or the network: no value mends that but one by which it does without."""
-    missing = outcome.error.startswith("ModuleNotFoundError") or bool(NO_NETWORK.match(outcome.error))
+    missing = ABSENT in outcome.error or bool(NO_NETWORK.match(outcome.error))
     return outcome.stage is Stage.CONSTRUCT and missing
 
 
 def other_branches(attempt: Attempt, outcome: Outcome, options: Options) -> Iterator[Attempt]:
     """Where a branch cannot run: words for the constructor that choose another one, in place of those that choose it by default, and its switches turned;
     those first that the failed statement depends on."""
-    if not outcome.error.startswith(BROKEN) and not is_unavailable(outcome):
+    if not outcome.error.startswith(BROKEN) and ABSENT not in outcome.error and not is_unavailable(outcome):
         return
     names = [name for name in outcome.place.init if name in options.init]
     for name in dict.fromkeys([*names, *options.init]):

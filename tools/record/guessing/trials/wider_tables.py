@@ -9,9 +9,7 @@ from migrate_agent.tools.record.guessing.trials.trial import Attempt, Outcome, s
 
 ASKED = (
     re.compile(r"shapes cannot be multiplied \(\d+x(?P<got>\d+) and (?P<asked>\d+)x\d+\)"),
-    re.compile(r"must be equal to input_size\. Expected (?P<asked>\d+), got (?P<got>\d+)"),
     re.compile(r"expected input\[.*\] to have (?P<asked>\d+) channels, but got (?P<got>\d+) channels"),
-    re.compile(r"input has inconsistent input_size: got (?P<got>\d+),? expected (?P<asked>\d+)"),
 )
 TABLE = re.compile(r"torch\.linspace\(0\.1, 1, \d+\)\.reshape\((\d+), (\d+)\)")
 
