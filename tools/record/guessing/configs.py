@@ -154,7 +154,9 @@ def space(cls: Any, name: str) -> Fields | None:
     axes = 1
     for node in nodes:
         match node:
-            case ast.Subscript(value=ast.Attribute(value=ast.Name(id=read), attr="shape"), slice=ast.Constant(value=int(index))) if read == name:
+            case ast.Subscript(value=ast.Attribute(value=ast.Name(id=read), attr="shape"), slice=ast.Constant(value=int(index))) if (
+                read == name
+            ):
                 axes = max(axes, index + 1)
             case ast.Assign(targets=[ast.Tuple(elts=parts)], value=ast.Attribute(value=ast.Name(id=read), attr="shape")) if read == name:
                 axes = max(axes, len(parts))

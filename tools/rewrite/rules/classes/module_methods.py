@@ -86,6 +86,12 @@ class ReplaceModuleMethods(Rule):
             "        self.reset(rngs=rngs)\n\n    def reset(self, *, rngs: nnx.Rngs):\n        for module in inner_first(self):\n"
             "            start(module, rngs=rngs)\n",
         ),
+        (
+            "from torch import nn\n\ndef start(modules):\n    for m in modules():\n        print(m)\n\nclass M(nn.Module):\n"
+            "    def __init__(self):\n        super().__init__()\n        start(self.modules)\n",
+            "def start(modules):\n    for m in modules():\n        print(m)\n\n\nclass M(nnx.Module):\n"
+            "    def __init__(self, *, rngs: nnx.Rngs):\n        start(functools.partial(modules, self))\n",
+        ),
     )
 
     PLAIN = (
@@ -166,6 +172,17 @@ class ReplaceModuleMethods(Rule):
                 return asked is call
         return False
 
+    def _handed_on(self, original: cst.Attribute, updated: cst.Attribute) -> cst.BaseExpression | None:
+        """A method that is handed on: `init_weights(self.modules)`."""
+        name, model = original.attr.value, self.context.cls
+        if name not in WALKERS or not isinstance(self.context.parent(), (cst.Arg, cst.Element, cst.Assign, cst.Return)):
+            return None
+        if not self._is_module(original.value) or self._is_defined_in_repository(original.value, name):
+            return None
+        if model is not None and self.context.is_self(original.value) and self.context.repo.attribute(model, name) is not None:
+            return None
+        return self.context.build(f"functools.partial(vendored.{name}, {{module}})", module=updated.value)
+
     def leave_Attribute(self, original: cst.Attribute, updated: cst.Attribute) -> cst.BaseExpression | None:
         match original.value, updated.value:
             case (
@@ -173,7 +190,7 @@ class ReplaceModuleMethods(Rule):
                 cst.Call(args=[cst.Arg(value=cst.Call(func=cst.Attribute(attr=cst.Name("leaves"))) as leaves)]),
             ):
                 return updated.with_changes(value=self.context.build("{leaves}[0]", leaves=leaves))
-        return None
+        return self._handed_on(original, updated)
 
     def _is_loaded(self) -> bool:
         """Whether the state dictionary at hand is all that another module loads."""

@@ -82,6 +82,22 @@ def _type(call: Call) -> str:
     return "{self}.astype({dtype})"
 
 
+WITHOUT_GRADIENT = frozenset(
+    {"jnp.zeros", "jnp.ones", "jnp.empty", "jnp.eye", "jax.random.normal", "jax.random.randint", "lax.stop_gradient"}
+)
+"""Functions of JAX whose results depend on nothing that has a gradient."""
+
+
+def _leaf(call: Call) -> str:
+    """The template of `Variable`: a new leaf, whatever its data was computed from."""
+    try:
+        data = ast.parse(call.text("data").strip(), mode="eval").body
+    except SyntaxError:
+        data = None
+    constant = isinstance(data, ast.Call) and ast.unparse(data.func) in WITHOUT_GRADIENT
+    return "{data}" if constant else "lax.stop_gradient({data})"
+
+
 CONVERSIONS = [
     Op("torch.Tensor.to", "self, *args, dtype=None, other=None, copy=False", _to),
     Op("torch.Tensor.type", "self, dtype=None", _type),
@@ -106,8 +122,7 @@ DEVICES = [
     Op(
         "torch.autograd.Variable",
         "data=None, requires_grad=False, volatile=False",
-        # A new leaf, whatever its data was computed from.
-        "lax.stop_gradient({data})",
+        _leaf,
         samples=("torch.autograd.Variable(torch.ones(2))",),
     ),
 ]
