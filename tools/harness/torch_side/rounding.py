@@ -42,6 +42,36 @@ CUT: dict[Any, Callable[..., torch.Tensor]] = {
 
 SPREADS = {torch.ops.aten.var.correction: 1.0, torch.ops.aten.std.correction: 0.5}
 """Operators that give a variance, to the power of this."""
+
+
+def _of_layer(args: Sequence[Any]) -> tuple[Sequence[int], torch.Tensor | None]:
+    """`native_layer_norm`: its means have the axes of the input, of size 1 where it normalises."""
+    values, normalised, weight = args[:3]
+    kept = values.ndim - len(normalised)
+    return (*values.shape[:kept], *[1] * len(normalised)), weight
+
+
+def _of_batch(args: Sequence[Any]) -> tuple[Sequence[int], torch.Tensor | None]:
+    """`native_batch_norm`: a mean for each channel, where it is training."""
+    values, weight, training = args[0], args[1], args[5]
+    beside = (1, values.shape[1], *[1] * (values.ndim - 2))
+    return (beside if training else ()), None if weight is None else weight.reshape(beside)
+
+
+def _of_groups(args: Sequence[Any]) -> tuple[Sequence[int], torch.Tensor | None]:
+    """`native_group_norm`: a mean for each group of each sample."""
+    values, weight, samples, groups = args[0], args[1], args[3], args[6]
+    return (samples, groups), None if weight is None else weight.reshape(1, values.shape[1], *[1] * (values.ndim - 2))
+
+
+NORMS: dict[Any, Callable[[Sequence[Any]], tuple[Sequence[int], torch.Tensor | None]]] = {
+    torch.ops.aten.native_layer_norm.default: _of_layer,
+    torch.ops.aten.native_batch_norm.default: _of_batch,
+    torch.ops.aten.native_group_norm.default: _of_groups,
+}
+"""Normalisations, which give the means and the scales that they took beside their output."""
+ALIKE = 100.0
+"""The inverse of a deviation from which on what is normalised counts as equal numbers."""
 TERM_OF_MEAN = 1 / 64
 """The rounding of each term, as a share of the noise's own: that comes to 1/8 ulp, as at edges (`tolerances.FLOOR_EQUAL_TERM`)."""
 
@@ -60,6 +90,8 @@ class RoundingNoise(OperatorMode):  # type: ignore[no-untyped-call]
         fresh, rounds = _results(func)
         if func in CUT:
             result = result + CUT[func](*args, **(kwargs or {})) * self._signs(result.shape) / self.share
+        if func in NORMS:
+            result = (self.off_mean(result, NORMS[func](args)), *result[1:])
         if func in SPREADS:
             result = self.off_centre(result, SPREADS[func], args, kwargs or {})
         if func in SUMS and fresh:
@@ -95,6 +127,23 @@ class RoundingNoise(OperatorMode):  # type: ignore[no-untyped-call]
         terms = values.numel() / max(result.numel(), 1)
         off = centre * self._signs(centre.shape) * max(1.0, terms * TERM_OF_MEAN)
         return (result ** (1 / power) + off * off) ** power
+
+    def off_mean(self, result: Any, places: tuple[Sequence[int], torch.Tensor | None]) -> Any:
+        """The output of a normalisation whose mean is off by the rounding of its sum. `places`: the shape in which each mean stands beside its elements, and
+        the weight in the shape of its own axes; an empty one where the operator took other statistics."""
+        values, mean, scale = result[:3]
+        shape, weight = places
+        if not shape or values.dtype != torch.float64 or not values.numel() or mean.numel() == 0:
+            return values
+        # Of unequal terms the roundings have both directions, and next to nothing is left.
+        alike = (scale > ALIKE) | (mean.abs() * scale > ALIKE**1.5)
+        off = alike * mean * scale * self._signs(mean.shape) * max(1.0, values.numel() / mean.numel() * TERM_OF_MEAN)
+        if len(shape) == values.ndim:
+            shifted = off.reshape(tuple(shape)).expand_as(values)
+        else:  # groups of channels: one mean for all of a group
+            samples, groups = shape
+            shifted = off.reshape(samples, groups, 1).expand(samples, groups, values.numel() // (samples * groups)).reshape(values.shape)
+        return values + (shifted if weight is None else shifted * weight)
 
     def with_rounded_number(self, name: str, result: Any, operands: Sequence[Any]) -> Any:
         """A result with the plain number among its operands changed by up to `share` of itself: for all elements alike."""

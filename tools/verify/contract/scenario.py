@@ -328,9 +328,10 @@ class Scenario:
         return float(((self._measured_noise().rough or {}).get(key) or (0.0,))[0])
 
     def undecided(self, key: str) -> bool:
-        """Whether an array is not to be compared: it drowns in noise, is a gradient at a jump, or a place among equals. Raises `OriginalFailed`."""
+        """Whether an array is not to be compared: it drowns in noise, is a gradient at a jump, a place among equals, or what
+        noise makes infinite. Raises `OriginalFailed`."""
         # Only in these scenarios can an array be undecided; elsewhere, asking would cost a job for nothing.
-        if self.role not in (Role.GRADIENT_EDGE, Role.WORST) and self.extreme != Extreme.VANISHING:
+        if self.role not in (Role.GRADIENT_EDGE, Role.WORST, Role.NONFINITE) and self.extreme != Extreme.VANISHING:
             return False
         return key in self._measured_noise().undecided
 

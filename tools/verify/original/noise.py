@@ -15,7 +15,7 @@ from migrate_agent.tools.harness.common.sketches import sketched
 from migrate_agent.tools.harness.common.training_steps import OPTIMISERS, torch_curve
 from migrate_agent.tools.harness.torch_side.module import Original, Result, flushing, jittered
 from migrate_agent.tools.verify.contract.scenario import ROUGH_CURVES, Role, Scenario
-from migrate_agent.tools.verify.original.outputs import attempt, drowned, moved_elements, noise_of, noise_runs, unsteady
+from migrate_agent.tools.verify.original.outputs import attempt, drowned, moved_elements, noise_of, noise_runs, tipped_infinities, unsteady
 
 
 @flushing()
@@ -67,6 +67,8 @@ def of_scenario(unit: Original, scenario: Scenario, folder: Path, base: int, pri
     noise, undecided = noise_of(result, noisy), []
     if scenario.role == Role.GRADIENT_EDGE:
         undecided = kinks(unit, partial(unit.run, state, mode=scenario.mode, targets=targets), values, result, base)
+    elif scenario.role == Role.NONFINITE:
+        undecided = tipped_infinities(result, noisy)
     elif scenario.extreme == input_sampling.Extreme.VANISHING:
         undecided = drowned(result, noise)
     return {"noise": noise, "rough": rough, "undecided": undecided}

@@ -112,6 +112,20 @@ def tipped(result: Result, noisy: Sequence[Result]) -> bool:
     return any(key not in other.arrays or moves(result.arrays[key], other.arrays[key]) for other in noisy for key in outputs)
 
 
+def tipped_infinities(result: Result, noisy: Sequence[Result]) -> list[str]:
+    """Keys of outputs in which rounding noise decides what is infinite, and what NaN: a weight is zero or nearly so beside an infinite value."""
+
+    def kinds(value: Array) -> Array:
+        return np.isfinite(value) + 2 * np.isnan(value)
+
+    outputs = {key: value for key, value in result.arrays.items() if key.startswith("out/") and value.dtype.kind in "fc"}
+    return sorted(
+        key
+        for key, value in outputs.items()
+        if any(key not in other.arrays or not np.array_equal(kinds(value), kinds(other.arrays[key])) for other in noisy)
+    )
+
+
 def drowned(result: Result, noise: Mapping[str, Sequence[float]]) -> list[str]:
     """Keys of outputs whose rounding noise is a larger share than the limits can judge."""
     outputs = {key: value for key, value in result.arrays.items() if key.startswith("out/") and key in noise}

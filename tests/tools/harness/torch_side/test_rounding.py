@@ -44,3 +44,25 @@ def test_the_variance_of_equal_numbers_is_what_rounding_leaves(axes: tuple[int, 
     spread = torch.arange(256, dtype=torch.float64).expand(2, 4, 256)
     with RoundingNoise(1, 2.0**-52):
         assert torch.allclose(torch.var(spread, axes or None), spread.var(axes or None), rtol=1e-14)
+
+
+NORMALISED = {
+    "groups": (torch.nn.GroupNorm(4, 8), (2, 8, 6, 6)),
+    "groups of a signal": (torch.nn.GroupNorm(2, 8), (2, 8, 5)),
+    "layers": (torch.nn.LayerNorm(64), (2, 5, 64)),
+    "two axes": (torch.nn.LayerNorm((5, 64)), (2, 5, 64)),
+    "batches": (torch.nn.BatchNorm2d(8), (2, 8, 6, 6)),
+    "batches of rows": (torch.nn.BatchNorm1d(8), (4, 8)),
+    "instances": (torch.nn.InstanceNorm2d(8), (2, 8, 6, 6)),
+}
+
+
+@pytest.mark.parametrize("name", NORMALISED)
+def test_what_is_normalised_of_equal_numbers_is_what_rounding_leaves(name: str) -> None:
+    norm, shape = NORMALISED[name][0].double(), NORMALISED[name][1]
+    with RoundingNoise(1, 2.0**-20):
+        assert 0.01 < norm(torch.full(shape, 601.3624, dtype=torch.float64)).abs().max() < 10
+    usual = torch.randn(shape, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    with RoundingNoise(1, 2.0**-52):
+        noisy = norm(usual)
+    assert torch.allclose(noisy, norm(usual), rtol=1e-13, atol=1e-14)
