@@ -10,7 +10,7 @@ from libcst import matchers as m
 from migrate_agent.tools.rewrite.analysis.facts import is_tensor
 from migrate_agent.tools.rewrite.rules.mutation.writes import is_inplace
 from migrate_agent.tools.rewrite.rules.parameters.freezing import variable_behind
-from migrate_agent.tools.rewrite.rules.parameters.variables import overwritten, plain_read, subscript, variable
+from migrate_agent.tools.rewrite.rules.parameters.variables import overwritten, own_layer, plain_read, subscript, variable, written
 from migrate_agent.tools.rewrite.rules.rule import Rule
 from migrate_agent.tools.rewrite.tables.registry import Refuse, layers
 
@@ -59,6 +59,12 @@ class ReplaceTensorAttributes(Rule):
 
     KEEP = ("def f(row: dict):\n    return row.data\n",)
     CHANGE = (
+        (
+            "import torch\nfrom torch import nn\n\nclass M(nn.Conv2d):\n    def __init__(self, std):\n        super().__init__(3, 3, 1)\n"
+            "        self.weight.data = torch.eye(3).view(3, 3, 1, 1)\n        self.bias.data = torch.zeros(3)\n",
+            "class M(Conv2d):\n    def __init__(self, std, *, rngs: nnx.Rngs):\n        super().__init__(3, 3, 1, rngs=rngs)\n"
+            "        self.weight = jnp.eye(3).reshape(3, 3, 1, 1)\n        self.bias[...] = jnp.zeros(3)\n",
+        ),
         (
             "import torch\n\ndef f(x: torch.Tensor):\n    return x * x.data\n",
             "def f(x: jax.Array):\n    return x * lax.stop_gradient(x)\n",
@@ -182,6 +188,9 @@ class ReplaceTensorAttributes(Rule):
         if fact is None or set(fact.kinds) != {"parameter"} or variable(self, target.value) or self.context.is_handle(target.value):
             return None
         try:
+            # The weights of the layer that the class derives from are where that keeps them.
+            if isinstance(target.value, cst.Attribute) and self.context.is_self(target.value.value) and own_layer(self):
+                return written(self, target, updated.value)
             return overwritten(self, target, updated.value)
         except Refuse as refusal:
             self.context.hole(original, refusal.reason, refusal.code)
