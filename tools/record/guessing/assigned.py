@@ -129,6 +129,7 @@ def processed_options(tree: ast.Module, options: Mapping[str, Any]) -> dict[str,
 def _computed(name: str, value: ast.expr, names: Mapping[str, Any]) -> dict[str, Any]:
     loaded = {one.id for one in ast.walk(value) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)}
     bound = {one.id for one in ast.walk(value) if isinstance(one, ast.Name) and not isinstance(one.ctx, ast.Load)}
+    bound |= {one.arg for one in ast.walk(value) if isinstance(one, ast.arg)}
     private = any(isinstance(one, ast.Attribute) and one.attr.startswith("_") for one in ast.walk(value))
     if private or not loaded & names.keys() or not loaded <= {*names, *bound, *CONVERSIONS}:
         return {}

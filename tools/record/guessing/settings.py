@@ -28,7 +28,9 @@ LARGE = 64
 WIDE, UNIT, LESS, WIDEST = 256, 64, 8, 1024
 """Of one setting alone: widths from `WIDE` on that are multiples of `UNIT` are `LESS` times smaller, all alike, so that what was equal, or a multiple,
 stays so; what is wider than `WIDEST` all the same would make a guess slow."""
-DEEP = re.compile(r"(.*_)?(depth|n?_?(um_)?(layers?|blocks?|stages?|convolutions|convs)|(iter|step)s?|iterations)")
+DEEP = re.compile(
+    r"(.*_)?(depth|n?_?(um_)?(layers?|blocks?|stages?|convolutions|convs|res_?(blocks|groups|units))|(iter|step)s?|iterations)"
+)
 """Settings that say how often something is repeated: twice shows as much as often."""
 
 
