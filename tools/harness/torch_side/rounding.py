@@ -47,8 +47,8 @@ SPREADS = {torch.ops.aten.var.correction: 1.0, torch.ops.aten.std.correction: 0.
 def _of_layer(args: Sequence[Any]) -> tuple[Sequence[int], torch.Tensor | None]:
     """`native_layer_norm`: its means have the axes of the input, of size 1 where it normalises."""
     values, normalised, weight = args[:3]
-    kept = values.ndim - len(normalised)
-    return (*values.shape[:kept], *[1] * len(normalised)), weight
+    whole = values.ndim - len(normalised)
+    return (*values.shape[:whole], *[1] * len(normalised)), weight
 
 
 def _of_batch(args: Sequence[Any]) -> tuple[Sequence[int], torch.Tensor | None]:
@@ -128,11 +128,11 @@ class RoundingNoise(OperatorMode):  # type: ignore[no-untyped-call]
         off = centre * self._signs(centre.shape) * max(1.0, terms * TERM_OF_MEAN)
         return (result ** (1 / power) + off * off) ** power
 
-    def off_mean(self, result: Any, places: tuple[Sequence[int], torch.Tensor | None]) -> Any:
-        """The output of a normalisation whose mean is off by the rounding of its sum. `places`: the shape in which each mean stands beside its elements, and
+    def off_mean(self, result: Any, beside: tuple[Sequence[int], torch.Tensor | None]) -> Any:
+        """The output of a normalisation whose mean is off by the rounding of its sum. `beside`: the shape in which each mean stands beside its elements, and
         the weight in the shape of its own axes; an empty one where the operator took other statistics."""
         values, mean, scale = result[:3]
-        shape, weight = places
+        shape, weight = beside
         if not shape or values.dtype != torch.float64 or not values.numel() or mean.numel() == 0:
             return values
         # Of unequal terms the roundings have both directions, and next to nothing is left.

@@ -56,7 +56,7 @@ RECURRENT = (
 
 def repairs(attempt: Attempt, outcome: Outcome, options: Options) -> Iterator[Attempt]:
     """Attempts that differ from a failed one in what its error speaks of."""
-    if message := next((found for pattern in RECURRENT if (found := pattern.search(outcome.error))), None):
+    if message := next(filter(None, (pattern.search(outcome.error) for pattern in RECURRENT)), None):
         # What mends the features of a linear layer mends theirs.
         as_linear = f"mat1 and mat2 shapes cannot be multiplied (1x{message['width']} and {message['taken']}x1)"
         outcome = outcome._replace(error=f"{outcome.error} ({as_linear})")

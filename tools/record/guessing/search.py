@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import re
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -22,6 +23,8 @@ FIRST_MENDS = 8
 """Mends that are tried between one start and the next."""
 FIRST_CALLS = 3
 MOST_SMALLER = 4
+MOST_MENDED = 5
+"""Complaints of one statement that count as steps ahead: two of them may also take turns."""
 MUCH_FASTER = 0.5
 SLOW = 0.2
 """Seconds of this process from which a call takes long: a verification repeats it a hundred times."""
@@ -50,6 +53,10 @@ class State:
     order: int
     neighbours: Iterator[Attempt] = field(compare=False)
     tried: int = field(compare=False, default=0)
+    complaint: str = field(compare=False, default="")
+    """Its error without the numbers."""
+    mended: int = field(compare=False, default=0)
+    """How many complaints of the same statement have made room for others."""
 
 
 class Search:
@@ -212,8 +219,14 @@ class Search:
             neighbours = self._calls(attempt) if outcome.stage is Stage.CONSTRUCTED else repairs(attempt, outcome, self.options)
         # One that came no further than what it mends waits behind the other mends of that: else the search runs
         # away with one argument and never comes to the next.
+        complaint = re.sub(r"\d+", "", outcome.error)
+        mended = 0
+        if parent is not None and reach == (parent.stage, parent.progress + parent.mended) and complaint != parent.complaint:
+            # Another complaint of the same statement: what the first one was about is mended.
+            mended = min(parent.mended + 1, MOST_MENDED)
+        reach = (reach[0], reach[1] - mended)
         advanced = parent is None or reach < (parent.stage, parent.progress)
-        state = State(*reach, 0 if advanced else idle, next(self._order), neighbours)
+        state = State(*reach, 0 if advanced else idle, next(self._order), neighbours, complaint=complaint, mended=mended)
         heapq.heappush(self._queue, state)
         return False
 

@@ -210,12 +210,12 @@ class _Reader:
     """Classifies the values that one method stores on the instance."""
 
     def __init__(
-        self, repo: Repo, model: ClassModel, function: FunctionNode, methods: Mapping[str, FunctionNode], taken: Mapping[str, str]
+        self, repo: Repo, model: ClassModel, function: FunctionNode, methods: Mapping[str, FunctionNode], arguments: Mapping[str, str]
     ) -> None:
-        """`taken`: attribute → argument of this function that it is."""
-        self.repo, self.model, self.function, self.methods, self.kept = repo, model, function, methods, taken
-        arguments = [*function.args.posonlyargs, *function.args.args]
-        self.own = arguments[0].arg if arguments else ""
+        """`arguments`: attribute → argument of this function that it is."""
+        self.repo, self.model, self.function, self.methods, self.kept = repo, model, function, methods, arguments
+        positional = [*function.args.posonlyargs, *function.args.args]
+        self.own = positional[0].arg if positional else ""
         self.nested = {n.name: n for n in walk(function) if isinstance(n, ast.FunctionDef) and n is not function}
         self.aliases = own_aliases(function, model.own)
 

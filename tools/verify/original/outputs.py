@@ -116,7 +116,7 @@ def tipped_infinities(result: Result, noisy: Sequence[Result]) -> list[str]:
     """Keys of outputs in which rounding noise decides what is infinite, and what NaN: a weight is zero or nearly so beside an infinite value."""
 
     def kinds(value: Array) -> Array:
-        return np.isfinite(value) + 2 * np.isnan(value)
+        return np.where(np.isnan(value), 2, np.isfinite(value))
 
     outputs = {key: value for key, value in result.arrays.items() if key.startswith("out/") and value.dtype.kind in "fc"}
     return sorted(

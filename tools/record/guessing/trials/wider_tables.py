@@ -21,7 +21,7 @@ def wider_tables(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
         table = TABLE.search(value) if isinstance(value, str) else None
         if table is None or message is None:
             continue
-        rows, columns, width, taken = int(table[1]), int(table[2]), int(message["got"]), int(message["asked"])
-        for wide in dict.fromkeys((columns * taken // width, taken)) if columns * taken % width == 0 else (taken,):
+        rows, columns, width, asks = int(table[1]), int(table[2]), int(message["got"]), int(message["asked"])
+        for wide in dict.fromkeys((columns * asks // width, asks)) if columns * asks % width == 0 else (asks,):
             text = f"torch.linspace(0.1, 1, {rows * wide}).reshape({rows}, {wide})"
             yield set_init(attempt, name, TABLE.sub(text, str(value)))
