@@ -25,6 +25,81 @@ from migrate_agent.tools.scan import scan
 HEAD = "import torch\nfrom torch import nn\nfrom dataclasses import dataclass\n"
 
 GUESSABLE = {
+    "a list that a method takes apart": (
+        "class Net(nn.Module):\n"
+        " def __init__(self, sizes):\n"
+        "  super().__init__()\n"
+        "  self.sizes = sizes\n"
+        "  self.fc = nn.Linear(8, 8)\n"
+        " def forward(self, x):\n"
+        "  width, length = self.sizes\n"
+        "  return self.fc(x)[..., :width] * length\n",
+        ("[32, 32]", "torch.randn(2, 16, 8)"),
+    ),
+    "rows that a loop takes apart": (
+        "class Net(nn.Module):\n"
+        " def __init__(self, stages):\n"
+        "  super().__init__()\n"
+        "  self.parts = nn.ModuleList()\n"
+        "  for width, hidden in stages:\n"
+        "   self.parts.append(nn.Sequential(nn.Linear(width, hidden), nn.Linear(hidden, width)))\n"
+        " def forward(self, x):\n"
+        "  for part in self.parts:\n"
+        "   x = part(x)\n"
+        "  return x\n",
+        ("[(32, 64,), (32, 64,)]", "torch.randn(2, 16, 32)"),
+    ),
+    "a table as wide as a layer asks": (
+        "class Net(nn.Module):\n"
+        " def __init__(self, embedding_matrix):\n"
+        "  super().__init__()\n"
+        "  self.embed = nn.Embedding.from_pretrained(torch.tensor(embedding_matrix, dtype=torch.float))\n"
+        "  self.fc = nn.Linear(24, 3)\n"
+        " def forward(self, tokens):\n"
+        "  return self.fc(self.embed(tokens))\n",
+        ("torch.linspace(0.1, 1, 1536).reshape(64, 24)", "torch.randint(0, 64, (2, 16))"),
+    ),
+    "states of a cell, and an image for it": (
+        "class Net(nn.Module):\n"
+        " def __init__(self, channels):\n"
+        "  super().__init__()\n"
+        "  self.conv = nn.Conv2d(channels, 4, 3, stride=4, padding=1)\n"
+        "  self.cell = nn.LSTMCell(4 * 6 * 6, 48)\n"
+        " def forward(self, x, hx, cx):\n"
+        "  x = self.conv(x)\n"
+        "  return self.cell(x.view(x.size(0), -1), (hx, cx))\n",
+        ("8", "torch.randn(2, 8, 24, 24), torch.randn(2, 48), torch.randn(2, 48)"),
+    ),
+    "descriptions of spaces": (
+        "class Net(nn.Module):\n"
+        " def __init__(self, observation_space, action_space):\n"
+        "  super().__init__()\n"
+        "  self.fc = nn.Linear(observation_space.shape[0], action_space.n)\n"
+        " def forward(self, x):\n"
+        "  return self.fc(x)\n",
+        ("types.SimpleNamespace(shape=(64,)), types.SimpleNamespace(n=4)", "torch.randn(2, 16, 64)"),
+    ),
+    "an input that is squeezed": (
+        "class Net(nn.Module):\n"
+        " def __init__(self, size):\n"
+        "  super().__init__()\n"
+        "  self.fc = nn.Linear(2 * size, size)\n"
+        " def forward(self, facts, question):\n"
+        "  return self.fc(torch.cat([facts.mean(1), question.squeeze(1)], 1))\n",
+        ("128", "torch.randn(2, 16, 128), torch.randn(2, 1, 128)"),
+    ),
+    "a switch behind which a package is absent": (
+        "class Net(nn.Module):\n"
+        " def __init__(self, load_weights=False):\n"
+        "  super().__init__()\n"
+        "  self.fc = nn.Linear(8, 8)\n"
+        "  if not load_weights:\n"
+        "   import torchvision_that_is_absent\n"
+        "   torchvision_that_is_absent.models.vgg16()\n"
+        " def forward(self, x):\n"
+        "  return self.fc(x)\n",
+        ("load_weights=True", "torch.randn(2, 16, 8)"),
+    ),
     "an image that is divided by its norm, beside words": (
         "class Net(nn.Module):\n def __init__(self, words):\n  super().__init__()\n  self.embedding = nn.Embedding(words, 16)\n"
         "  self.conv = nn.Conv2d(8, 16, 1)\n"

@@ -23,6 +23,7 @@ from migrate_agent.tools.record.guessing.trials.labels_asked import labels_asked
 from migrate_agent.tools.record.guessing.trials.numbers_asked import other_numbers, without_negative
 from migrate_agent.tools.record.guessing.trials.other_kinds import other_kinds, spelled_words
 from migrate_agent.tools.record.guessing.trials.squeezed import squeezed
+from migrate_agent.tools.record.guessing.trials.states_asked import states_asked
 from migrate_agent.tools.record.guessing.trials.trial import NOT_FINITE, Attempt, Outcome, Stage, set_call, set_init
 from migrate_agent.tools.record.guessing.trials.wider_tables import wider_tables
 from migrate_agent.tools.record.guessing.values import Fields, Kind, Tensor, Value, change_tensors, tensors
@@ -302,6 +303,7 @@ def _call_repairs(attempt: Attempt, outcome: Outcome, options: Options) -> Itera
     yield from other_kinds(attempt, outcome, options.words_in_call, names_held(options.trial.instance))
     yield from demands(attempt, outcome, options.init)
     yield from _in_place_of_none(attempt, outcome, options)
+    yield from states_asked(attempt, outcome)
     yield from wider_tables(attempt, outcome)
     yield from squeezed(attempt, outcome, options.called)
     yield from joined_inputs(attempt, outcome)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
@@ -100,6 +101,10 @@ def together(writer: ScenarioWriter, most: int) -> None:
             return
 
 
+TIED_GROWTH = 4
+"""So many times the usual elements inputs of other sizes have at most, where that is more than `budgets.TIED_ELEMENTS`."""
+
+
 def _tables(sizes: Sequence[int]) -> list[Mapping[int, int]]:
     """Each size one smaller, each twice as large, then each larger with others along, in turn for each size; each table once."""
     return [*{tuple(sorted(table.items())): table for table in _proposed(sizes)}.values()]
@@ -114,7 +119,13 @@ def _proposed(sizes: Sequence[int]) -> Iterator[Mapping[int, int]]:
 
 def _takes(writer: ScenarioWriter, table: Mapping[int, int]) -> bool:
     """Whether the original takes its inputs with other sizes."""
-    values = input_sampling.resized(writer.original.leaves, table, None, (writer.base,))
+    leaves = writer.original.leaves
+    usual = sum(leaf.value.size for leaf in leaves)
+    elements = sum(map(math.prod, input_sampling.resized_shapes(leaves, table, None)))
+    # An image whose sides grow with the width of a layer would be of gigabytes.
+    if elements > max(budgets.TIED_ELEMENTS, TIED_GROWTH * usual):
+        return False
+    values = input_sampling.resized(leaves, table, None, (writer.base,))
     return values is not None and attempt(lambda: writer.once(writer.states[0], values, "eval")) is not None
 
 
