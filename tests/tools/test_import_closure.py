@@ -259,3 +259,11 @@ def test_seeds_that_a_script_parses_are_not_asked_for(tmp_path: Path, seed: str,
     parts = parts_of(tmp_path, {"net.py": text, "options_x.py": "args = parse()\n"}, "net.py:Net")
     assert (f"torch.manual_seed({seed})" in lines(text, parts["net.py"])) is kept
     assert ("options_x.py" in parts) is False
+
+
+def test_the_else_of_a_main_block_is_imported(tmp_path: Path) -> None:
+    start = "import torch, absent\nfrom torch import nn\n\nif __name__ == '__main__':\n    from helpers_x import widen\nelse:\n    from .helpers_x import widen\n"
+    text = start + CLASS.format(body="widen(x)")
+    parts = parts_of(tmp_path, {"pkg/__init__.py": "", "pkg/net.py": text, "pkg/helpers_x.py": HELPERS}, "pkg/net.py:Net")
+    assert lines(text, parts["pkg/net.py"]) == ["from nn", "if", "class"]
+    assert "def" in lines(HELPERS, parts["pkg/helpers_x.py"])

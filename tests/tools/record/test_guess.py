@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import enum
 import inspect
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
@@ -14,7 +15,7 @@ import torch
 from torch import nn
 
 from migrate_agent.tools.record.guessing.adapt import adapted_shape
-from migrate_agent.tools.record.guessing.call_sites import Program, call_sites
+from migrate_agent.tools.record.guessing.call_sites import Program, call_sites, notebooks
 from migrate_agent.tools.record.guessing.choices import choices
 from migrate_agent.tools.record.guessing.configs import tensor_texts
 from migrate_agent.tools.record.guessing.refused import conditions, fitting
@@ -328,3 +329,19 @@ class Whole(nn.Module):
 
 def test_keywords_that_are_handed_on_are_those_that_no_place_gives() -> None:
     assert [parameter.name for parameter in constructor_parameters(Whole)] == ["width", "rate"]
+
+
+def test_call_sites_are_read_in_notebooks(tmp_path: Path) -> None:
+    cells = [
+        {"cell_type": "markdown", "source": ["Net(1)"]},
+        {"cell_type": "code", "source": ["%matplotlib inline\n", "from elsewhere import Prior\n", "width = 8\n"]},
+        {"cell_type": "code", "source": ["not python here\n"]},
+        {"cell_type": "code", "source": ["net = Net(Prior(width), 2 * width)\n"]},
+    ]
+    (tmp_path / "shown.ipynb").write_text(json.dumps({"cells": cells}))
+    (tmp_path / "broken.ipynb").write_text("{}")
+    parameters = [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in ("prior", "size")]
+    files = notebooks(tmp_path)
+    program = Program(dict.fromkeys(files, ""))
+    assert call_sites(files, "Net", parameters, (), program) == [{"prior": "Prior(8)", "size": "2 * 8"}]
+    assert program.imports == {"Prior": "from elsewhere import Prior"}
