@@ -26,8 +26,10 @@ def tables_of(module: Any) -> dict[str, torch.Tensor]:
 
 @torch.no_grad()
 def put_tables(module: Any, tables: Mapping[str, torch.Tensor]) -> None:
-    """Write the values of tables into those of a module that are as large and finite in the same places."""
+    """Write the values of tables into those of a module that are as large and finite in the same places, and have a place for each element."""
     for path, value in tables_of(module).items():
         other = tables.get(path)
-        if other is not None and other.shape == value.shape and torch.equal(value.isfinite(), other.isfinite()):
+        if other is None or other.shape != value.shape or not torch.equal(value.isfinite(), other.isfinite()):
+            continue
+        if all(step for step, size in zip(value.stride(), value.shape, strict=True) if size > 1):
             value.copy_(other)

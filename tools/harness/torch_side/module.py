@@ -6,7 +6,7 @@ import copy
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -251,11 +251,12 @@ class Original:
             return construct(changed(self.cls, self.changes), self.example, namespace or self.namespace)
 
     def _noisy_tables(self, noise: int, share: float) -> dict[str, torch.Tensor]:
-        """The tables of a module whose constructor ran with rounding noise."""
+        """The tables of a module whose constructor ran with rounding noise; none where it does not run with that."""
         module, seed = self._made
         seed_draws(seed)
-        with exact(), RoundingNoise(noise, share):
+        with suppress(Exception), exact(), RoundingNoise(noise, share):
             return tables_of(self.fresh(namespace=wide_names(self.namespace, module))._apply(widened))
+        return {}
 
     @property
     def takes_sparse(self) -> bool:

@@ -1,4 +1,4 @@
-"""Entries of a `state_dict` by a name that is written out are the attributes that they stand for: `fc.state_dict()["weight"]` is `fc.weight.data`.
+"""Entries of a `state_dict` that are initialised are the parameters that they stand for: `init.zeros_(fc.state_dict()["bias"])` fills `fc.bias`.
 
 The text is changed before it is parsed, and filled up with spaces: what was observed is known by its place in the file.
 """
@@ -40,8 +40,8 @@ def _attribute(match: re.Match[str]) -> str:
     parts = match["path"].split(".")
     text = "".join(f"[{part}]" if part.isdigit() else f".{part}" for part in parts)
     line = match.string[match.string.rfind("\n", 0, match.start()) + 1 : match.start()]
-    text = text if INITIALISER.search(line) else f"{text}.data"
-    return text.ljust(len(match[0])) if len(text) <= len(match[0]) else match[0]
+    # Elsewhere it may be the state of an optimiser, or of a checkpoint.
+    return text.ljust(len(match[0])) if INITIALISER.search(line) and len(text) <= len(match[0]) else match[0]
 
 
 def _loops(text: str) -> Iterator[tuple[int, int, int]]:

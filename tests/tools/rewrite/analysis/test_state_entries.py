@@ -14,7 +14,6 @@ LOOP = "for name, value in self.gru.state_dict().items():\n    {body}\n"
     [
         ("init.zeros_(self.fc.state_dict()['bias'])", "init.zeros_(self.fc.bias)"),
         ('nn.init.normal_(self.body.state_dict()["0.weight"], 0, 1)', "nn.init.normal_(self.body[0].weight, 0, 1)"),
-        ("scale = self.fc.state_dict()['weight'] * 2", "scale = self.fc.weight.data * 2"),
         (
             LOOP.format(body="if 'weight' in name: nn.init.orthogonal_(value)"),
             "for name, value in self.gru.named_parameters():\n    if 'weight' in name: nn.init.orthogonal_(value)\n",
@@ -32,6 +31,7 @@ def test_entries_become_attributes(before: str, after: str) -> None:
     "text",
     [
         "weight = self.fc.state_dict()[name]",
+        "groups = optimizer.state_dict()['param_groups']",
         "keys = list(self.state_dict())",
         LOOP.format(body="nn.init.orthogonal_(value)"),  # of a batch norm it would reach buffers
         LOOP.format(body="if 'weight' in name: found.append(value)"),

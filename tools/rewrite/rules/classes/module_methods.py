@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Mapping
 
 import libcst as cst
@@ -179,7 +180,9 @@ class ReplaceModuleMethods(Rule):
             return None
         if not self._is_module(original.value) or self._is_defined_in_repository(original.value, name):
             return None
-        if model is not None and self.context.is_self(original.value) and self.context.repo.attribute(model, name) is not None:
+        if model is not None and any(
+            _is_store(node) and node.attr == name for node in ast.walk(model.node) if isinstance(node, ast.Attribute)
+        ):
             return None
         return self.context.build(f"functools.partial(vendored.{name}, {{module}})", module=updated.value)
 
@@ -303,3 +306,7 @@ class ReplaceModuleMethods(Rule):
         fact = context.observed(node)
         models = [context.repo.class_of(kind.removeprefix("module:")) for kind in fact.kinds] if fact else []
         return any(model and name in current.methods for model in models if model for current in context.repo.ancestors(model))
+
+
+def _is_store(node: ast.Attribute) -> bool:
+    return isinstance(node.ctx, ast.Store)

@@ -75,7 +75,8 @@ def _scales(context: Context, call: cst.Call) -> int:
         if not isinstance(node, cst.BinaryOperation) or not isinstance(node.operator, OPERATORS):
             return count
         other = node.right if node.left is inner else node.left
-        if not _is_number(context, other):
+        # Python refuses to divide by a number that is zero, and an array gives infinity.
+        if not _is_number(context, other) or (isinstance(node.operator, cst.Divide) and node.right is inner):
             return count
         inner = node
     return 0
