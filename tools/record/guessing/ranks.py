@@ -22,24 +22,7 @@ LAYERS = MappingProxyType(
 )
 STATES = MappingProxyType({"RNNCell": 2, "GRUCell": 2, "LSTMCell": 2, "RNN": 3, "GRU": 3, "LSTM": 3})
 """The axes of the states of recurrent layers."""
-KEEPING_LAYERS = frozenset(
-    (
-        "Linear",
-        "LayerNorm",
-        "Dropout",
-        "Identity",
-        "ReLU",
-        "ReLU6",
-        "LeakyReLU",
-        "PReLU",
-        "ELU",
-        "GELU",
-        "SiLU",
-        "Sigmoid",
-        "Tanh",
-        "Softmax",
-    )
-)
+KEEPING_LAYERS = frozenset("Linear LayerNorm Dropout Identity ReLU ReLU6 LeakyReLU PReLU ELU GELU SiLU Sigmoid Tanh Softmax".split())
 KEEPING = frozenset(
     "relu relu6 leaky_relu elu selu gelu silu sigmoid tanh softmax log_softmax softplus dropout normalize layer_norm exp log sqrt rsqrt square pow sin cos"
     " erf abs neg floor ceil round clamp float double half long to cuda cpu contiguous clone detach type type_as".split()
@@ -104,6 +87,8 @@ class _Walk:
         self.returned: int | None = None
         """The axes that the first result which is told has beyond it."""
         self._instance, self._depth, self._more = instance, depth, dict(more)
+        self._walks: dict[int, _Walk | None] = {}
+        """By the id of a call: it is looked at as an expression and as part of others."""
         self._parts: dict[str, Any] = {}
         """Names of a loop over parts of the instance → the first of them."""
         for statement in _in_order(called):
@@ -150,8 +135,11 @@ class _Walk:
 
     def _walk(self, call: ast.Call) -> _Walk | None:
         """The walk through the code of a method or part of the instance that something followed is handed to."""
-        if not self._depth:
-            return None
+        if id(call) not in self._walks:
+            self._walks[id(call)] = self._walked(call) if self._depth else None
+        return self._walks[id(call)]
+
+    def _walked(self, call: ast.Call) -> _Walk | None:
         part = self._part(call.func)
         called, owner = (getattr(type(part), "forward", None), part) if part is not None else (self._method(call.func), self._instance)
         if not inspect.isfunction(called) or (called.__module__ or "").startswith("torch."):
