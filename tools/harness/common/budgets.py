@@ -213,8 +213,9 @@ TIED_SIZES: Final = 4
 TIED_TRIES: Final = 48
 MAX_TIED: Final = 3
 TIED_ELEMENTS: Final = 300_000
+TIED_GROWTH: Final = 4
 """So many sizes that are refused alone are tried together, in so many calls, most of which end early; so many are compared, each one compilation. Inputs of
-so many elements at most, or a few times as many as the example has."""
+so many elements at most, or so many times as many as the example has."""
 
 RATE_DIGITS: Final = 5
 """Dropout rates are compared to this many digits (float32 has seven)."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from migrate_agent.tools.harness.common import budgets, input_sampling, trees
 from migrate_agent.tools.harness.common.compare_arrays import rms
-from migrate_agent.tools.harness.common.input_sampling import Extreme, ShapeKind
+from migrate_agent.tools.harness.common.input_sampling import Extreme, Leaf, ShapeKind
 from migrate_agent.tools.harness.common.tied_sizes import tied
 from migrate_agent.tools.harness.torch_side.module import Result
 from migrate_agent.tools.verify.contract.scenario import Role
@@ -101,10 +101,6 @@ def together(writer: ScenarioWriter, most: int) -> None:
             return
 
 
-TIED_GROWTH = 4
-"""So many times the usual elements inputs of other sizes have at most, where that is more than `budgets.TIED_ELEMENTS`."""
-
-
 def _tables(sizes: Sequence[int]) -> list[Mapping[int, int]]:
     """Each size one smaller, each twice as large, then each larger with others along, in turn for each size; each table once."""
     return [*{tuple(sorted(table.items())): table for table in _proposed(sizes)}.values()]
@@ -117,15 +113,19 @@ def _proposed(sizes: Sequence[int]) -> Iterator[Mapping[int, int]]:
     yield from (table for row in zip_longest(*turns) for table in row if table is not None)
 
 
+def stays_small(leaves: Sequence[Leaf], sizes: Mapping[int, int]) -> bool:
+    """Whether inputs with sizes replaced by the table have few elements, or a few times as many as they have now: an image whose sides grow with the width
+    of a layer would be of gigabytes."""
+    now = sum(leaf.value.size for leaf in leaves)
+    elements = sum(map(math.prod, input_sampling.resized_shapes(leaves, sizes, None)))
+    return elements <= max(budgets.TIED_ELEMENTS, budgets.TIED_GROWTH * now)
+
+
 def _takes(writer: ScenarioWriter, table: Mapping[int, int]) -> bool:
     """Whether the original takes its inputs with other sizes."""
-    leaves = writer.original.leaves
-    usual = sum(leaf.value.size for leaf in leaves)
-    elements = sum(map(math.prod, input_sampling.resized_shapes(leaves, table, None)))
-    # An image whose sides grow with the width of a layer would be of gigabytes.
-    if elements > max(budgets.TIED_ELEMENTS, TIED_GROWTH * usual):
+    if not stays_small(writer.original.leaves, table):
         return False
-    values = input_sampling.resized(leaves, table, None, (writer.base,))
+    values = input_sampling.resized(writer.original.leaves, table, None, (writer.base,))
     return values is not None and attempt(lambda: writer.once(writer.states[0], values, "eval")) is not None
 
 

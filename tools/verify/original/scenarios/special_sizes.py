@@ -14,6 +14,7 @@ from migrate_agent.tools.harness.common.input_sampling import Leaf
 from migrate_agent.tools.harness.common.tied_sizes import tied
 from migrate_agent.tools.harness.torch_side.module import Original, Result
 from migrate_agent.tools.verify.original.outputs import attempt, finite_share, same
+from migrate_agent.tools.verify.original.scenarios.sizes import stays_small
 
 Make = Callable[[Changes], Original]
 Proposal = TypeVar("Proposal")
@@ -43,7 +44,8 @@ def with_tied(plain: Original, make: Make, values: Mapping[str, tuple[Any, ...]]
         new = next(options, None)
         if new is None or any(_runs(unit) for unit in _alone(plain, make, number, {name: new})):
             continue
-        tables = islice(tied(number, new, [size for size in sizes if size != number]), budgets.TIED_TRIES)
+        tied_tables = tied(number, new, [size for size in sizes if size != number])
+        tables = islice((table for table in tied_tables if stays_small(plain.leaves, table)), budgets.TIED_TRIES)
         yield from islice(_accepted(plain, partial(resized, plain, make, {name: new}), tables, usual), 1)
 
 
