@@ -25,6 +25,12 @@ from migrate_agent.tools.scan import scan
 HEAD = "import torch\nfrom torch import nn\nfrom dataclasses import dataclass\n"
 
 GUESSABLE = {
+    "rows, of which the first batch sets parameters": (
+        "class Net(nn.Module):\n def __init__(self, dim):\n  super().__init__()\n  self.s = nn.Parameter(torch.zeros(1, dim))\n  self.done = False\n"
+        " def forward(self, x):\n  if not self.done:\n   self.s.data = -torch.log(x.std(dim=0, keepdim=True)).detach()\n   self.done = True\n"
+        "  return x * torch.exp(self.s)\n",
+        ("64", "torch.randn(2, 64)"),
+    ),
     "a list that a method takes apart": (
         "class Net(nn.Module):\n"
         " def __init__(self, sizes):\n"

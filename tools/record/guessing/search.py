@@ -17,6 +17,7 @@ from migrate_agent.tools.record.guessing.trials.fewer_numbers import MOST_AXES, 
 from migrate_agent.tools.record.guessing.trials.other_kinds import with_arrays
 from migrate_agent.tools.record.guessing.trials.own_seconds import OwnSeconds
 from migrate_agent.tools.record.guessing.trials.trial import MOST_SECONDS, Attempt, Outcome, Stage, Trial
+from migrate_agent.tools.record.guessing.values import Tensor, change_tensors
 
 MOST_TRIALS = 600
 FIRST_MENDS = 8
@@ -92,7 +93,7 @@ class Search:
             if not 0 < number < len(self.options.of_objects) and self._work(FIRST_MENDS if start is not None else MOST_TRIALS):
                 break
         if self.best is not None and self.best.outcome.stage is Stage.DONE:
-            self._shrink(self._with_arrays(self._as_constructed(self._without_downloads(self.best))))
+            self._shrink(self._with_arrays(self._as_constructed(self._without_downloads(self._with_kept_shapes(self.best)))))
         return self.best
 
     def run_from(self, start: Attempt) -> Found | None:
@@ -108,6 +109,16 @@ class Search:
                 break
             outcome = self._run(attempt)
             if outcome.stage is Stage.DONE and not outcome.downloads:
+                self.best = Found(attempt, outcome, len(self._seen))
+                return self.best
+        return success
+
+    def _with_kept_shapes(self, success: Found) -> Found:
+        """Take inputs of two axes where others give parameters the shapes of their own: a first batch that sets them has features last."""
+        attempt = replace(success.attempt, call=tuple((name, change_tensors(value, _rows)) for name, value in success.attempt.call or ()))
+        if success.outcome.reshapes and attempt != success.attempt:
+            outcome = self._run(attempt)
+            if outcome.stage is Stage.DONE and not outcome.reshapes:
                 self.best = Found(attempt, outcome, len(self._seen))
                 return self.best
         return success
@@ -243,3 +254,8 @@ class Search:
     def _calls(self, attempt: Attempt) -> Iterator[Attempt]:
         """The first calls of the instance that the last trial constructed: they are tried later, when the trial has another one."""
         return (replace(attempt, call=call) for call in self.options.first_calls(self.trial.instance, attempt))
+
+
+def _rows(tensor: Tensor) -> Tensor:
+    """The tensor without the axes between its first and its last."""
+    return replace(tensor, shape=(tensor.shape[0], tensor.shape[-1])) if len(tensor.shape) > 2 else tensor

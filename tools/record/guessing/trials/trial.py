@@ -92,6 +92,8 @@ class Outcome(NamedTuple):
     """Whether weights were asked for that are not here (`torch_side/downloads.py`)."""
     missing: Missing | None = None
     """What the call read that another method sets."""
+    reshapes: bool = False
+    """Whether the call gave parameters other shapes: those of its own input."""
 
 
 def arguments_text(arguments: Arguments, parameters: Sequence[inspect.Parameter]) -> str:
@@ -246,10 +248,12 @@ class Trial:
     def _modes(self, example: Example, namespace: Mapping[str, Any]) -> Outcome:
         import torch
 
+        reshapes = False
         for training in (False, True):
             torch.manual_seed(0)
             args, kwargs = call_arguments(example, namespace)
             instance = in_mode(construct(self.cls, example, namespace) if training else self.instance, training=training)
+            shapes = _shapes(instance)
             self._origins.begin(self._by_name(args[len(self.earlier) :], kwargs))
             try:
                 result = methods.bound(instance, self.whole_method)(*args, **kwargs)
@@ -257,6 +261,7 @@ class Trial:
                 if not training:
                     raise
                 return self._failure(Stage.EVALUATION_ONLY, error)
+            reshapes = reshapes or any(shapes.get(name, shape) != shape for name, shape in _shapes(instance).items())
             tensors = [leaf for leaf in leaves(result) if isinstance(leaf, torch.Tensor)]
             # A function may give infinities on purpose: the scores of a mask.
             is_number: Any = torch.isfinite if self.function is None else lambda tensor: ~torch.isnan(tensor)
@@ -266,7 +271,7 @@ class Trial:
                 return Outcome(Stage.RESULT, self._progress(), NO_RETURN.format(self.method or "forward"), hopeless=True)
             if not tensors or not all(bool(is_number(tensor).all()) for tensor in tensors if tensor.numel() and not tensor.is_meta):
                 return Outcome(Stage.RESULT, self._progress(), NOT_FINITE if tensors else NO_TENSOR)
-        return Outcome(Stage.DONE, len(self._places))
+        return Outcome(Stage.DONE, len(self._places), reshapes=reshapes)
 
     def _by_name(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """The arguments of a call by the names of their parameters."""
@@ -306,6 +311,14 @@ class Trial:
                 self._places.add((frame.f_code, frame.f_lineno))
                 return
             frame = frame.f_back
+
+
+def _shapes(instance: Any) -> dict[str, Any]:
+    """The shapes of a module's parameters; lazy ones have none yet."""
+    import torch
+
+    named = instance.named_parameters() if isinstance(instance, torch.nn.Module) else ()
+    return {name: parameter.shape for name, parameter in named if not torch.nn.parameter.is_lazy(parameter)}
 
 
 def _returns_nothing(function: Any) -> bool:
