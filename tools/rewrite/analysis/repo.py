@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Collection, Iterator, Set
+from collections.abc import Collection, Iterator, Mapping, Set
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 
@@ -21,7 +21,7 @@ from migrate_agent.tools.rewrite.tables.canonical_names import TORCH
 from migrate_agent.tools.rewrite.tables.layers.lazy import LAZY
 from migrate_agent.tools.rewrite.tables.registry import layers, ops, public_name
 from migrate_agent.tools.rewrite.tables.torch_copies import torch_copies
-from migrate_agent.tools.scan.exports import patches
+from migrate_agent.tools.scan.exports import dotted_text, patches
 from migrate_agent.tools.scan.indentation import in_spaces, moved_by
 from migrate_agent.tools.scan.names import Imports, Resolver
 from migrate_agent.tools.scan.nodes import walk
@@ -531,6 +531,8 @@ def _index(model: FileModel) -> None:
     model.bindings = dict(imports.names)
     model.stars = list(imports.stars)
     for statement in _top_level(model.tree.body):
+        if (alias := casting_alias(statement, model.bindings)) is not None:
+            model.bindings |= alias
         if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             model.top_names.add(statement.name)
         elif not isinstance(statement, (ast.Import, ast.ImportFrom)):
@@ -545,11 +547,25 @@ def _index(model: FileModel) -> None:
             model.top_names.discard(name)
 
 
+def casting_alias(statement: ast.stmt, bindings: Mapping[str, str]) -> dict[str, str] | None:
+    """Name → dotted name, of a statement that calls torch's automatic casting by another name: `autocast = torch.cuda.amp.autocast`."""
+    match statement:
+        case ast.Assign(targets=[ast.Name(id=name)], value=ast.Attribute() as value):
+            root, _, rest = (dotted_text(value) or "").partition(".")
+            dotted = f"{bindings.get(root, '')}.{rest}"
+            return {name: dotted} if dotted in AUTOCAST else None
+    return None
+
+
+AUTOCAST = frozenset({"torch.autocast", "torch.cuda.amp.autocast", "torch.amp.autocast", "torch.cpu.amp.autocast"})
+"""torch's automatic casting."""
+
+
 def known_to_torch(dotted: str) -> bool:
     """Whether the tables know a torch name. Where a file tries its import first, the fallback of
     the file is dead code.
     """
-    return dotted in layers() or dotted in ops() or dotted in _torch_modules()
+    return dotted in layers() or dotted in ops() or dotted in _torch_modules() or dotted in AUTOCAST
 
 
 @cache

@@ -16,7 +16,7 @@ from migrate_agent.tools.rewrite.analysis.randomness import (
     observed_functions,
     overrides,
 )
-from migrate_agent.tools.rewrite.analysis.repo import MODULE_BASES
+from migrate_agent.tools.rewrite.analysis.repo import AUTOCAST, MODULE_BASES
 from migrate_agent.tools.rewrite.rules.apply_tables import (
     apply_layer,
     apply_op,
@@ -30,7 +30,7 @@ from migrate_agent.tools.rewrite.rules.apply_tables import (
 )
 from migrate_agent.tools.rewrite.rules.calls.host_draws import is_traced
 from migrate_agent.tools.rewrite.rules.calls.torch_references import VERSION
-from migrate_agent.tools.rewrite.rules.environment.gradient_contexts import AUTOCAST, DROPPED, NO_GRADIENT
+from migrate_agent.tools.rewrite.rules.environment.gradient_contexts import DROPPED, NO_GRADIENT
 from migrate_agent.tools.rewrite.rules.rule import Rule
 from migrate_agent.tools.rewrite.tables.helpers import rngs_of
 from migrate_agent.tools.rewrite.tables.layers.lazy import LAZY

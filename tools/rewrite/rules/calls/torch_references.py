@@ -9,8 +9,8 @@ import libcst as cst
 
 from migrate_agent.tools.removed_names import ABCS, SIX
 from migrate_agent.tools.rewrite.analysis.facts import DTYPES
+from migrate_agent.tools.rewrite.analysis.repo import AUTOCAST
 from migrate_agent.tools.rewrite.rules.apply_tables import apply_op, takes_options
-from migrate_agent.tools.rewrite.rules.environment.gradient_contexts import AUTOCAST
 from migrate_agent.tools.rewrite.rules.rule import Rule
 from migrate_agent.tools.rewrite.tables.helpers import rngs_of, symbols
 from migrate_agent.tools.rewrite.tables.initialisers import AS_VALUES

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 
+from migrate_agent.tools.rewrite.analysis.repo import AUTOCAST
 from migrate_agent.tools.rewrite.rules.rule import Rule
 
 NO_GRADIENT = frozenset({"torch.no_grad", "torch.inference_mode"})
@@ -20,7 +21,6 @@ DROPPED = frozenset(
 )
 _PLAIN = frozenset({"int", "float", "bool", "str", "none", "size", "dtype", "device"})
 """Kinds of values that have no gradient."""
-AUTOCAST = frozenset({"torch.autocast", "torch.cuda.amp.autocast", "torch.amp.autocast", "torch.cpu.amp.autocast"})
 
 
 class ReplaceGradientContexts(Rule):
@@ -68,6 +68,11 @@ class ReplaceGradientContexts(Rule):
             "import torch\n\ndef f(x: torch.Tensor, on: bool):\n    with torch.cuda.amp.autocast(enabled=on):\n        x = x * 2\n"
             "    place = torch.autocast('cuda') if on else None\n    with place:\n        return x\n",
             "def f(x: jax.Array, on: bool):\n    x = x * 2\n    place = nullcontext() if on else None\n    with place:\n        return x\n",
+        ),
+        (
+            "import torch\n\ntry:\n    autocast = torch.cuda.amp.autocast\nexcept:\n    class autocast:\n        def __init__(self, enabled):\n            pass\n\n"
+            "def f(x: torch.Tensor, on: bool):\n    with autocast(enabled=on):\n        return x * 2\n",
+            "def f(x: jax.Array, on: bool):\n    return x * 2\n",
         ),
     )
 
@@ -131,6 +136,15 @@ class ReplaceGradientContexts(Rule):
         partly = isinstance(original.func, cst.Name) and original.func.value == "partial" and original.args
         if partly and (name := self.context.dotted(original.args[0].value)) in AUTOCAST and idle(name, updated):
             return cst.Name("nullcontext")
+        return None
+
+    def leave_Assign(self, original: cst.Assign, updated: cst.Assign) -> cst.RemovalSentinel | None:
+        """Another name for it: where that is entered, nothing is left."""
+        match original:
+            case cst.Assign(targets=[cst.AssignTarget(target=cst.Name())], value=cst.Attribute() as value):
+                if self.context.dotted(value) in AUTOCAST and not self.context.functions and not self.context.classes:
+                    self.context.drop_holes(value)
+                    return cst.RemoveFromParent()
         return None
 
     def leave_With(self, original: cst.With, updated: cst.With) -> cst.BaseStatement | cst.FlattenSentinel[cst.BaseStatement] | None:

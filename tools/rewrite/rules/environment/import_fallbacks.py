@@ -116,6 +116,8 @@ def _imported(suite: cst.BaseSuite) -> set[str]:
                 module = cst.Module([]).code_for_node(small.module)
                 if module.partition(".")[0] in TORCH:
                     names |= {alias.evaluated_alias or alias.evaluated_name for alias in small.names}
+            elif isinstance(small, cst.Assign) and isinstance(small.value, cst.Attribute) and isinstance(small.targets[0].target, cst.Name):
+                names.add(small.targets[0].target.value)
             elif isinstance(small, cst.Import):
                 aliases = [alias for alias in small.names if alias.evaluated_name.partition(".")[0] in TORCH]
                 names |= {alias.evaluated_alias or alias.evaluated_name.partition(".")[0] for alias in aliases}
