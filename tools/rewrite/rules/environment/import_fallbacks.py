@@ -6,7 +6,7 @@ import libcst as cst
 import libcst.matchers as m
 
 from migrate_agent.tools.rewrite.analysis.packages.absent import absent_package
-from migrate_agent.tools.rewrite.analysis.repo import known_to_torch
+from migrate_agent.tools.rewrite.analysis.repo import AUTOCAST, known_to_torch
 from migrate_agent.tools.rewrite.rules.rule import Rule
 
 FAILURES = frozenset({"ImportError", "ModuleNotFoundError", "Exception"})
@@ -48,7 +48,7 @@ class TakeImportFallbacks(Rule):
         if handler is None or original.finalbody or original.orelse or not isinstance(handler.body, cst.IndentedBlock):
             return None
         failing = self._failing(original.body)
-        names = _imported(original.body) | failing
+        names = _imported(original.body) | failing | self._casting(original.body)
         # Every import had a counterpart and is gone: nothing is left that may fail.
         if names and not updated.body.body and all(known_to_torch(self.context.file.bindings.get(name, "")) for name in names):
             return cst.RemoveFromParent()
@@ -71,6 +71,13 @@ class TakeImportFallbacks(Rule):
             return cst.RemoveFromParent()
         body[0] = body[0].with_changes(leading_lines=[*updated.leading_lines, *getattr(body[0], "leading_lines", ())])
         return cst.FlattenSentinel(body)
+
+    def _casting(self, suite: cst.BaseSuite) -> set[str]:
+        """Other names that a block gives to torch's automatic casting."""
+        bindings = self.context.file.bindings
+        lines = [statement for statement in suite.body if isinstance(statement, cst.SimpleStatementLine)]
+        targets = [small.targets[0].target for line in lines for small in line.body if isinstance(small, cst.Assign)]
+        return {target.value for target in targets if isinstance(target, cst.Name) and bindings.get(target.value) in AUTOCAST}
 
     def _failing(self, suite: cst.BaseSuite) -> set[str]:
         """The names that a block imports from files of the repository whose import fails here."""
@@ -116,8 +123,6 @@ def _imported(suite: cst.BaseSuite) -> set[str]:
                 module = cst.Module([]).code_for_node(small.module)
                 if module.partition(".")[0] in TORCH:
                     names |= {alias.evaluated_alias or alias.evaluated_name for alias in small.names}
-            elif isinstance(small, cst.Assign) and isinstance(small.value, cst.Attribute) and isinstance(small.targets[0].target, cst.Name):
-                names.add(small.targets[0].target.value)
             elif isinstance(small, cst.Import):
                 aliases = [alias for alias in small.names if alias.evaluated_name.partition(".")[0] in TORCH]
                 names |= {alias.evaluated_alias or alias.evaluated_name.partition(".")[0] for alias in aliases}
