@@ -79,7 +79,10 @@ def self_references(repo: Repo, model: ClassModel, facts: Facts) -> SelfReferenc
     members = family(repo, model)
     methods = {name: method for member in members for name, method in member.methods.items()}
     by_name: dict[str, list[_Store]] = {}
-    for store in (store for member in members for store in _stores(repo, member, methods, kept_arguments(members, model, facts))):
+    # What was observed is known by its place in one file: a family in several ones keeps its functions as they are, seen from each.
+    together = all(member.file is model.file for member in members)
+    kept = {member.id: kept_arguments(members, member, facts) if together else {} for member in members}
+    for store in (store for member in members for store in _stores(repo, member, methods, kept[member.id])):
         by_name.setdefault(store.name, []).append(store)
     arguments = {span: name for stores in by_name.values() for one in stores if one.model is model for span, name in one.arguments.items()}
     holding = {name: stores for name, stores in by_name.items() if any(store.held or store.reason for store in stores)}
