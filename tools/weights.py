@@ -124,24 +124,30 @@ def load_state_dict(module: nnx.Module, state: Mapping[str, Array]) -> None:
     load_leaves(leaves(module), state)
 
 
-def load_leaves(targets: Mapping[str, Leaf], state: Mapping[str, Array]) -> None:
-    """Put a torch state dictionary into these leaves of a module, as `load_state_dict` does, which raises the same."""
+def load_leaves(targets: Mapping[str, Leaf], state: Mapping[str, Array]) -> dict[str, Any]:
+    """Put a torch state dictionary into these leaves of a module, as `load_state_dict` does, which raises the same.
+
+    Gives the arrays that were put into variables of their own, by torch's name.
+    """
     problems = [*_key_problems(targets, state), *_shape_problems(targets, state), *_tie_problems(targets, state)]
     if problems:
         raise StateDictError("; ".join(problems))
     stacks: dict[int, tuple[nnx.Variable[Any], list[tuple[tuple[int, ...], Array]]]] = {}
+    own: dict[str, Any] = {}
     for name, leaf in targets.items():
         array = np.array(leaf.from_torch(state[name]))
         if leaf.index:
             stacks.setdefault(id(leaf.variable), (leaf.variable, []))[1].append((leaf.index, array))
         else:
             # `jnp.array` would compile a program for each shape
-            leaf.variable.set_value(jax.device_put(array))
+            own[name] = jax.device_put(array)
+            leaf.variable.set_value(own[name])
     for variable, parts in stacks.values():
         whole = np.empty(variable.get_value().shape, parts[0][1].dtype)
         for index, array in parts:
             whole[index] = array
         variable.set_value(jax.device_put(whole))
+    return own
 
 
 def _key_problems(targets: Mapping[str, Leaf], state: Mapping[str, Array]) -> Iterator[str]:

@@ -123,11 +123,13 @@ BEYOND_ELEMENTS: Final = 2_000_000
 
 LONG: Final = 512
 LONG_ELEMENTS: Final = 300_000
+LONG_GROWTH: Final = 4
 LONG_TRIES: Final = 24
 LONG_SIZES: Final = 2
 LONG_OPERATORS: Final = 600
-"""Sizes of inputs go beyond whole numbers of the code up to this one, in inputs of so many elements; so many are tried, and compared. Loops over
-a longer axis must not run more operators than this (where the example does not): they are compiled one by one."""
+"""Sizes of inputs go beyond whole numbers of the code up to this one, in inputs of so many elements (of a large unit so many times as many as the
+example has); so many are tried, and compared. Loops over a longer axis must not run more operators than this (where the example does not): they are
+compiled one by one."""
 
 REFUSALS: Final = 6
 REFUSAL_TRIES: Final = 48

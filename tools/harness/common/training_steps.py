@@ -93,7 +93,7 @@ class NumpyOptimiser:
         self.kind, self.rate = kind, rate
         self.steps = 0
         self.first: list[Any] = [None] * count
-        self.second: list[Any] = [0.0] * count
+        self.second: list[Any] = [None] * count
 
     def step(self, values: Sequence[Array], gradients: Sequence[Array]) -> list[Array]:
         """The values after one step; shapes and dtypes stay. `values` and `gradients` have the same order and shapes."""
@@ -109,19 +109,32 @@ class NumpyOptimiser:
         rule = self._sgd if self.kind == "sgd" else self._adamw
         return _as(value, rule(index, _parts(value), _parts(gradient)))
 
+    # New memory costs a large array more than the arithmetic: moments are changed in place.
     def _sgd(self, index: int, value: Array, gradient: Array) -> Array:
-        momentum = self.first[index]
-        # torch's first step takes the gradient itself as momentum, not a share of it.
-        self.first[index] = gradient if momentum is None else budgets.MOMENTUM * momentum + gradient
-        return np.asarray(value - self.rate * self.first[index])
+        if self.first[index] is None:  # torch's first step takes the gradient itself as momentum, not a share of it
+            self.first[index] = np.array(gradient)
+        else:
+            self.first[index] *= budgets.MOMENTUM
+            self.first[index] += gradient
+        step = np.asarray(self.rate * self.first[index])
+        return np.subtract(value, step, out=step)
 
     def _adamw(self, index: int, value: Array, gradient: Array) -> Array:
         (b1, b2), rate = budgets.BETAS, self.rate
-        value = value * (1 - rate * budgets.WEIGHT_DECAY)
-        self.first[index] = (0.0 if self.first[index] is None else self.first[index]) * b1 + (1 - b1) * gradient
-        self.second[index] = self.second[index] * b2 + (1 - b2) * gradient**2
-        root = np.sqrt(self.second[index]) / np.sqrt(1 - b2**self.steps) + budgets.ADAM_EPSILON
-        return np.asarray(value - rate / (1 - b1**self.steps) * self.first[index] / root)
+        if self.first[index] is None:
+            self.first[index], self.second[index] = np.zeros_like(gradient), np.zeros_like(gradient)
+        first, second, spare = self.first[index], self.second[index], np.empty_like(gradient)
+        first *= b1
+        first += np.multiply(1 - b1, gradient, out=spare)
+        second *= b2
+        second += np.multiply(1 - b2, np.square(gradient, out=spare), out=spare)
+        # In float64: `ADAM_EPSILON` is zero in float16.
+        root = np.sqrt(second, out=spare).astype(np.float64, copy=False)
+        root /= np.sqrt(1 - b2**self.steps)
+        root += budgets.ADAM_EPSILON
+        step = np.asarray(rate / (1 - b1**self.steps) * first, root.dtype)
+        step /= root
+        return np.subtract(value * (1 - rate * budgets.WEIGHT_DECAY), step, out=step)
 
 
 def _parts(value: Array) -> Array:

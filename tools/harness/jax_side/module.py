@@ -130,7 +130,11 @@ class Candidate:
     """Whether the original's call changes plain objects that it holds: then each call gets those of the port as they were."""
     _as_constructed: Sequence[tuple[Any, Any]] = ()
     """Submodules and their settings as constructed, where `train` and `eval` may change more than modes; none of a port, which has no such methods."""
-    _loaded: Mapping[str, Any] = MappingProxyType({})
+    loaded: Mapping[str, Any] = MappingProxyType({})
+    _as_given: Mapping[int, Any] = MappingProxyType({})
+    """By their ids, the arrays that were loaded last and whose variables hold them as they were given."""
+    keeps_all = False
+    """Whether all variables hold what was loaded last as it was given."""
 
     def __init__(
         self, module: str, name: str, texts: Mapping[str, Any], tensors: Path | None, *, exact: bool, kind: Kind = "module"
@@ -210,9 +214,18 @@ class Candidate:
 
     def load(self, state: Mapping[str, Array], model: Any = None) -> None:
         """Put a torch state into the module, or into another of the same class. Raises what `load_state_dict` raises."""
-        weights.load_leaves(self._leaves if model is None else weights.leaves(model), dict(state))
+        put = weights.load_leaves(self._leaves if model is None else weights.leaves(model), dict(state))
         if model is None:
-            self._loaded = {name: leaf.variable.get_value() for name, leaf in self._leaves.items()}
+            self.loaded = {name: leaf.variable.get_value() for name, leaf in self._leaves.items()}
+            # A variable may give something else than it is given, and hold it in another dtype.
+            kept = {name for name, array in put.items() if self.loaded[name] is array and array.dtype == state[name].dtype}
+            self._as_given = {id(self.loaded[name]): self.loaded[name] for name in kept}
+            self.keeps_all = len(kept) == len(self._leaves)
+
+    def reload(self) -> None:
+        """Put the state back that was loaded last. Only of a candidate that `keeps_all`."""
+        for name, value in self.loaded.items():
+            self._leaves[name].variable.set_value(value)
 
     def has(self, method: str) -> bool:
         """Whether the module has a method ("": its call)."""
@@ -256,7 +269,7 @@ class Candidate:
         """Make the module what it was after its state was loaded, where `train` and `eval` may change more than modes: torch's has a copy for each run."""
         for module, settings in self._as_constructed:
             vars(module).update(settings)
-        for name, value in self._loaded.items() if self._as_constructed else ():
+        for name, value in self.loaded.items() if self._as_constructed else ():
             self._leaves[name].variable.set_value(value)
 
     @cached_property
@@ -324,8 +337,8 @@ class Candidate:
     def _sets_modes_alone(self) -> bool:
         return sets_modes_alone(self.model)
 
-    def state_of(self, graphdef: Any, *states: Any) -> dict[str, Array]:
-        """These leaves under torch's names and in torch's layout."""
+    def state_of(self, graphdef: Any, *states: Any, changed: bool = False) -> dict[str, Array]:
+        """These leaves under torch's names and in torch's layout; where `changed`, without those that still are the arrays that were loaded."""
         values, structure = jax.tree.flatten(states)
         key = (id(graphdef), structure)
         if key not in self._places:
@@ -333,7 +346,8 @@ class Candidate:
         leaf_numbers = self._places[key][1]
         if leaf_numbers is None:
             return {name: np.asarray(value) for name, value in self.state(nnx.merge(graphdef, *states, copy=True)).items()}
-        return {name: leaf.to_torch(values[number]) for name, (number, leaf) in leaf_numbers.items()}
+        left_out = self._as_given if changed else {}
+        return {name: leaf.to_torch(values[number]) for name, (number, leaf) in leaf_numbers.items() if id(values[number]) not in left_out}
 
     @cached_property
     def _places(self) -> dict[Any, tuple[Any, dict[str, tuple[int, Leaf]] | None]]:

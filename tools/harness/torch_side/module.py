@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import os
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
@@ -88,8 +89,8 @@ class Result:
     """Places of the user's code that ran."""
 
 
-def to_numpy(value: Any) -> Array:
-    """A tensor as numpy; bfloat16 as float32, a sparse one with all of its zeros."""
+def to_numpy(value: Any, *, shared: bool = False) -> Array:
+    """A tensor as numpy; bfloat16 as float32, a sparse one with all of its zeros. Where `shared`, nobody else will write into it, and it may be no copy."""
     tensor = torch.as_tensor(value).detach().cpu()
     if tensor.dtype in (torch.bfloat16, torch.float16):
         tensor = tensor.to(torch.float32)
@@ -97,7 +98,8 @@ def to_numpy(value: Any) -> Array:
         raise trees.Unencodable("a quantised tensor")
     if tensor.layout is not torch.strided:
         tensor = tensor.to_dense()
-    return np.array(tensor.resolve_conj().resolve_neg().numpy())
+    array: Array = tensor.resolve_conj().resolve_neg().numpy()
+    return np.ascontiguousarray(array) if shared and array.ndim else np.array(array)
 
 
 def dtype_name(value: Any) -> str:
@@ -548,8 +550,11 @@ def _same(tensor: torch.Tensor, expected: Array) -> bool:
 
 def _shared(value: Array) -> torch.Tensor:
     """The array as a tensor that is only read: it shares the memory where that can be."""
-    usable = value.flags.writeable and all(step >= 0 for step in value.strides)
-    return torch.from_numpy(value if usable else np.array(value))
+    if any(step < 0 for step in value.strides):
+        return torch.from_numpy(np.array(value))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # it warns of arrays that must not be written into
+        return torch.from_numpy(value)
 
 
 def wide_flat(value: torch.Tensor) -> Array:
@@ -616,8 +621,8 @@ def _gradients(named: Mapping[str, torch.Tensor], leaves: Sequence[torch.Tensor]
     converted: dict[int, Array] = {}
     for value in pairs.values():
         if id(value) not in converted:  # a tied parameter counts under each of its names
-            converted[id(value)] = to_numpy(value.grad if value.grad is not None else torch.zeros_like(value))
-            value.grad = None  # its memory is that of the next
+            converted[id(value)] = to_numpy(value.grad if value.grad is not None else torch.zeros_like(value), shared=True)
+            value.grad = None
     return {key: converted[id(value)] for key, value in pairs.items()}
 
 
@@ -627,8 +632,13 @@ def jittered(values: Mapping[Any, Array], seed: int, share: float) -> dict[Any, 
     for index, (key, value) in enumerate(values.items()):
         generator = np.random.default_rng([seed, index])
         if value.dtype.kind in "fc":
-            whole = value == np.round(value) if value.dtype.kind == "f" else np.zeros(value.shape, bool)
-            value = np.where(whole, value, value * (1 + generator.uniform(-1, 1, value.shape) * share))
+            whole = value == np.rint(value) if value.dtype.kind == "f" else np.zeros(value.shape, bool)
+            factor = np.asarray(generator.uniform(-1, 1, value.shape))
+            factor *= share
+            factor += 1
+            moved = np.multiply(value, factor, out=factor if value.dtype == factor.dtype else None)
+            np.copyto(moved, value, where=whole)
+            value = np.asarray(moved, value.dtype)
         jittered[key] = value
     return jittered
 

@@ -70,6 +70,8 @@ NORMS: dict[Any, Callable[[Sequence[Any]], tuple[Sequence[int], torch.Tensor | N
     torch.ops.aten.native_group_norm.default: _of_groups,
 }
 """Normalisations, which give the means and the scales that they took beside their output."""
+FEW = 64
+"""So many elements of a tensor are looked at first."""
 ALIKE = 100.0
 """The inverse of a deviation from which on what is normalised counts as equal numbers."""
 TERM_OF_MEAN = 1 / 64
@@ -160,11 +162,17 @@ class RoundingNoise(OperatorMode):  # type: ignore[no-untyped-call]
         """`value` times 1 ± `share` where it is a float64 tensor with a fractional value; integral ones too where `whole`."""
         if not isinstance(value, torch.Tensor) or value.dtype != torch.float64 or not value.numel():
             return value
-        if not whole and torch.equal(value, torch.round(value)):
+        if not whole and _is_integral(value):
             return value
         signs = self._signs(value.shape)
         # In place where that is safe: the copies would double the memory of a run.
         return value.mul_(signs.add_(1)) if value.is_contiguous() and not value._is_view() else value * (1 + signs)
+
+
+def _is_integral(value: torch.Tensor) -> bool:
+    """Whether all elements are whole numbers. The first few tell of most tensors that not all are."""
+    first = value.reshape(-1)[:FEW] if value.is_contiguous() else value
+    return torch.equal(first, torch.round(first)) and (first is value or torch.equal(value, torch.round(value)))
 
 
 @cache

@@ -212,8 +212,7 @@ def _compile_one(session: Session, scenario: Request, loaded: set[int], forms: s
 def run_scenario(session: Session, scenario: Request) -> dict[str, Any]:
     """Run one scenario and write its arrays. Raises the errors of the candidate."""
     candidate, conditions = session.candidate(scenario.example), scenario.conditions
-    state = session.state(scenario.state, scenario.example, conditions.width)
-    candidate.load(state)
+    state = session.load(candidate, scenario.state, scenario.example, conditions.width)
     with candidate.cast(AS_MADE if session.exact else conditions):
         return _run_loaded(session, scenario, candidate, state)
 
@@ -286,7 +285,7 @@ def _state_after(
 ) -> dict[str, Array]:
     """The state arrays that the call changed, and gradients of parameters, under torch's names."""
     graphdef = program.traced.graphdef
-    state = {name: stored(value) for name, value in candidate.state_of(graphdef, trainable, after).items()}
+    state = {name: stored(value) for name, value in candidate.state_of(graphdef, trainable, after, changed=True).items()}
     arrays = {f"state/{name}": value for name, value in state.items() if not _same(value, loaded.get(name))}
     if gradients is not None:
         arrays |= {f"grad/{name}": _conjugated(value) for name, value in candidate.state_of(graphdef, gradients, after).items()}
@@ -324,7 +323,7 @@ def curves(session: Session) -> dict[str, Any] | None:
 def curve(session: Session, state: str, batches: Sequence[Request], optimiser: str) -> list[float]:
     """The `STEPS` + 1 losses before each step and after the last. Writes the final state to `trained.safetensors`."""
     candidate = session.candidate(0)
-    candidate.load(session.state(state, 0))
+    session.load(candidate, state, 0)
     program = session.programs.get(candidate, "train", session.tree(batches[0]), gradient=True)
     _, trainable, rest = candidate.parts("train")
     frozen = _frozen(session, candidate)

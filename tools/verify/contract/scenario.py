@@ -5,7 +5,7 @@ The members of `Role` are the map from who makes a scenario to who reads it."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from functools import cached_property
@@ -39,6 +39,8 @@ CALLED = (
     "prior",
 )
 """The fields of a scenario that say how its call is made again with noise."""
+NATIVE_STAGES = (range(tolerances.NOISE_RUNS_NATIVE), range(tolerances.NOISE_RUNS_NATIVE, tolerances.NOISE_RUNS_GRADIENT))
+"""The numbers of the runs with native noise, by stage: kinks behind one layer are crossed seldom, so gradients that need it get more."""
 ROUGH_CURVES = tuple(f"rough native {number}" for number in range(tolerances.NOISE_RUNS_NATIVE))
 """Kinds of curves with the rounding of native dtypes. A loss is one number, in which roundings may cancel: so there are several."""
 HELD = ("left/", "held/")
@@ -201,9 +203,9 @@ class NoiseOfScenario:
 class Noise:
     """How far rounding noise moves the original's results, found out where a comparison needs to know: most agree far more closely.
 
-    One job for the scenario that something first asks of and those that are `likely` to be asked of, one for all others once one of them is,
-    and one for the training curves. `job` says which unit; `scenarios` are the rows of those whose noise is not known; `curves` describes the
-    training, where there is one.
+    One job for the scenario that something first asks of and those that are `likely` to be asked of, one for all others once one of them is, one for
+    each stage of native noise of a scenario, and one for each training curve. `job` says which unit; `scenarios` are the rows of those whose noise is
+    not known; `curves` describes the training, where there is one.
     """
 
     job: Job
@@ -212,6 +214,9 @@ class Noise:
     curves: Mapping[str, Any] | None
     likely: Callable[[], Collection[str]] = tuple
     _measured: dict[str, NoiseOfScenario] = field(default_factory=dict, repr=False)
+    _native: dict[tuple[str, int], Mapping[str, Sequence[float]] | None] = field(default_factory=dict, repr=False)
+    _curves: dict[tuple[str, str], list[float]] = field(default_factory=dict, repr=False)
+    _buffers: Mapping[str, Array] = field(default_factory=dict, repr=False)
 
     def of_scenario(self, name: str) -> NoiseOfScenario:
         """Of the scenario of this name. Raises `KeyError`, `OriginalFailed`."""
@@ -219,23 +224,44 @@ class Noise:
             # The first question brings what is likely to be asked too. A second one shows that the guess fell short, and brings all.
             names = {row["name"] for row in self.scenarios} if self._measured else {name, *self.likely()}
             rows = [{key: row[key] for key in CALLED} for row in self.scenarios if row["name"] in names - {*self._measured}]
-            results = self._run({"scenarios": rows, "curves": None})
+            results = self._run({"scenarios": rows})
             self._measured |= {row["name"]: NoiseOfScenario.from_json(results[row["name"]]) for row in rows}
         return self._measured[name]
 
-    @cached_property
-    def of_curves(self) -> Mapping[str, Any]:
-        """Losses with noise, by optimiser and kind; `buffers` are those after the steps of SGD. Raises `OriginalFailed`."""
-        return self._run({"scenarios": [], "curves": self.curves})
+    def native(self, name: str) -> Iterator[Mapping[str, Sequence[float]] | None]:
+        """RMS and largest change of each array of the scenario of this name by rounding of the size of a user's dtypes, in stages: each adds runs of
+        its own. None where the original does not run with it. Raises `OriginalFailed`."""
+        row = next(row for row in self.scenarios if row["name"] == name)
+        for stage in range(len(NATIVE_STAGES)):
+            if (name, stage) not in self._native:
+                results = self._run({"scenarios": [{key: row[key] for key in CALLED}], "stage": stage})
+                self._native[name, stage] = results[name]
+            yield self._native[name, stage]
+
+    def of_curve(self, optimiser: str, kind: str) -> list[float]:
+        """Losses with noise of one kind. Raises `OriginalFailed`."""
+        if (optimiser, kind) not in self._curves:
+            results = self._run({"scenarios": [], "curves": self.curves, "curve": [optimiser, kind]})
+            self._curves[optimiser, kind] = results["losses"]
+            if (optimiser, kind) == ("sgd", "noisy"):
+                self._buffers = results["buffers"]
+        return self._curves[optimiser, kind]
+
+    @property
+    def of_buffers(self) -> Mapping[str, Array]:
+        """The buffers after the steps of SGD with noise. Raises `OriginalFailed`."""
+        self.of_curve("sgd", "noisy")
+        return self._buffers
 
     def _run(self, question: Mapping[str, Any]) -> Mapping[str, Any]:
-        run = self.sandbox.run(replace(self.job, arguments={**self.job.arguments, **question}))
+        asked = {"curves": None, "curve": None, "stage": None, **question}
+        run = self.sandbox.run(replace(self.job, arguments={**self.job.arguments, **asked}))
         # Without the noise a difference cannot be judged: a failure here leaves the unit unverified, and never lets it pass.
         try:
             if run.status != "ok":
                 raise OriginalFailed(f"the original ended with {run.status} where rounding noise was added: {run.error}")
             buffers = run.output / "trained.safetensors"
-            return {**run.result, **({"buffers": tensor_files.load(buffers)} if buffers.exists() else {})}
+            return {**run.result, "buffers": tensor_files.load(buffers) if buffers.exists() else {}}
         finally:
             discard(self.sandbox, run)
 
@@ -323,9 +349,22 @@ class Scenario:
         low, high = UNKNOWN if noise.changes is None else noise.changes.get(key, (0.0, 0.0))
         return float(low), float(high)
 
-    def changes_by_native_noise(self, key: str) -> float:
-        """RMS change of an array by the rounding of native dtypes, absolute; 0 where it was not measured. Raises `OriginalFailed`."""
-        return float(((self._measured_noise().rough or {}).get(key) or (0.0,))[0])
+    def changes_by_native_noise(self, key: str) -> Iterator[float]:
+        """RMS change of an array by the rounding of native dtypes, absolute: the largest of more and more runs, so that who has seen enough asks no
+        further. Infinite where the original does not run with it; 0 where it is not measured.
+
+        Scaled up from one ulp of float64, noise misses the kinks (`relu` at zero, the largest of a window) that only rounding of this size crosses.
+        Raises `OriginalFailed`.
+        """
+        largest = float(((self.noise.rough if self.noise else None) or {}).get(key, (0.0,))[0])
+        if self.noise is not None or self.noise_source is None or self.native is None or not (self.gradient or self.role == Role.EDGE):
+            yield largest
+            return
+        for changes in self.noise_source.native(self.name):
+            largest = max(largest, UNKNOWN[0] if changes is None else float((changes.get(key) or (0.0,))[0]))
+            yield largest
+            if not self.gradient or changes is None:  # the other stages are for gradients
+                return
 
     def undecided(self, key: str) -> bool:
         """Whether an array is not to be compared: it drowns in noise, is a gradient at a jump, a place among equals, or what

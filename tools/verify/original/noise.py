@@ -7,14 +7,14 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 from migrate_agent.tools.harness.common import budgets, input_sampling, tensor_files, tolerances
 from migrate_agent.tools.harness.common.input_sampling import Array
 from migrate_agent.tools.harness.common.sketches import sketched
-from migrate_agent.tools.harness.common.training_steps import OPTIMISERS, torch_curve
+from migrate_agent.tools.harness.common.training_steps import torch_curve
 from migrate_agent.tools.harness.torch_side.module import Original, Result, flushing, jittered
-from migrate_agent.tools.verify.contract.scenario import ROUGH_CURVES, Role, Scenario
+from migrate_agent.tools.verify.contract.scenario import NATIVE_STAGES, ROUGH_CURVES, Role, Scenario
 from migrate_agent.tools.verify.original.outputs import attempt, drowned, moved_elements, noise_of, noise_runs, tipped_infinities, unsteady
 
 
@@ -22,7 +22,8 @@ from migrate_agent.tools.verify.original.outputs import attempt, drowned, moved_
 def run(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) -> dict[str, Any]:
     """Job entry. `arguments`: `module`, `name`, `examples` (texts by number), `seed`, and `scenarios` (rows of those to run) or `curves`.
 
-    Gives `noise`, `rough` and `undecided` by the scenario's name, or curves by optimiser and kind; buffers go to `trained.safetensors`.
+    Gives `noise` and `undecided` by the scenario's name, or the changes of a `stage` of native noise where one is asked for, or the `losses` of one
+    `curve` (optimiser and kind), whose buffers go to `trained.safetensors`.
     """
     base = budgets.SEED_STRIDE * int(arguments["seed"])
     units: dict[int, Original] = {}
@@ -33,45 +34,89 @@ def run(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) 
             units[number] = Original.of_job(arguments, texts, tensors, base)
         return units[number]
 
-    if (curves := arguments["curves"]) is not None:
-        return _curves(unit(0), curves, inputs["given"], output, base)
-    return {
-        item.name: of_scenario(unit(item.example), item, inputs["given"], base, unit(item.prior) if item.prior >= 0 else None)
+    if (described := arguments["curves"]) is not None:
+        return _curve(unit(0), described, arguments["curve"], inputs["given"], output, base)
+    calls = [
+        _Call.of(unit(item.example), item, inputs["given"], base, unit(item.prior) if item.prior >= 0 else None)
         for item in map(Scenario.from_json, arguments["scenarios"])
-    }
+    ]
+    stage = arguments["stage"]
+    return {call.scenario.name: of_scenario(call) if stage is None else native_noise(call, NATIVE_STAGES[stage]) for call in calls}
 
 
-def of_scenario(unit: Original, scenario: Scenario, folder: Path, base: int, prior: Original | None = None) -> dict[str, Any]:
-    """RMS and largest change by key (`noise`; `rough`: by the rounding of a user's dtypes, where those are compared), and the keys that must
-    not be compared: outputs below their noise, and gradients at a jump. `prior` is the example that is called before."""
-    state = tensor_files.load(folder / f"states/{scenario.state}.safetensors")
-    stored = tensor_files.load(folder / f"inputs/{scenario.name}.safetensors")
-    values, before = _numbered(stored, "in/"), _numbered(stored, "before/")
-    targets = {int(key[7:]): value for key, value in stored.items() if key.startswith("target/")} if scenario.gradient else None
-    first = before if scenario.before else None
-    earlier = (prior, _numbered(stored, "prior/")) if prior is not None else None
-    again = partial(unit.run, state, mode=scenario.mode, before=first, prior=earlier, targets=targets, drawing=scenario.drawing)
-    again = partial(again, trained=scenario.role == Role.AGAIN_TRAINED, conditions=scenario.conditions, second=scenario.role == Role.SECOND)
+class _Call(NamedTuple):
+    """The call of a scenario, which is made `again` on other inputs and with noise. `base` is the first seed."""
+
+    unit: Original
+    scenario: Scenario
+    folder: Path
+    base: int
+    prior: tuple[Original, Sequence[Array]] | None
+    inputs: Mapping[str, Array]
+
+    @classmethod
+    def of(cls, unit: Original, scenario: Scenario, folder: Path, base: int, prior: Original | None = None) -> Self:
+        """With the inputs from the folder. `prior` is the example that is called before."""
+        stored = tensor_files.load(folder / f"inputs/{scenario.name}.safetensors")
+        return cls(unit, scenario, folder, base, (prior, _numbered(stored, "prior/")) if prior is not None else None, stored)
+
+    @property
+    def values(self) -> list[Array]:
+        """The inputs."""
+        return _numbered(self.inputs, "in/")
+
+    @property
+    def targets(self) -> dict[int, Array] | None:
+        """The targets by output, where there are gradients."""
+        stored = {int(key[7:]): value for key, value in self.inputs.items() if key.startswith("target/")}
+        return stored if self.scenario.gradient else None
+
+    def state(self) -> dict[str, Array]:
+        """The state, which is drawn or read now."""
+        return tensor_files.load(self.folder / f"states/{self.scenario.state}.safetensors")
+
+    def again(self, state: Mapping[str, Array], values: Sequence[Array], **options: Any) -> Result:
+        """Make the call. Raises the errors of the original."""
+        scenario = self.scenario
+        return self.unit.run(
+            state,
+            values,
+            scenario.mode,
+            before=_numbered(self.inputs, "before/") if scenario.before else None,
+            prior=self.prior,
+            targets=self.targets,
+            drawing=scenario.drawing,
+            trained=scenario.role == Role.AGAIN_TRAINED,
+            conditions=scenario.conditions,
+            second=scenario.role == Role.SECOND,
+            **options,
+        )
+
+
+def of_scenario(call: _Call) -> dict[str, Any]:
+    """RMS and largest change by key (`noise`), and the keys that must not be compared: outputs below their noise, and gradients at a jump."""
+    unit, scenario, values, base = call.unit, call.scenario, call.values, call.base
+    state = call.state()
+    again = partial(call.again, state)
     try:
         result = again(values)
         runs = range(noise_runs(result, scenario.runs))
         if scenario.role == Role.SECOND:
             # torch crashes where a mode changes what it differentiates twice: noise is in state and inputs alone.
-            noisy = [_again_twice(unit, scenario, state, values, targets, 1 + base + count) for count in runs]
+            noisy = [_again_twice(unit, scenario, state, values, call.targets, 1 + base + count) for count in runs]
         else:
             noisy = [again(values, noise=1 + base + count) for count in runs]
             noisy += _more_runs(lambda number: again(values, noise=1 + base + number), result, noisy)
-        rough = _rough(again, values, result, scenario, base)
     except Exception:
-        return {"noise": None, "rough": None, "undecided": []}
+        return {"noise": None, "undecided": []}
     noise, undecided = noise_of(result, noisy), []
     if scenario.role == Role.GRADIENT_EDGE:
-        undecided = kinks(unit, partial(unit.run, state, mode=scenario.mode, targets=targets), values, result, base)
+        undecided = kinks(unit, partial(unit.run, state, mode=scenario.mode, targets=call.targets), values, result, base)
     elif scenario.role == Role.NONFINITE:
         undecided = tipped_infinities(result, noisy)
     elif scenario.extreme == input_sampling.Extreme.VANISHING:
         undecided = drowned(result, noise)
-    return {"noise": noise, "rough": rough, "undecided": undecided}
+    return {"noise": noise, "undecided": undecided}
 
 
 def _more_runs(again: Callable[[int], Result], result: Result, noisy: Sequence[Result]) -> list[Result]:
@@ -88,22 +133,21 @@ def _again_twice(unit: Original, scenario: Scenario, state: Any, values: Sequenc
     return unit.run(*moved, scenario.mode, targets=targets, drawing=scenario.drawing, second=True)
 
 
-def _rough(again: Callable[..., Result], values: Sequence[Array], result: Result, scenario: Scenario, base: int) -> dict[str, list[float]]:
-    """RMS and largest change by key in runs with the rounding of the dtypes of a user's run, where that is compared. Raises the errors of the original.
-
-    Scaled up from one ulp of float64, noise misses the kinks (`relu` at zero, the largest of a window) that only rounding of this size crosses.
-    """
-    if scenario.native is None or not (scenario.gradient or scenario.role == Role.EDGE):
-        return {}
-    share, started = tolerances.native_noise(scenario.narrow), time.monotonic()
-    runs = tolerances.NOISE_RUNS_GRADIENT if scenario.gradient else tolerances.NOISE_RUNS_NATIVE
+def native_noise(call: _Call, numbers: Sequence[int]) -> dict[str, list[float]] | None:
+    """RMS and largest change by key in runs of these numbers with the rounding of the dtypes of a user's run; None where the original does not run."""
+    share, started = tolerances.native_noise(call.scenario.narrow), time.monotonic()
     worst: dict[str, list[float]] = {}
-    for count in range(runs):
-        if count >= tolerances.NOISE_RUNS_NATIVE and time.monotonic() - started > budgets.NOISE_SECONDS:
-            break
-        # One at a time: gradients of many runs at once are more than the memory of a large unit.
-        changes = noise_of(result, [again(values, noise=4 + base + count, share=share)])
-        worst = {key: [max(pair) for pair in zip(change, worst.get(key, change), strict=True)] for key, change in changes.items()}
+    state, values = call.state(), call.values
+    try:
+        result = call.again(state, values)
+        for number in numbers:
+            if number >= tolerances.NOISE_RUNS_NATIVE and time.monotonic() - started > budgets.NOISE_SECONDS:
+                break
+            # One at a time: gradients of many runs at once are more than the memory of a large unit.
+            changes = noise_of(result, [call.again(state, values, noise=4 + call.base + number, share=share)])
+            worst = {key: [max(pair) for pair in zip(change, worst.get(key, change), strict=True)] for key, change in changes.items()}
+    except Exception:
+        return None
     return worst
 
 
@@ -117,8 +161,8 @@ def _numbered(stored: Mapping[str, Array], prefix: str) -> list[Array]:
     return [stored[key] for index in range(len(stored)) if (key := f"{prefix}{index}") in stored]
 
 
-def _curves(unit: Original, described: Mapping[str, Any], folder: Path, output: Path, base: int) -> dict[str, Any]:
-    """Float64 curves with noise of one ulp, of the difference between right programs, and of that between native ones."""
+def _curve(unit: Original, described: Mapping[str, Any], curve: Sequence[str], folder: Path, output: Path, base: int) -> dict[str, Any]:
+    """A float64 curve with noise: of one ulp, of the difference between right programs, or of that between native ones."""
     state = tensor_files.load(folder / f"states/{described['state']}.safetensors")
     stored = [tensor_files.load(folder / f"inputs/{name}.safetensors") for name in described["batches"]]
     values = [_numbered(item, "in/") for item in stored]
@@ -129,10 +173,9 @@ def _curves(unit: Original, described: Mapping[str, Any], folder: Path, output: 
     }
     share = tolerances.native_noise(described["narrow"])
     kinds |= {kind: {"noise": 3 + base + count, "share": share} for count, kind in enumerate(ROUGH_CURVES)}
-    curves: dict[str, Any] = {}
-    buffers: dict[str, dict[str, Array]] = {kind: {} for kind in kinds}
-    for optimiser in (name for name in OPTIMISERS if name in described):  # whose buffers are kept, both sides' of the last
-        run = partial(torch_curve, unit, lambda: state, values, goals, optimiser, described["rates"][optimiser], native=False)
-        curves[optimiser] = {kind: run(**options, buffers=buffers[kind]) for kind, options in kinds.items()}
-    tensor_files.save(output / "trained.safetensors", sketched(buffers["noisy"]))
-    return curves
+    optimiser, kind = curve
+    buffers: dict[str, Array] = {}
+    rate = described["rates"][optimiser]
+    losses = torch_curve(unit, lambda: state, values, goals, optimiser, rate, native=False, buffers=buffers, **kinds[kind])
+    tensor_files.save(output / "trained.safetensors", sketched(buffers))
+    return {"losses": losses}

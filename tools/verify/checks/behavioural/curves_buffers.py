@@ -24,7 +24,7 @@ def judge(results: Results) -> Verdict | None:
     # Noise only excuses: a pass without it is a pass, and its runs are saved.
     if plain is None or plain.status == "pass" or noise is None:
         return plain
-    return verdict("behavioural", "curves_buffers", _differences(results, noise.of_curves["buffers"])) if settled(results) else None
+    return verdict("behavioural", "curves_buffers", _differences(results, noise.of_buffers)) if settled(results) else None
 
 
 def _differences(results: Results, noisy: Mapping[str, Array]) -> Iterator[Difference]:

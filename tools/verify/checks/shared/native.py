@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -126,7 +126,7 @@ def compare_native(exact: Pair, native: Pair, scenario: Scenario, *, alike: bool
     truth, torchs, ours = (_flushed(np.where(finite, value, 0)) for value in (exact.expected, expected, got))
     size = rms(np.abs(truth)) or 1.0
     own = rms(np.abs(torchs - truth)) / size
-    conditioning = partial(_conditioning, scenario, exact.key, dtype, size, kinks=kinks) if alike else float
+    conditioning = partial(_conditioning, scenario, exact.key, dtype, size, kinks=kinks) if alike else tuple
     terms = min(scenario.input_elements / max(exact.expected.size, 1), tolerances.MOST_TERMS)
     totals = (tolerances.FLOOR_EQUAL_TERM if kinks else tolerances.FLOOR_TERM) * terms * epsilon
     floor = max(tolerances.FLOOR_FP32, totals) if dtype == "float32" else tolerances.FLOOR_NARROW * epsilon
@@ -180,23 +180,29 @@ def _without_outliers(exact: Array, expected: Array, actual: Array) -> Array:
     return np.where(lost, expected, actual) if outlying else actual
 
 
-def _conditioned(label: str, error: float, own: float, floor: float, conditioning: Callable[[], float]) -> Difference:
+def _conditioned(label: str, error: float, own: float, floor: float, conditioning: Callable[[], Iterable[float]]) -> Difference:
     """The error beside `own` and the floor, or beside what conditioning allows, where the floor is not enough."""
+    limit = own + floor
     # Noise only widens the limit, so the runs that measure it are saved.
-    if error <= own + floor:
-        return Difference(label, error, own + floor)
-    return Difference(label, error, own + max(floor, conditioning()))
+    if not error <= limit:
+        for allowed in conditioning():
+            limit = max(limit, own + allowed)
+            if error <= limit:
+                break
+    return Difference(label, error, limit)
 
 
-def _conditioning(scenario: Scenario, key: str, dtype: str, size: float, *, kinks: bool = False) -> float:
-    """How far rounding in this dtype may move an array, relative to `size`: as noise of one ulp of float64 does, scaled, or as noise of the dtype's own size does."""
+def _conditioning(scenario: Scenario, key: str, dtype: str, size: float, *, kinks: bool = False) -> Iterator[float]:
+    """How far rounding in this dtype may move an array, relative to `size`: as noise of one ulp of float64 does, scaled, then as noise of the dtype's own size
+    does, in more and more runs."""
     factor = tolerances.NOISE_FACTOR_FP32 if dtype == "float32" else tolerances.NOISE_FACTOR_NARROW
     rounding, _ = scenario.changes_by_noise(key)
     if not np.isfinite(rounding):
-        return tolerances.CAP_FP64
-    scaled = factor * rounding * (tolerances.EPS_NATIVE[dtype] / tolerances.EPS64)
-    crossed = tolerances.KINK_FACTOR * scenario.changes_by_native_noise(key) if kinks else 0.0
-    return max(scaled, crossed) / size
+        yield tolerances.CAP_FP64
+        return
+    yield factor * rounding * (tolerances.EPS_NATIVE[dtype] / tolerances.EPS64) / size
+    for change in scenario.changes_by_native_noise(key) if kinks else ():
+        yield tolerances.KINK_FACTOR * change / size if np.isfinite(change) else tolerances.CAP_FP64
 
 
 def compare_native_gradient(
@@ -226,12 +232,13 @@ def compare_native_gradient(
     floor = tolerances.FLOOR_GRADIENT_FP32 if dtype == "float32" else tolerances.FLOOR_GRADIENT_NARROW * epsilon
     floor = floor if alike else min(floor, tolerances.FLOOR_GRADIENT_NARROWED)
     own = tolerances.FP32_FACTOR * rms(np.abs(torchs - truth)) / size
-    conditioning = partial(_conditioning, scenario, pair.key, dtype, size, kinks=True) if alike else float
+    conditioning = partial(_conditioning, scenario, pair.key, dtype, size, kinks=True) if alike else tuple
     leaf = _conditioned(label, rms(np.abs(ours - truth)) / size, own, floor, conditioning)
     for other in others if alike else ():
         if leaf.failed and (there := rms(np.abs(other.arrays.get(pair.key, np.zeros(1))))):
-            jump = tolerances.KINK_FACTOR * other.changes_by_native_noise(pair.key) / there * rms(np.abs(truth)) / size
-            leaf = Difference(label, leaf.measured, max(leaf.limit, own + jump))
+            for change in other.changes_by_native_noise(pair.key):
+                jump = tolerances.KINK_FACTOR * change / there * rms(np.abs(truth)) / size if np.isfinite(change) else 0.0
+                leaf = replace(leaf, limit=max(leaf.limit, own + jump)) if leaf.failed else leaf
     # A limit of the gradient's own size lets everything through that is not larger: nothing is judged then.
     return replace(leaf, measured=0.0, kind=DROWNED) if leaf.failed and leaf.limit >= 1 else leaf
 

@@ -137,6 +137,9 @@ def decided(unit: Original, lines: Lines, values: Sequence[Array] | None = None)
 def proposals(writer: ScenarioWriter) -> Iterator[tuple[str, list[Array]]]:
     """Labels and inputs, the longest first."""
     leaves = writer.original.leaves
+    # A call of a large unit takes seconds, and as many times as many as its inputs are larger.
+    now = sum(leaf.value.size for leaf in leaves)
+    most = min(budgets.LONG_ELEMENTS, budgets.LONG_GROWTH * now) if writer.is_large else budgets.LONG_ELEMENTS
     leading = next((leaf.value.shape for leaf in leaves if leaf.value.ndim), ())
     sizes: list[tuple[int, int | None]] = [(size, None) for size in dict.fromkeys(leading[1:])]
     sizes += [(size, axis) for axis, size in enumerate(leading) if axis and leading[1:].count(size) > 1]
@@ -145,7 +148,7 @@ def proposals(writer: ScenarioWriter) -> Iterator[tuple[str, list[Array]]]:
         for size, axis in sizes:
             for other in (number + 2, number):
                 elements = sum(map(math.prod, input_sampling.resized_shapes(leaves, {size: other}, axis)))
-                if not size < other <= budgets.LONG + 2 or elements > budgets.LONG_ELEMENTS:
+                if not size < other <= budgets.LONG + 2 or elements > most:
                     continue
                 values = input_sampling.resized(leaves, {size: other}, axis, (writer.base,))
                 if values is not None:

@@ -173,6 +173,11 @@ class ScenarioWriter:
         return repr(reach.by_file(self.once(self.states[0], self.values(0), "eval").reached))
 
     @property
+    def is_large(self) -> bool:
+        """Whether the unit has a schedule."""
+        return bool(self.deadline.seconds) and not self.deadline.small
+
+    @property
     def modes(self) -> tuple[Mode, ...]:
         """Training mode first, where wanted."""
         return ("eval",) if self.texts.get("train") is False else ("train", "eval")
