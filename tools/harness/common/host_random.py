@@ -220,7 +220,7 @@ NUMPY: dict[str, Callable[[Stream, Any], Any]] = {
 """Functions of `numpy.random` that draw from the stream. All others change the generator's state, and are noticed."""
 
 
-def _own_modules() -> list[ModuleType]:
+def own_modules() -> list[ModuleType]:
     """The modules that were imported from the job's own folder."""
     return _imported_from(sys.path[0], len(sys.modules))
 
@@ -237,12 +237,12 @@ def _imported_from(root: str, count: int) -> list[ModuleType]:
 
 def _namespaces() -> list[dict[str, Any]]:
     """The namespaces in which the functions are looked up by name."""
-    return [vars(random), vars(np.random), *(vars(module) for module in _own_modules())]
+    return [vars(random), vars(np.random), *(vars(module) for module in own_modules())]
 
 
 def _global() -> list[Any]:
     """The hidden generators of Python and numpy, and what the job's own modules keep in global names."""
-    generators = [value for module in _own_modules() for value in vars(module).values() if isinstance(value, GENERATORS)]
+    generators = [value for module in own_modules() for value in vars(module).values() if isinstance(value, GENERATORS)]
     return [random._inst, np.random.mtrand._rand, *generators]
 
 

@@ -17,6 +17,7 @@ from migrate_agent.tools.harness.common import budgets, operator_kinds
 from migrate_agent.tools.harness.common.random_streams import Draw, Stream
 from migrate_agent.tools.harness.torch_side.triton import wide_kernels
 from migrate_agent.tools.harness.torch_side.value_trees import map_tree
+from migrate_agent.tools.harness.torch_side.wide_constants import wide_constants
 
 LIFTED = {
     torch.float32: torch.float64,
@@ -400,7 +401,7 @@ def exact() -> Iterator[None]:
         # The user's `x.dtype == torch.float32` must hold for a tensor that is float64 here.
         setattr(torch, name, torch.DoubleTensor if name in CONSTRUCTORS else LIFTED[narrow])
     try:
-        with wide_kernels(), LiftOperators(), LiftFunctions():  # type: ignore[no-untyped-call]
+        with wide_kernels(), wide_constants(), LiftOperators(), LiftFunctions():  # type: ignore[no-untyped-call]
             yield
     finally:
         for name, narrow in names.items():

@@ -35,7 +35,7 @@ def test_what_is_installed_in_the_repository_is_not_its_own(
     monkeypatch.setattr(sys, "path", [str(root), *sys.path])
     monkeypatch.setattr(sys, "prefix", str((tmp_path / prefix).resolve()))
     host_random._imported_from.cache_clear()
-    names = {module.__name__.removeprefix("host_random_") for module in host_random._own_modules()}
+    names = {module.__name__.removeprefix("host_random_") for module in host_random.own_modules()}
     host_random._imported_from.cache_clear()
     assert names == own
 
