@@ -31,7 +31,7 @@ from migrate_agent.tools.rewrite.rules.calls.tensor_attributes import ReplaceTen
 from migrate_agent.tools.rewrite.rules.calls.torch_calls import ReplaceTorchCalls
 from migrate_agent.tools.rewrite.rules.calls.torch_references import ReplaceTorchReferences
 from migrate_agent.tools.rewrite.rules.calls.traced_integers import KeepTracedIntegers
-from migrate_agent.tools.rewrite.rules.calls.type_names import CompareDtypes
+from migrate_agent.tools.rewrite.rules.calls.type_names import CompareDtypes, CompareTypesOfTensors
 from migrate_agent.tools.rewrite.rules.classes.base_calls import CallBasesByName
 from migrate_agent.tools.rewrite.rules.classes.class_names import AskForClasses
 from migrate_agent.tools.rewrite.rules.classes.class_surgery import RefuseClassSurgery
@@ -220,6 +220,7 @@ TABLES: tuple[type[Rule], ...] = (
     ReplaceSignatureCalls,
     ReplaceGradientContexts,
     CompareDtypes,
+    CompareTypesOfTensors,
     ReplaceTorchCalls,
     ReplaceTorchReferences,
     ExtendIsinstanceTests,

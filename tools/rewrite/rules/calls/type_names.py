@@ -1,4 +1,4 @@
-"""Comparisons of the names of tensors' types."""
+"""Comparisons of tensors' types, and of the names of these."""
 
 from __future__ import annotations
 
@@ -56,6 +56,40 @@ class CompareDtypes(Rule):
             return False
         sides = [parent.left, *(one.comparator for one in parent.comparisons)]
         return any(map(self._is_name, sides)) and all(self._is_name(side) or _legacy(side) for side in sides)
+
+
+class CompareTypesOfTensors(Rule):
+    """Ask for an instance where a type is compared with torch's tensor: `type(x) == torch.Tensor` → `isinstance(x, jax.Array)`.
+
+    What is computed with is of a class that derives from `jax.Array`, and of another one while it is traced. A parameter's type is another one in torch,
+    so a question of one stays.
+    """
+
+    KEEP = ("def f(x, y):\n    return type(x) == type(y), type(x) is list\n",)
+    CHANGE = (
+        (
+            "import torch\n\ndef f(x: torch.Tensor):\n    return type(x) == torch.Tensor or type(x) is torch.Tensor\n",
+            "def f(x: jax.Array):\n    return isinstance(x, jax.Array) or isinstance(x, jax.Array)\n",
+        ),
+        (
+            "import torch\n\ndef f(x):\n    if type(x) is not torch.Tensor and type(x) != torch.FloatTensor:\n        x = torch.tensor(x)\n    return x\n",
+            "def f(x):\n    if not isinstance(x, jax.Array) and type(x) != jnp.float32:\n        x = jnp.array(x)\n    return x\n",
+        ),
+    )
+
+    def leave_Comparison(self, original: cst.Comparison, updated: cst.Comparison) -> cst.BaseExpression | None:
+        match original:
+            case cst.Comparison(
+                left=cst.Call(func=cst.Name("type"), args=[cst.Arg(value=asked)]),
+                comparisons=[
+                    cst.ComparisonTarget(operator=cst.Equal() | cst.Is() | cst.NotEqual() | cst.IsNot() as operator, comparator=kind)
+                ],
+            ) if self.context.dotted(kind) == "torch.Tensor" and not self.context.is_parameter_name(asked):
+                value = cst.ensure_type(updated.left, cst.Call).args[0].value
+                test = self.context.build("isinstance({value}, jax.Array)", value=value)
+                unequal = isinstance(operator, cst.NotEqual | cst.IsNot)
+                return self.context.parenthesise(cst.UnaryOperation(cst.Not(), test)) if unequal else test
+        return None
 
 
 def _reads_data(call: cst.Call) -> bool:
