@@ -7,7 +7,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 from collections import Counter
-from collections.abc import Set
+from collections.abc import Iterator, Set
 from dataclasses import dataclass
 
 import libcst as cst
@@ -98,6 +98,10 @@ def translation(space: Workspace, example: Example) -> Translation:
             module, _, own = dotted.rpartition(".")
             if module in space.repo.modules:  # what is imported may itself import it
                 names.add((space.repo.modules[module].file.path, own))
+    for name in _handed_over(example.call):
+        definition = space.repo.resolve(model.bindings.get(name, f"{home.file.module}.{name}"))
+        if definition is not None and definition[1] in definition[0].classes:
+            names.add((definition[0].file.path, definition[1]))
     names |= _names_through_packages(space, model, "\n".join(texts))
     setup = "\n".join([*_imports(home, needs, result), *(t.strip() for t in texts[:-1] if t.strip())])
     init = _constructor_arguments(build)
@@ -105,6 +109,18 @@ def translation(space: Workspace, example: Example) -> Translation:
         init = ", ".join([*([init] if init else []), "rngs=rngs"])
     new = dataclasses.replace(example, setup=setup, init=init, method=_method(space, example.method))
     return Translation(new, home.file.path, frozenset(names), result.vendored | result.qualified, result.holes)
+
+
+def _handed_over(call: str) -> Iterator[str]:
+    """The names of what is called for whole arguments of a call, inside of containers too: instances of these classes reach the port."""
+    row: list[ast.expr] = [ast.parse(f"_({call}\n)", mode="eval").body]
+    arguments = row[0].args + [keyword.value for keyword in row[0].keywords] if isinstance(row[0], ast.Call) else []
+    while arguments:
+        match arguments.pop():
+            case ast.Call(func=ast.Name(id=name)):
+                yield name
+            case ast.List(elts=items) | ast.Tuple(elts=items) | ast.Dict(values=items):
+                arguments += items
 
 
 def _method(space: Workspace, name: str) -> str:
