@@ -61,7 +61,7 @@ from migrate_agent.tools.record.guessing.objects.own_items import (
     several_texts,
 )
 from migrate_agent.tools.record.guessing.objects.taken_apart import taken_apart
-from migrate_agent.tools.record.guessing.ranks import Ranks, ranked, ranks_of
+from migrate_agent.tools.record.guessing.ranks import Ranks, lengths_within, ranked, ranks_of
 from migrate_agent.tools.record.guessing.roles import roles
 from migrate_agent.tools.record.guessing.rows import (
     ARRAYS,
@@ -322,6 +322,8 @@ class Options:
         if index == 0 and isinstance(values[0], Tensor):
             values = (main, *values)
         ranks = self._ranks(parameter.name)
+        if ranks.lengths:
+            values = (*lengths_within(main), *values)
         documented = documented_tensor(self.trial.cls, parameter.name, main.shape[0] if main.shape else 2, self._values) if index else None
         if documented is not None and ranks.fit(documented.shape):
             return tuple(dict.fromkeys((documented, *values)))
@@ -330,7 +332,8 @@ class Options:
         elif ranks.exact and values[0] == "None":
             # A state may be left out, where the code can do without.
             values = (values[0], *ranked(ranks, main), *values[1:])
-        return tuple(dict.fromkeys((*self._by_use(parameter.name, main, values), *values))) if not annotation else values
+        by_use = (_of_rank(value, ranks, main) for value in self._by_use(parameter.name, main, values))
+        return tuple(dict.fromkeys((*by_use, *values))) if not annotation else values
 
     def _first_states(self, name: str, main: Tensor) -> tuple[Value, ...]:
         """States as methods of the instance make them for as many samples as the main tensor has along either of its first axes: `init_hidden(batch_size)`."""
@@ -618,3 +621,9 @@ def members(cls: type) -> set[str]:
 
 
 __all__ = ["EMPTY", "Options", "members"]
+
+
+def _of_rank(value: Value, ranks: Ranks, main: Tensor) -> Value:
+    """The value; one of the rank that the code asks for where it is a tensor of another one."""
+    fits = not isinstance(value, Tensor) or ranks.fit(value.shape)
+    return value if fits else next(ranked(ranks, replace(main, kind=value.kind, high=value.high)), value)

@@ -22,33 +22,42 @@ LAYERS = MappingProxyType(
 )
 STATES = MappingProxyType({"RNNCell": 2, "GRUCell": 2, "LSTMCell": 2, "RNN": 3, "GRU": 3, "LSTM": 3})
 """The axes of the states of recurrent layers."""
+RECURRENT, RECURRENT_RANK = frozenset({"RNN", "GRU", "LSTM"}), 3
 KEEPING_LAYERS = frozenset("Linear LayerNorm Dropout Identity ReLU ReLU6 LeakyReLU PReLU ELU GELU SiLU Sigmoid Tanh Softmax".split())
 KEEPING = frozenset(
     "relu relu6 leaky_relu elu selu gelu silu sigmoid tanh softmax log_softmax softplus dropout normalize layer_norm exp log sqrt rsqrt square pow sin cos"
-    " erf abs neg floor ceil round clamp float double half long to cuda cpu contiguous clone detach type type_as".split()
+    " erf abs neg floor ceil round clamp float double half long to cuda cpu contiguous clone detach type type_as tolist numpy".split()
 )
 """Layers, functions and methods that keep the number of axes."""
 CHANGING = MappingProxyType({"unsqueeze": 1, "squeeze": -1})
 """By how much others change it, where they are told of one axis."""
+MOST_OF_SEQUENCES = 3
+"""Axes that an input of sequences has at most: an image has more."""
+FEW = 2
+"""A length that all sequences have."""
+PACKING = "pack_padded_sequence"
 ADDED = 16
 """The size of a dimension that an input lacked."""
 
 
 class Ask(Enum):
-    """How a use asks for a rank: a layer for its own, whose first axis is that of the samples; other code for one, or for one at least."""
+    """How a use asks for a rank: a layer for its own, whose first axis is that of the samples; other code for one, or for one at least; packing for the
+    lengths of sequences."""
 
     LAYER = auto()
     EXACT = auto()
     LEAST = auto()
+    LENGTHS = auto()
 
 
 class Ranks(NamedTuple):
     """The rank that the code asks for, 0 where it asks for none or for several; and the least that it needs. `samples`: a layer asks, whose first axis is
-    that of the samples."""
+    that of the samples. `lengths`: they are the lengths of sequences."""
 
     exact: int = 0
     least: int = 0
     samples: bool = False
+    lengths: bool = False
 
     def fit(self, shape: Sequence[int]) -> bool:
         """Whether the code may take a tensor of this shape."""
@@ -58,9 +67,17 @@ class Ranks(NamedTuple):
 def ranks_of(called: Any, instance: Any, name: str) -> Ranks:
     """What the code of a function, and of the methods of `instance` that it hands the argument to, says of the rank of one argument."""
     uses = _Walk(called, instance, {name: 0}, DEPTH).uses
-    exact = {rank for rank, ask in uses if ask is not Ask.LEAST}
+    exact = {rank for rank, ask in uses if ask in (Ask.LAYER, Ask.EXACT)}
     samples = len(exact) == 1 and not any(ask is Ask.EXACT for _, ask in uses)
-    return Ranks(exact.pop() if len(exact) == 1 else 0, max((rank for rank, ask in uses if ask is Ask.LEAST), default=0), samples)
+    lengths = any(ask is Ask.LENGTHS for _, ask in uses)
+    return Ranks(exact.pop() if len(exact) == 1 else 0, max((rank for rank, ask in uses if ask is Ask.LEAST), default=0), samples, lengths)
+
+
+def lengths_within(main: Tensor) -> tuple[str, ...]:
+    """Lengths of sequences beside a main input, the longest first, as packing wants them: up to its own length, and short ones."""
+    batch, most = (main.shape or (2,))[0], main.shape[-1] if len(main.shape) > MOST_OF_SEQUENCES else (*main.shape, ADDED, ADDED)[1]
+    rows = ([max(longest - at, 1) for at in range(batch)] for longest in (most, FEW))
+    return tuple(dict.fromkeys(f"torch.tensor({row})" for row in rows))
 
 
 def ranked(ranks: Ranks, main: Tensor) -> Iterator[Tensor]:
@@ -124,6 +141,14 @@ class _Walk:
         part = self._part(call.func)
         if (rank := LAYERS.get(type(part).__name__)) and call.args and (axes := self._axes(call.args[0])) is not None:
             self._ask(axes, ((rank, Ask.LAYER),))
+        if type(part).__name__ in RECURRENT and call.args and (axes := self._axes(call.args[0])) is not None:
+            self._ask(axes, ((RECURRENT_RANK, Ask.LAYER),))
+        if PACKING in (getattr(call.func, "attr", ""), getattr(call.func, "id", "")):
+            keywords = {keyword.arg: keyword.value for keyword in call.keywords}
+            for at, name, use in ((0, "input", (RECURRENT_RANK, Ask.LAYER)), (1, "lengths", (1, Ask.LENGTHS))):
+                given = call.args[at] if at < len(call.args) else keywords.get(name)
+                if given is not None and (axes := self._axes(given)) is not None:
+                    self._ask(axes, (use,))
         if (rank := STATES.get(type(part).__name__)) and len(call.args) > 1:
             for state in call.args[1].elts if isinstance(call.args[1], ast.Tuple) else call.args[1:2]:
                 if (axes := self._axes(state)) is not None:
@@ -170,6 +195,8 @@ class _Walk:
         match node:
             case ast.Name(id=name):
                 return self._more.get(name)
+            case ast.Attribute(value=value, attr="data"):
+                return self._axes(value)
             case ast.BinOp(left=left, right=right, op=ast.Add() | ast.Sub() | ast.Mult() | ast.Div()):
                 return self._most((left, right))
             case ast.Subscript(value=value, slice=index):
@@ -183,8 +210,9 @@ class _Walk:
 
     def _of_call(self, call: ast.Call) -> int | None:
         part = self._part(call.func)
-        if part is not None and call.args and type(part).__name__ in KEEPING_LAYERS:
-            return self._axes(call.args[0])
+        if part is not None and call.args and type(part).__name__ in (*KEEPING_LAYERS, "Embedding"):
+            axes = self._axes(call.args[0])
+            return axes if axes is None or type(part).__name__ in KEEPING_LAYERS else axes + 1
         if (walk := self._walk(call)) is not None:
             return walk.returned
         match call.func, call.args:
