@@ -27,6 +27,22 @@ GUESSABLE = {
         " def forward(self, x, graphs):\n  return self.fc(torch.cat([x, *[g.t().mm(x) for g in graphs]], -1))\n",
         ("", "torch.randn(2, 10), [torch.randn(2, 2), torch.randn(2, 2)]"),
     ),
+    "images one after the other, which a layer takes": (
+        " def __init__(self):\n  super().__init__()\n  self.conv = nn.Conv2d(3, 4, 3)\n"
+        " def forward(self, x):\n  return torch.stack([self.conv(x[:, t]) for t in range(x.size(1))], 1)\n",
+        ("", "torch.randn(2, 3, 3, 16, 16)"),
+    ),
+    "images one after the other, which a layer takes that is looked up": (
+        " def __init__(self):\n  super().__init__()\n  self.conv0 = nn.Conv2d(3, 4, 3)\n"
+        " def forward(self, x):\n  out = []\n  for t in range(x.size(1)):\n   out.append(getattr(self, 'conv0')(x[:, t]))\n  return torch.stack(out, 1)\n",
+        ("", "torch.randn(2, 3, 3, 32, 32)"),
+    ),
+    "images one after the other, beside what is made of the last": (
+        " def __init__(self):\n  super().__init__()\n  self.conv = nn.Conv2d(3, 3, 3, padding=1)\n"
+        " def forward(self, x):\n  h, errors = torch.zeros(x.size(0), 3, x.size(-2), x.size(-1)), 0\n"
+        "  for t in range(x.size(1)):\n   h = self.conv(h)\n   errors = errors + (h - x[:, t]).abs().mean()\n  return errors\n",
+        ("", "torch.randn(2, 3, 3, 32, 32)"),
+    ),
 }
 
 
