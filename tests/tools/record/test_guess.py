@@ -182,6 +182,18 @@ def test_call_sites_are_read_with_the_names_around_them(tmp_path: Path) -> None:
     assert call_sites([file], "Block", block, ()) == [{"dim": "64 * 2", "heads": "3", "width": "8"}]
 
 
+def test_call_sites_have_numbers_for_what_unknown_objects_hold(tmp_path: Path) -> None:
+    """A parameter of which nothing is known is no number where its attributes are read; what its methods give stays open."""
+    file = tmp_path / "net.py"
+    file.write_text(
+        "def build(dataset, hidden):\n first = Embedding(dataset.words.count, hidden)\n"
+        " return Net(first, Head(dataset.width, hidden), Table(dataset.rows()), args.size)\n"
+    )
+    parts = [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in ("first", "head", "table", "size")]
+    (site,) = call_sites([file], "Net", parts, ("Embedding", "Head", "Table"))
+    assert site == {"first": "Embedding(64, 64)", "head": "Head(32, 64)"}
+
+
 def test_call_sites_are_followed_through_the_constructor_around_them(tmp_path: Path) -> None:
     file = tmp_path / "net.py"
     file.write_text(

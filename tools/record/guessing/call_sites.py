@@ -312,6 +312,20 @@ def _importable(tree: ast.Module, module: str, own: Collection[str]) -> dict[str
     return lines
 
 
+def _held_by(node: ast.Attribute) -> ast.expr:
+    """What a chain of attributes begins with."""
+    owner = node.value
+    while isinstance(owner, ast.Attribute):
+        owner = owner.value
+    return owner
+
+
+def _number_of(name: str) -> ast.expr:
+    """A number as the name of what holds it suggests."""
+    text = next((text for text in parameter_texts(name, "") if text.replace(".", "").isdigit()), "64")
+    return ast.parse(text, mode="eval").body
+
+
 class Inline(ast.NodeTransformer):
     """Puts the values of names in their places; `open` says whether there are names without one. `importable`: name → the line that imports it."""
 
@@ -341,8 +355,25 @@ class Inline(ast.NodeTransformer):
                 made = self._elsewhere(f"{_imported(self.importable[owner])}.{node.attr}")
                 if made is not None:
                     return made
+        if self._is_number(_held_by(node)):
+            return _number_of(node.attr)
         self.generic_visit(node)
         return node
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        if isinstance(node.func, ast.Attribute) and self._is_number(_held_by(node.func)):
+            self.open = True  # what a method of it gives is not known
+            return node
+        self.generic_visit(node)
+        return node
+
+    def _is_number(self, node: ast.expr) -> bool:
+        """Whether a name stands for a number, as one does of which nothing is known: an object whose attributes are read is none."""
+        was_open = self.open
+        is_bound = isinstance(node, ast.Name) and node.id in self.bindings and not CONFIGS.fullmatch(node.id)
+        value = self.visit(copy.deepcopy(node)) if is_bound else node
+        self.open = was_open
+        return isinstance(value, ast.Constant) and type(value.value) in (int, float)
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
         match node:

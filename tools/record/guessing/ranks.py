@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from enum import Enum, auto
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from migrate_agent.tools.record.guessing.choices import nodes_of
 from migrate_agent.tools.record.guessing.reads import arguments
+from migrate_agent.tools.record.guessing.trials.steps_asked import counters
 from migrate_agent.tools.record.guessing.values import Tensor
 
 DEPTH = 4
@@ -108,11 +109,15 @@ class _Walk:
         """By the id of a call: it is looked at as an expression and as part of others."""
         self._parts: dict[str, Any] = {}
         """Names of a loop over parts of the instance → the first of them."""
+        self._counters: set[str] = set()
+        """Names of loops over numbers."""
         for statement in _in_order(called):
             self._take(statement)
 
     def _take(self, statement: ast.stmt) -> None:
-        for node in _of_statement(statement):
+        nodes = [*_of_statement(statement)]
+        self._counters |= {name for node in nodes for name in counters(node)}
+        for node in nodes:
             for name, axes in self._more.items():
                 self._ask(axes, _ranks_at(node, name))
             if isinstance(node, ast.Call):
@@ -200,7 +205,7 @@ class _Walk:
             case ast.BinOp(left=left, right=right, op=ast.Add() | ast.Sub() | ast.Mult() | ast.Div()):
                 return self._most((left, right))
             case ast.Subscript(value=value, slice=index):
-                inner, added = self._axes(value), _added(index.elts if isinstance(index, ast.Tuple) else [index])
+                inner, added = self._axes(value), _added(index.elts if isinstance(index, ast.Tuple) else [index], self._counters)
                 return None if inner is None or added is None else inner + added
             case ast.Call(args=[ast.List(elts=values) | ast.Tuple(elts=values), *_], func=ast.Attribute(attr="cat")):
                 return self._most(values)
@@ -272,7 +277,7 @@ def _after(method: str, rest: Sequence[ast.expr], axes: int | None) -> int | Non
     return axes + CHANGING[method] if method in CHANGING and len(rest) == 1 else None
 
 
-def _added(index: Sequence[ast.expr]) -> int | None:
+def _added(index: Sequence[ast.expr], numbers: Collection[str]) -> int | None:
     """How many axes an index adds; `None` where that depends on what it holds."""
     added = 0
     for part in index:
@@ -282,6 +287,8 @@ def _added(index: Sequence[ast.expr]) -> int | None:
             case ast.Constant(value=None):
                 added += 1
             case ast.Constant(value=int()) | ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int())):
+                added -= 1
+            case ast.Name(id=name) if name in numbers:
                 added -= 1
             case _:
                 return None

@@ -26,6 +26,8 @@ class Operation(NamedTuple):
 
     name: str = ""
     operands: tuple[Operand, ...] = ()
+    equation: str = ""
+    """Of an `einsum`."""
 
     @property
     def origins(self) -> tuple[str, ...]:
@@ -38,6 +40,7 @@ class Origins:
 
     def __init__(self) -> None:
         self._last: tuple[Callable[..., Any], list[Any]] | None = None
+        self._equation = ""
         self._raised = False
         self.operations = 0
         """How many ran since the call began."""
@@ -51,7 +54,8 @@ class Origins:
         if self._last is None or not (self._raised or _name(self._last[0]) == LOOK):
             return Operation()
         function, tensors = self._last
-        return Operation(_name(function), tuple(Operand(tuple(tensor.shape), origins_of(tensor)) for tensor in tensors))
+        operands = tuple(Operand(tuple(tensor.shape), origins_of(tensor)) for tensor in tensors)
+        return Operation(_name(function), operands, self._equation)
 
     def begin(self, arguments: Mapping[str, Any]) -> None:
         """Note that the tensors in these arguments are theirs. One tensor that stands in several is of all of them."""
@@ -67,6 +71,7 @@ class Origins:
         if self._raised and not inputs:
             return function(*args, **kwargs)  # an error leaves `with torch.no_grad()`, which ends by an operation too
         self._last = (function, inputs)
+        self._equation = args[0] if _name(function) == "einsum" and isinstance(args[0], str) else ""
         self._raised = True
         result = function(*args, **kwargs)
         self._raised = False
