@@ -48,6 +48,7 @@ CALLS = {
     "BranchHelper": ("6", "torch.randn(3, 6)"),
     "Expanded": ("", "torch.randn(2, 3, 1, 4)"),
     "Outer": ("8", "torch.randn(3, 5, 8)"),
+    "Gathered": ("6", "torch.randn(3, 6)"),
 }
 """Class → what stands between the parentheses of its constructor and of its call."""
 

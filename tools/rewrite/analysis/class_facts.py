@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 
+from migrate_agent.tools.rewrite.analysis.containers.gathered_layers import gathered_layers
 from migrate_agent.tools.rewrite.analysis.containers.interim_containers import interim_containers
 from migrate_agent.tools.rewrite.analysis.counters import counters
 from migrate_agent.tools.rewrite.analysis.facts import Facts, span_of
@@ -33,6 +34,8 @@ class ClassFacts:
     """Functions stored on the instance that hold the instance."""
     interim_containers: Mapping[Span, str] = field(default_factory=dict)
     """Span of an attribute in the constructor → the local variable that replaces it in the rewrite."""
+    registered_reads: Mapping[Span, str] = field(default_factory=dict)
+    """Span of a read of such an attribute in another method → the attribute that is registered with the same modules."""
     taken_names: frozenset[str] = frozenset()
     """Attributes whose names NNX uses for something else."""
     intermediates: Mapping[str, bool] = field(default_factory=dict)
@@ -45,11 +48,14 @@ class ClassFacts:
 
 def class_facts(repo: Repo, file: FileModel, facts: Facts, randomness: Randomness) -> Mapping[str, ClassFacts]:
     """Class id → facts, for all classes of a file."""
+    interim = {model.id: interim_containers(repo, model, facts) for model in file.classes.values()}
+    gathered = {model.id: gathered_layers(repo, model, facts, interim[model.id].values()) for model in file.classes.values()}
     return {
         model.id: ClassFacts(
             memos=memos(repo, model, facts),
             self_references=self_references(repo, model, facts),
-            interim_containers=interim_containers(repo, model, facts),
+            interim_containers={**interim[model.id], **gathered[model.id].locals},
+            registered_reads=gathered[model.id].reads,
             taken_names=taken_names(repo, model),
             intermediates=randomness.intermediates.get(model.id, {}),
             counters=counters(repo, model, facts, randomness),

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping
+from keyword import iskeyword
 
 from migrate_agent.tools.rewrite.analysis.facts import Facts, span_of
 from migrate_agent.tools.rewrite.analysis.repo import ClassModel, FunctionNode, Repo
@@ -38,12 +39,12 @@ def _interim_attributes(model: ClassModel, facts: Facts) -> Iterator[tuple[Span,
             continue
         region: list[ast.AST] = [*body[first:last], wrapped]
         values = [value for part in body[first:last] for node in walk(part) for of, value in [_stored(model, node)] if of == name]
-        if not all(value is not None and _is_plain_container(value) for value in values):
+        if not all(value is not None and is_plain_container(value) for value in values):
             continue
         # The container must be built from the list itself, or the two are unrelated attributes.
         if not any(model.own.get(id(node)) == name for node in walk(wrapped)) or _read_by_methods(model, region, name):
             continue
-        local = _free_name(constructor, name)
+        local = free_name(constructor, name)
         yield from ((span_of(node, model.file.lines), local) for part in region for node in walk(part) if model.own.get(id(node)) == name)
 
 
@@ -64,7 +65,7 @@ def _stored(model: ClassModel, node: ast.AST) -> tuple[str, ast.expr | None]:
     return "", None
 
 
-def _is_plain_container(value: ast.expr) -> bool:
+def is_plain_container(value: ast.expr) -> bool:
     """Whether an expression makes a new plain list or dictionary."""
     if isinstance(value, ast.Call):
         return getattr(value.func, "attr", getattr(value.func, "id", "")) in FILLED
@@ -86,7 +87,9 @@ def _read_by_methods(model: ClassModel, region: list[ast.AST], name: str) -> boo
     return any(model.own.get(id(node)) == name for method in used for node in walk(model.methods[method]))
 
 
-def _free_name(constructor: FunctionNode, name: str) -> str:
+def free_name(constructor: FunctionNode, name: str) -> str:
+    """A name for a local variable in place of an attribute, which the constructor has not."""
     names = {n.id for n in walk(constructor) if isinstance(n, ast.Name)} | {a.arg for a in walk(constructor) if isinstance(a, ast.arg)}
-    local = name.lstrip("_") or name
+    local = name.lstrip("_")
+    local = local if local.isidentifier() and not iskeyword(local) else name
     return local if local not in names else f"{local}_parts"

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import libcst as cst
 
+from migrate_agent.tools.rewrite.analysis.containers.gathered_layers import is_registered
 from migrate_agent.tools.rewrite.analysis.facts import span_of
 from migrate_agent.tools.rewrite.rules.parameters.late_attributes import REGISTERING
 from migrate_agent.tools.rewrite.rules.rule import Rule
@@ -23,7 +24,8 @@ class WrapUnregisteredModules(Rule):
 
     `register_module`, `setattr` or `nn.ModuleList(cells)` of an argument registers them too: NNX sees them, and the state dictionary has their
     registered names alone. Likewise `{}`, what is put in later, layers without parameters (losses, activations),
-    and attributes that are modules, whatever the class registers. Declines where the class registers nothing
+    and attributes that are modules, whatever the class registers. `nn.Sequential(*self.cells)` registers too, where the attribute is needed
+    (else `BuildContainersInLocals` makes a local variable of it). Declines where the class registers nothing
     by a call, and modules with parameters are nowhere else: torch trains and stores none of these.
     """
 
@@ -32,10 +34,20 @@ class WrapUnregisteredModules(Rule):
         (
             "from torch import nn\n\nclass M(nn.Module):\n    def __init__(self, d):\n        super().__init__()\n"
             "        self.cells = [nn.Linear(d, d), nn.Linear(d, d)]\n        self.sizes = [d, d]\n"
-            "        for i, cell in enumerate(self.cells):\n            self.register_module(f'cell_{i}', cell)\n",
+            "        for i, cell in enumerate(self.cells):\n            self.register_module(f'cell_{i}', cell)\n\n"
+            "    def forward(self, x):\n        return self.cells[0](x)\n",
             "class M(nnx.Module):\n    def __init__(self, d, *, rngs: nnx.Rngs):\n"
             "        self.cells = UnregisteredList([Linear(d, d, rngs=rngs), Linear(d, d, rngs=rngs)])\n        self.sizes = [d, d]\n"
-            "        for i, cell in enumerate(self.cells):\n            setattr(self, f'cell_{i}', cell)\n",
+            "        for i, cell in enumerate(self.cells):\n            setattr(self, f'cell_{i}', cell)\n\n"
+            "    def __call__(self, x):\n        return self.cells[0](x)\n",
+        ),
+        (
+            "from torch import nn\n\nclass M(nn.Module):\n    def __init__(self, d):\n        super().__init__()\n        self.cells = []\n"
+            "        self.fill(d)\n        self.net = nn.ModuleList(self.cells)\n\n"
+            "    def fill(self, d):\n        self.cells.append(nn.Linear(d, d))\n\n    def forward(self, x):\n        return self.net[0](x)\n",
+            "class M(nnx.Module):\n    def __init__(self, d, *, rngs: nnx.Rngs):\n        self.cells = UnregisteredList()\n"
+            "        self.fill(d, rngs=rngs)\n        self.net = nnx.List(self.cells)\n\n    def fill(self, d, *, rngs: nnx.Rngs):\n"
+            "        self.cells.append(Linear(d, d, rngs=rngs))\n\n    def __call__(self, x):\n        return self.net[0](x)\n",
         ),
         (
             "from torch import nn\n\nclass M(nn.Module):\n    def __init__(self, d):\n        super().__init__()\n        self.fc = nn.Linear(d, d)\n"
@@ -54,6 +66,9 @@ class WrapUnregisteredModules(Rule):
             return None
         if context.path[-1:] != ["__init__"] or context.cls is None or not context.repo.is_module_class(context.cls):
             return None
+        # What is a local variable in the rewrite may be a plain list.
+        if not isinstance(updated.targets[0].target, cst.Attribute):
+            return None
         if self._is_registered_argument(original.value, target.attr.value):
             return updated.with_changes(value=cst.Call(context.helper("UnregisteredList"), [cst.Arg(updated.value)]))
         kind = self._local_display(original.value.value) if isinstance(original.value, cst.Name) else type(original.value).__name__
@@ -62,7 +77,7 @@ class WrapUnregisteredModules(Rule):
             return None
         # Functions (`jax.nn.relu`) have no state: NNX takes a plain list of them.
         if not (self._needs_no_registration(original.value) and not _are_functions(updated.value)) and not (
-            self._registers_by_call()
+            (self._registers_by_call() or is_registered(context.cls, context.facts, target.attr.value))
             and kind != "Tuple"
             and (self._holds_modules(original.value) or self._is_filled_with_modules(target.attr.value) or self._is_filled_before(original))
         ):
