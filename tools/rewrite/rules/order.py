@@ -93,6 +93,7 @@ from migrate_agent.tools.rewrite.rules.environment.small_terms import KeepSmallT
 from migrate_agent.tools.rewrite.rules.environment.sparse_products import DeriveSparseProducts
 from migrate_agent.tools.rewrite.rules.environment.unfollowed_packages import RefuseUnfollowedPackages
 from migrate_agent.tools.rewrite.rules.environment.unpacked_devices import DropUnpackedDevices
+from migrate_agent.tools.rewrite.rules.indexing.constructed_masks import KeepMasksStatic
 from migrate_agent.tools.rewrite.rules.indexing.cuts import CutAtPlaces
 from migrate_agent.tools.rewrite.rules.indexing.filled_rows import FillRowsByMask
 from migrate_agent.tools.rewrite.rules.indexing.known_masks import ComputeMasksAtOnce
@@ -248,6 +249,7 @@ STATE: tuple[type[Rule], ...] = (
     IndexByArrays,
     TakePartsAlone,
     KeepArraysStatic,
+    KeepMasksStatic,
     StoreIntermediates,
     RefuseOutsideAccess,  # last on calls and names: nothing that a rule above could rewrite is a hole
     WriteOutLocals,

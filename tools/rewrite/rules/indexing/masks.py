@@ -7,6 +7,7 @@ import libcst.matchers as m
 
 from migrate_agent.tools.rewrite.rules.apply_tables import bare
 from migrate_agent.tools.rewrite.rules.context import Context
+from migrate_agent.tools.rewrite.rules.indexing.constructed_masks import is_static, selects_statically
 from migrate_agent.tools.rewrite.rules.indexing.known_masks import known_selections
 from migrate_agent.tools.rewrite.rules.indexing.masked_reductions import Reduction, mask_of, reduction, selection, selects, selects_alike
 from migrate_agent.tools.rewrite.rules.indexing.padded_rows import padded_read
@@ -41,8 +42,8 @@ class ReduceMaskedParts(Rule):
             # Places that a mask selects are the mask itself by now (`NameMasks`).
             return padded_read(self.context, original, updated)
         around, mask = self._reduction_around(original), mask_of(updated)
-        # `ComputeMasksAtOnce` makes such a mask concrete, so what it selects has a size while tracing.
-        if (around is None or mask is None) and self._is_known_mask(original):
+        # `ComputeMasksAtOnce` makes such a mask concrete, `KeepMasksStatic` keeps it so: what it selects has a size while tracing.
+        if (around is None or mask is None) and (self._is_known_mask(original) or selects_statically(self.context, original)):
             return None
         if (around is None or mask is None) and (rows := padded_read(self.context, original, updated)) is not None:
             return rows
@@ -67,6 +68,8 @@ class ReduceMaskedParts(Rule):
     def leave_Call(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression | None:
         if selects_alike(self.context, original) and not self.context.constructing:
             around, (whole, selector) = self._reduction_around(original), selection(updated)
+            if around is None and whole is not None and selector is not None and self._selected_statically(original):
+                return self.context.build("{x}[{mask}]", x=whole, mask=selector)
             return None if around is None or whole is None or selector is None else self._left_whole(original, around, whole, selector)
         masked = reduction(self.context, original)
         if masked is None or not all(self.context.span(part) in self.masks for part in masked.parts):
@@ -79,6 +82,10 @@ class ReduceMaskedParts(Rule):
         if masked.operands[0] is not getattr(original.func, "value", None):
             return self.context.build(masked.template, x=updated.args[0].value, mask=mask)
         return self.context.build(masked.template, x=bare(cst.ensure_type(updated.func, cst.Attribute).value), mask=mask)
+
+    def _selected_statically(self, call: cst.Call) -> bool:
+        mask = selection(call)[1]
+        return mask is not None and is_static(self.context, mask)
 
     def _is_known_mask(self, part: cst.Subscript) -> bool:
         index = part.slice[0].slice

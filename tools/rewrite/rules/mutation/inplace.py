@@ -11,6 +11,7 @@ import libcst.matchers as m
 from migrate_agent.tools.rewrite.analysis.aliases import read_after, root
 from migrate_agent.tools.rewrite.analysis.facts import is_tensor, span_of, tensor_only
 from migrate_agent.tools.rewrite.rules.apply_tables import is_bound_to
+from migrate_agent.tools.rewrite.rules.indexing.constructed_masks import as_selected, selects_statically
 from migrate_agent.tools.rewrite.rules.indexing.elementwise import scalar, unmasked
 from migrate_agent.tools.rewrite.rules.indexing.moving_slices import with_padded_ranges
 from migrate_agent.tools.rewrite.rules.indexing.padded_rows import padded_here
@@ -159,12 +160,13 @@ class ReplaceInplaceUpdates(_Writes):
         if not isinstance(target, cst.Subscript) or not isinstance(new, cst.Subscript) or not self._is_tensor(target.value):
             return None
         # `x.at[index].add(…)` adds once for each time that an index occurs, torch's `x[index] += y` once in all.
-        if kind in AT_METHODS and self._has_no_array(target):
+        once = selects_statically(self.context, target)
+        if kind in AT_METHODS and (once or self._has_no_array(target)):
             return self._write_or_hole(original, lambda: self._update(target, new, AT_METHODS[kind], updated.value))
         operator = OPERATORS.get(kind)
         if operator is None:
             return None
-        if self._has_mask(target) or self.context.span(target) in padded_here(self.context).writes:
+        if not once and (self._has_mask(target) or self.context.span(target) in padded_here(self.context).writes):
             return self._write_or_hole(original, lambda: self._update_masked(original, target, new, updated.value, operator()))
         value = cst.BinaryOperation(new, operator(), self._parenthesised(updated.value))
         return self._write_or_hole(original, lambda: self._write(target, new, value, original.value))
@@ -234,6 +236,10 @@ class ReplaceInplaceUpdates(_Writes):
         self, target: cst.Subscript, new: cst.Subscript, value: cst.BaseExpression, source: cst.BaseExpression
     ) -> cst.BaseSmallStatement:
         """`base[index] = value`."""
+        if selects_statically(self.context, target):
+            fitting = as_selected(self.context, target, source, self._as_bool(target, value))
+            base = self._written_base(target, new)
+            return self._assign(target.value, base, self._at_call(base, new, "set", fitting))
         mask = self._mask_fact(target)
         base = self._written_base(target, new)
         if mask is not None or self.context.span(target) in padded_here(self.context).writes:
