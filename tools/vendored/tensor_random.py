@@ -6,13 +6,15 @@ from collections.abc import Sequence
 
 import jax
 import jax.numpy as jnp
+from jax import lax
 from jax.typing import ArrayLike, DTypeLike
 
 
 def normal(key: jax.Array, mean: ArrayLike, std: ArrayLike, size: Sequence[int] | None = None, dtype: DTypeLike | None = None) -> jax.Array:
-    """Normal numbers; mean and deviation may be arrays (https://pytorch.org/docs/stable/generated/torch.normal.html)."""
+    """Normal numbers; mean and deviation may be arrays, which get no gradient (https://pytorch.org/docs/stable/generated/torch.normal.html)."""
     shape = jnp.broadcast_shapes(jnp.shape(mean), jnp.shape(std)) if size is None else tuple(size)
-    return jnp.asarray(mean) + jnp.asarray(std) * jax.random.normal(key, shape, dtype or jnp.result_type(mean, std, float))
+    drawn = jax.random.normal(key, shape, dtype or jnp.result_type(mean, std, float))
+    return lax.stop_gradient(jnp.asarray(mean) + jnp.asarray(std) * drawn)
 
 
 def randint_like(key: jax.Array, x: jax.Array, low: int, high: int, dtype: DTypeLike) -> jax.Array:

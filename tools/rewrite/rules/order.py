@@ -10,6 +10,7 @@ Rules that share no handler may stand in any order.
 from __future__ import annotations
 
 from migrate_agent.tools.rewrite.rules.calls.array_reductions import ReduceArrays
+from migrate_agent.tools.rewrite.rules.calls.attribute_tests import AskForParameters, DropLookedUpPlaces
 from migrate_agent.tools.rewrite.rules.calls.chosen_modules import SwitchModules
 from migrate_agent.tools.rewrite.rules.calls.constructor_selection import SelectWhileConstructing
 from migrate_agent.tools.rewrite.rules.calls.distribution_draws import DrawFromDistributions
@@ -222,6 +223,8 @@ TABLES: tuple[type[Rule], ...] = (
     ReplaceGradientContexts,
     CompareDtypes,
     CompareTypesOfTensors,
+    AskForParameters,
+    DropLookedUpPlaces,
     ReplaceTorchCalls,
     ReplaceTorchReferences,
     ExtendIsinstanceTests,

@@ -72,8 +72,8 @@ class CompareTypesOfTensors(Rule):
             "def f(x: jax.Array):\n    return isinstance(x, jax.Array) or isinstance(x, jax.Array)\n",
         ),
         (
-            "import torch\n\ndef f(x):\n    if type(x) is not torch.Tensor and type(x) != torch.FloatTensor:\n        x = torch.tensor(x)\n    return x\n",
-            "def f(x):\n    if not isinstance(x, jax.Array) and type(x) != jnp.float32:\n        x = jnp.array(x)\n    return x\n",
+            "import torch\n\ndef f(x):\n    if type(x) is not torch.Tensor:\n        x = torch.tensor(x)\n    return x\n",
+            "def f(x):\n    if not isinstance(x, jax.Array):\n        x = jnp.array(x)\n    return x\n",
         ),
     )
 

@@ -59,7 +59,7 @@ class KeepMasksStatic(Rule):
             "        near = torch.eye(n) > 0\n        self.far = ~near\n        self.never = near.clone()\n\n"
             "    def forward(self, x: torch.Tensor):\n        return x[self.far], x.masked_fill(self.never, 0.0)\n",
             "class M(nnx.Module):\n    def __init__(self, n: int, *, rngs: nnx.Rngs):\n        near = jnp.eye(n) > 0\n"
-            "        self.far = Static(np.asarray(~near))\n        self.never = jnp.copy(near)\n\n"
+            "        self.far = Static(np.asarray(~near))\n        self.never = near\n\n"
             "    def __call__(self, x: jax.Array):\n        return x[self.far.value], jnp.where(self.never, 0.0, x)\n",
         ),
     )
