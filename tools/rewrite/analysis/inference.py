@@ -32,12 +32,14 @@ from migrate_agent.tools.rewrite.analysis.facts import (
     span_of,
     tensor_only,
 )
-from migrate_agent.tools.rewrite.analysis.looked_up_names import nameable, pattern_of_name
+from migrate_agent.tools.rewrite.analysis.names.looked_up_names import nameable, pattern_of_name
+from migrate_agent.tools.rewrite.analysis.names.tensor_types import kind_of, type_that_stands_behind
 from migrate_agent.tools.rewrite.analysis.parameter_loops import handed_out
 from migrate_agent.tools.rewrite.analysis.parameters import literal_integer, parameter_facts
 from migrate_agent.tools.rewrite.analysis.plain_layers.class_names import name_test, owner_in
 from migrate_agent.tools.rewrite.analysis.repo import MODULE_BASES, ClassModel, FileModel, Repo, known_to_torch
 from migrate_agent.tools.rewrite.analysis.results import Key, joined, key_of, methods_called, result_of
+from migrate_agent.tools.rewrite.tables.ops.dtype import LEGACY_TYPES
 from migrate_agent.tools.rewrite.tables.registry import layers, methods, of_fused_package, ops, public_name
 from migrate_agent.tools.scan.exports import dotted_text
 from migrate_agent.tools.types import Observed, Span
@@ -392,6 +394,7 @@ class Inference:
             self.expr(argument, env)
         for keyword in node.keywords:
             self.expr(keyword.value, env)
+        self.name_tensor_type(node.func, env)
         dotted = self.dotted(node.func)
         if dotted in ops():
             return Observed((ops()[dotted].returns,)) if ops()[dotted].returns else None
@@ -421,6 +424,21 @@ class Inference:
         if isinstance(node.func, ast.Attribute) and not dotted:
             return self.method(node.func, env)
         return None
+
+    def name_tensor_type(self, called: ast.expr, env: Env) -> None:
+        """Note of a name that is called and stands for a type of tensors which type that is."""
+        own = isinstance(called, ast.Attribute) and isinstance(called.value, ast.Name) and called.value.id == "self"
+        if self.dotted(called) or not (own or isinstance(called, ast.Name)):
+            return
+        paths = (".".join(self.prefix[:end]) for end in range(len(self.prefix), 0, -1))
+        functions = [self.file.functions[path] for path in paths if path in self.file.functions]
+        holders: list[ast.AST] = [self.classes[-1].node] if own and self.classes else [*functions, self.file.tree]
+
+        def kind(value: ast.expr) -> str:
+            return kind_of(value, self.dotted, lambda asked: is_tensor(self.expr(asked, env)), tuple(LEGACY_TYPES))
+
+        if found := type_that_stands_behind(called, holders, kind):
+            self.name(called, found)
 
     def looked_up(self, call: ast.Call) -> Observed | None:
         """The layers that a computed name can stand for by its text: `getattr(nn, f"Conv{rank}d")`."""

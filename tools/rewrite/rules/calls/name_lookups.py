@@ -10,7 +10,7 @@ from typing import NamedTuple
 import libcst as cst
 
 from migrate_agent.tools.rewrite.analysis.facts import span_of
-from migrate_agent.tools.rewrite.analysis.looked_up_names import nameable, pattern_of_name
+from migrate_agent.tools.rewrite.analysis.names.looked_up_names import nameable, pattern_of_name
 from migrate_agent.tools.rewrite.analysis.randomness import draws
 from migrate_agent.tools.rewrite.rules.calls.torch_references import NAMESPACES, ReplaceTorchReferences
 from migrate_agent.tools.rewrite.rules.rule import Rule

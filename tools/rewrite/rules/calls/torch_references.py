@@ -111,7 +111,18 @@ class ReplaceTorchReferences(Rule):
         (
             "import torch\n\ndef f(x: torch.Tensor):\n    FloatTensor = torch.cuda.FloatTensor if x.is_cuda else torch.FloatTensor\n"
             "    return x * FloatTensor([2.0, 3.0])\n",
-            "def f(x: jax.Array):\n    FloatTensor = jnp.float32\n    return x * FloatTensor([2.0, 3.0])\n",
+            "def f(x: jax.Array):\n    return x * jnp.array([2.0, 3.0], dtype=jnp.float32)\n",
+        ),
+        (
+            "import torch\n\ndef f(x: torch.Tensor, cuda: bool):\n    make = torch.cuda.FloatTensor if cuda else torch.FloatTensor\n"
+            "    zeros = type(x)\n    return x * make(x.size(0), 1).zero_() + zeros(x.size())\n",
+            "def f(x: jax.Array, cuda: bool):\n    return x * jnp.zeros((x.shape[0], 1), dtype=jnp.float32) + jnp.empty(x.shape, dtype=jnp.float32)\n",
+        ),
+        (
+            "import torch\n\ndef f(shape, make=torch.FloatTensor):\n    return make(*shape).uniform_()\n\n\n"
+            "def g(x: torch.Tensor):\n    return x + f(x.shape, make=type(x.data))\n",
+            "def f(shape, make=jax.Array, *, rngs: nnx.Rngs):\n    return jax.random.uniform(rngs(), shape, jnp.float32)\n\n\n"
+            "def g(x: jax.Array, *, rngs: nnx.Rngs):\n    return x + f(x.shape, make=type(x), rngs=rngs)\n",
         ),
         (
             "import torch\n\ndef f(x: torch.Tensor):\n    return x.type(torch.ByteTensor) + x.type(torch.cuda.FloatTensor)\n",

@@ -12,7 +12,7 @@ from migrate_agent.tools.rewrite.rules.rule import Rule
 from migrate_agent.tools.scan.nodes import walk
 
 PURE = frozenset(
-    "jnp jax lax np math len int float bool str tuple list min max sum isinstance hasattr getattr next iter parameters".split()
+    "jnp jax lax np math len int float bool str type tuple list min max sum isinstance hasattr getattr next iter parameters".split()
 )
 """Names whose calls (and those of what they hold) change nothing."""
 
