@@ -13,6 +13,7 @@ from migrate_agent.tools.harness.common import budgets, input_sampling, tensor_f
 from migrate_agent.tools.harness.common.input_sampling import Array
 from migrate_agent.tools.harness.common.sketches import sketched
 from migrate_agent.tools.harness.common.training_steps import torch_curve
+from migrate_agent.tools.harness.torch_side.equal_numbers import EqualNumbers
 from migrate_agent.tools.harness.torch_side.module import Original, Result, flushing, jittered
 from migrate_agent.tools.verify.contract.scenario import NATIVE_STAGES, ROUGH_CURVES, Role, Scenario
 from migrate_agent.tools.verify.original.outputs import attempt, drowned, moved_elements, noise_of, noise_runs, tipped_infinities, unsteady
@@ -112,6 +113,9 @@ def of_scenario(call: _Call) -> dict[str, Any]:
     noise, undecided = noise_of(result, noisy), []
     if scenario.role == Role.GRADIENT_EDGE:
         undecided = kinks(unit, partial(unit.run, state, mode=scenario.mode, targets=call.targets), values, result, base)
+        watch = EqualNumbers()
+        again(values, watch=watch)
+        undecided = sorted(key for key in result.arrays if "grad/" in key) if watch.found else undecided
     elif scenario.role == Role.NONFINITE:
         undecided = tipped_infinities(result, noisy)
     elif scenario.extreme == input_sampling.Extreme.VANISHING:

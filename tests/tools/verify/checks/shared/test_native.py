@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, cast
 
 import numpy as np
@@ -196,3 +197,39 @@ def test_gradients_that_vanish_are_rounding_alone(size: float, error: float, ali
     exact = np.full(4, size)
     pair = Pair("b", "grad/b", exact, (exact + error).astype(np.float32))
     assert compare_native_gradient(pair, exact.astype(np.float32), QUIET, 1.0, alike=alike).failed == failed
+
+
+class _Stages:
+    """Native noise in stages, and how many of them were asked for."""
+
+    def __init__(self, *sizes: float | None) -> None:
+        self.sizes, self.asked = sizes, 0
+
+    def of_scenario(self, name: str) -> NoiseOfScenario:
+        return NoiseOfScenario({})
+
+    def native(self, name: str) -> Iterator[dict[str, list[float]] | None]:
+        for size in self.sizes:
+            self.asked += 1
+            yield None if size is None else {"grad/w": [size, size]}
+
+
+@pytest.mark.parametrize(
+    ("error", "sizes", "asked", "failed"),
+    [
+        (1e-6, (1.0, 1.0), 0, False),
+        (2e-2, (1.2e-2, 1.0), 1, False),
+        (2e-2, (8e-3, 1.2e-2), 2, False),
+        (2e-2, (8e-3, 9e-3), 2, True),
+        (2e-2, (None, 1.0), 1, True),
+    ],
+)
+def test_native_noise_is_measured_as_far_as_the_verdict_needs_it(
+    error: float, sizes: tuple[float | None, ...], asked: int, failed: bool
+) -> None:
+    stages = _Stages(*sizes)
+    scenario = Scenario(name="a", role=Role.GRADIENT, gradient=True, native=("float32",), noise_source=cast(Any, stages))
+    exact = np.ones(4)
+    pair = Pair("w", "grad/w", exact, (exact + error).astype(np.float32))
+    assert compare_native_gradient(pair, exact.astype(np.float32), scenario, 1.0).failed == failed
+    assert stages.asked == asked
