@@ -284,7 +284,8 @@ class Reaching:
         for (path, owner), missed in rows.items():
             key = self._in_port(path, owner)
             if key not in places:
-                elsewhere += missed
+                if not self._goes_with_its_function(path, owner, rows.keys(), places):
+                    elsewhere += missed
                 continue
             # What the original itself refuses so is no stub.
             own = sum(is_stub(place.node) for place in counted_file(self.original[1][path]).places if place.owner == owner)
@@ -295,6 +296,18 @@ class Reaching:
         # Written out elsewhere, each branch needs a place of its own: nothing says that what stood around it is there.
         if sum(max(count, 0) for count in places.values()) < sum(branches(row.nodes) for row in elsewhere):
             yield from elsewhere
+
+    def _goes_with_its_function(
+        self, path: str, owner: str, missed: Collection[tuple[str, str]], places: Mapping[tuple[str, str], int]
+    ) -> bool:
+        """Whether a function that is defined in another one is left out with that as a whole: nothing of the other one ran, and all that the port has in
+        its place refuses."""
+        outer = owner.rpartition(".")[0]
+        if (path, outer) not in missed or (path, outer) in self._owners_that_ran:
+            return False
+        target, name = self._in_port(path, outer)
+        here = [place.node for place in counted_file(self.texts[target]).places if place.owner == name] if target in self.texts else []
+        return (target, name) in places and bool(here) and all(map(is_stub, here))
 
     @cached_property
     def _conditions_of_packages(self) -> Collection[tuple[str, str, str]]:

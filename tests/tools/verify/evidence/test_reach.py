@@ -177,6 +177,54 @@ def test_what_a_constructor_of_a_base_leaves_out(arm: str, drops: str, before: t
     assert len(list(reaching._left_out())) == left_out
 
 
+OUTER = """class Net:
+    def __call__(self, x):
+        return x
+
+    def fetched(self, name):
+        def read(path):
+            return open(path).read()
+
+        {first}
+        return read(name)
+"""
+
+
+@pytest.mark.parametrize(
+    ("port", "runs", "left_out"),
+    [
+        (f"class Net:\n    def __call__(self, x):\n        return x\n\n    def fetched(self, name):\n        {STUB}\n", (), 0),
+        ("class Net:\n    def __call__(self, x):\n        return x\n\n    def fetched(self, name):\n        return open(name)\n", (), 1),
+        (
+            f"class Net:\n    def __call__(self, x):\n        return x\n\n    def fetched(self, name):\n        {STUB}\n",
+            ("name = str(name)",),
+            1,
+        ),
+    ],
+)
+def test_a_function_in_another_one_is_left_out_with_it(port: str, runs: tuple[str, ...], left_out: int) -> None:
+    """Of a method that becomes a stub as a whole, the functions in it are no places of their own."""
+    original = OUTER.format(first="name = str(name)")
+    ran = {}
+    for path, text in (("net.py", original), ("net_jax.py", port)):
+        places = counted_file(text).places
+        done = {"return x", *runs}
+        ran[path] = frozenset(n for n, place in enumerate(places) if ast.unparse(place.node) in done)
+    inventory = SimpleNamespace(files=[SimpleNamespace(path="net.py", target="net_jax.py", adopted="")])
+    unit = SimpleNamespace(name="Net", source="net.py", target="net_jax.py", kind="module", id="net.py:Net")
+    reaching = Reaching(cast(Any, SimpleNamespace(inventory=inventory, port=None, unit=unit, reached_before={})))
+    vars(reaching).update(
+        texts={"net_jax.py": port},
+        ran={f"net_jax.py:{key}": row for key, row in counted_file(port).digests_of(ran["net_jax.py"]).items()},
+        port={"net_jax.py": {"Net"}},
+        original=({"net.py": {"Net"}}, {"net.py": original}),
+        _of_bases={},
+        _ran=({"net.py": ran["net.py"]}, {"net_jax.py": ran["net_jax.py"]}),
+        _refused={},
+    )
+    assert (len([row for row in reaching._left_out() if row.owner.endswith("read")]) > 0) == bool(left_out)
+
+
 LEFT = "def used(x, n):\n    {body}\n    return x\n"
 ENVIRONMENT = "if n:\n        if os.environ.get('A') == '0':\n            warn(n)\n        elif os.environ.get('A') == '1':\n            pass\n        else:\n            "
 NEVER_RUN = [
