@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from migrate_agent.tools.record.guessing.ranks import Ranks, ranked, ranks_of
+from migrate_agent.tools.record.guessing.ranks import Ranks, lengths_within, ranked, ranks_of
 from migrate_agent.tools.record.guessing.values import Tensor
 
 
@@ -125,3 +125,36 @@ def test_ranks(name: str, expected: Ranks) -> None:
 def test_tensors_of_a_rank(ranks: Ranks, shape: tuple[int, ...], expected: list[tuple[int, ...]]) -> None:
     assert [tensor.shape for tensor in ranked(ranks, Tensor(shape))] == expected
     assert all(ranks.fit(tensor.shape) for tensor in ranked(ranks, Tensor(shape)))
+
+
+class Packed(nn.Module):
+    """Packs what is made of its first argument, by the lengths that its second one has."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed = nn.Embedding(5, 3)
+        self.lstm = nn.LSTM(3, 2, batch_first=True)
+
+    def forward(self, words: Any, lengths: Any, signal: Any) -> Any:
+        embedded = self.embed(words)
+        packed = nn.utils.rnn.pack_padded_sequence(embedded, lengths.data.cpu().tolist(), batch_first=True)
+        return self.lstm(packed), self.lstm(signal)
+
+
+@pytest.mark.parametrize(
+    ("name", "ranks"),
+    [("words", Ranks(exact=2, samples=True)), ("lengths", Ranks(lengths=True)), ("signal", Ranks(exact=3, samples=True))],
+)
+def test_what_is_packed_and_its_lengths(name: str, ranks: Ranks) -> None:
+    assert ranks_of(Packed.forward, Packed(), name) == ranks
+
+
+@pytest.mark.parametrize(
+    ("shape", "texts"),
+    [
+        ((2, 16, 64), ("torch.tensor([16, 15])", "torch.tensor([2, 1])")),
+        ((3, 3, 32, 8), ("torch.tensor([8, 7, 6])", "torch.tensor([2, 1, 1])")),
+    ],
+)
+def test_lengths_are_those_of_sequences(shape: tuple[int, ...], texts: tuple[str, ...]) -> None:
+    assert lengths_within(Tensor(shape)) == texts

@@ -47,6 +47,7 @@ from migrate_agent.tools.record.guessing.functions import (
     words,
 )
 from migrate_agent.tools.record.guessing.lists import MOST_ITEMS, list_text
+from migrate_agent.tools.record.guessing.objects.layer_rows import layer_rows
 from migrate_agent.tools.record.guessing.objects.named_classes import objects_of_named_classes, spaces_of
 from migrate_agent.tools.record.guessing.objects.own_files import file_texts
 from migrate_agent.tools.record.guessing.objects.own_items import (
@@ -462,6 +463,7 @@ class Options:
         arrays = [text for text in texts if text.endswith(".numpy()")] if any(text.endswith(".numpy()") for text in constructed) else []
         return (
             *arrays,
+            *(layer_rows(self.trial.cls, name) if not annotation else ()),
             *constructed,
             *objects,
             *words,

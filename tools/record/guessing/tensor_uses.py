@@ -16,7 +16,7 @@ OF_TENSORS = frozenset(
     "masked_fill type_as new_zeros new_ones data".split()
 )
 """Attributes that tensors have, and numbers, words and lists have not."""
-OF_SIZES = frozenset({"view", "reshape", "new_zeros", "new_ones", "new_full", "zeros", "ones", "empty", "rand", "randn"})
+OF_SIZES = frozenset("view reshape expand repeat new_zeros new_ones new_full new_empty zeros ones empty full rand randn eye".split())
 """Methods, and functions of torch, whose arguments are sizes."""
 OPTION_TEXTS: Mapping[str, tuple[str, ...]] = {"float": ("0.1", "0.0"), "bool": ("True", "False")}
 """Texts of the options of torch's functions, by their annotation."""
