@@ -1,4 +1,7 @@
-"""Verification through a cache of verdicts (`[cache]` in migrate.toml): what another machine verified is not verified again."""
+"""Verification through a cache of verdicts (`[cache]` in migrate.toml): what another machine verified is not verified again.
+
+Nor is what a run verified already in another file: projects of one repository often hold copies of one model.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, NamedTuple, Self
 
 from pydantic import ValidationError
 
@@ -24,12 +28,16 @@ from migrate_agent.tools.scan.layout import mirror_layout
 from migrate_agent.tools.scan.walk import Sources, data_files
 from migrate_agent.tools.types import Evidence, Example, Inventory, SourceFile, Unit
 from migrate_agent.tools.verdict_cache import CacheError, VerdictCache, digest_of, open_cache
+from migrate_agent.tools.verify import Options
 from migrate_agent.tools.verify.evidence.parsed_source import closure
 
 ADDRESS, SECRET = "MIGRATE_AGENT_CACHE", "MIGRATE_AGENT_CACHE_KEY"
 """Environment variables: the address in place of the configuration's, and the secret that entries are signed with."""
 NUMERIC = ("jaxlib", "numpy", "optax")
 TAKEN = "the verdicts were taken from the cache: the same verifier gave them for the same original, port and examples"
+
+
+COPIED = "this is a copy of {}: the original, the port and the examples are the same, and the verdicts are those of the other file"
 
 
 def cache_of(config: Config) -> VerdictCache | None:
@@ -60,6 +68,91 @@ def through(cache: VerdictCache, key: str, judge: Callable[[], Evidence]) -> Evi
     return evidence
 
 
+class Place(NamedTuple):
+    """Where a unit lies. A copy has the same files below another `folder`, that of its root of imports, and below another folder of the `mirror`."""
+
+    unit: str
+    source: str
+    target: str
+    folder: str
+    mirror: str
+
+    @classmethod
+    def of(cls, unit: Unit, inventory: Inventory) -> Self:
+        """That of a unit; without a root of its own, the folders of its files."""
+        root = next((file.import_root for file in inventory.files if file.path == unit.source), "")
+        folders = (root, root) if root else (unit.source.rpartition("/")[0], unit.target.rpartition("/")[0])
+        return cls(unit.id, unit.source, unit.target, *folders)
+
+    def without(self, text: str) -> str:
+        """A text of JSON with the folders that its texts begin with left open."""
+        for folder, name in ((self.folder, "<folder>"), (self.mirror, "<mirror>")):
+            text = text.replace(f"{json.dumps(folder)[:-1]}/", f'"{name}/') if folder else text
+        return text
+
+    def moved(self, text: str, other: Place) -> str:
+        """A text of JSON of this place as that of another one would be."""
+        for name in ("unit", "source", "target"):
+            text = text.replace(json.dumps(getattr(self, name))[1:-1], json.dumps(getattr(other, name))[1:-1])
+        for name in ("folder", "mirror"):
+            text = text.replace(f"{json.dumps(getattr(self, name))[:-1]}/", f"{json.dumps(getattr(other, name))[:-1]}/")
+        return text
+
+    def below(self, name: Name) -> str:
+        """A name of the repository as files below the folder see it."""
+        return (
+            f"<folder>/{str(name).removeprefix(f'{self.folder}/')}"
+            if self.folder and str(name).startswith(f"{self.folder}/")
+            else str(name)
+        )
+
+
+def of_copy(folder: Path, place: Place, key: str, judge: Callable[[], Evidence]) -> Evidence:
+    """The evidence of a copy of the unit at this place that was verified before in the run, with a note; else that of `judge`, which is kept in `folder`
+    where it is `verified`. `key` is that of `copy_key_of`."""
+    path, started = folder / f"{key}.json", time.monotonic()
+    try:
+        entry = json.loads(path.read_text(encoding="utf-8"))
+        other = Place(*entry["place"])
+        evidence = as_kind(json.loads(other.moved(entry["evidence"], place)), Evidence)
+    except (OSError, ValueError, KeyError, TypeError):  # safe: the unit is verified here
+        evidence = judge()
+        if evidence.status == "verified" and place.folder:
+            folder.mkdir(parents=True, exist_ok=True)
+            spare = path.with_suffix(f".{os.getpid()}")
+            spare.write_text(json.dumps({"place": place, "evidence": json.dumps(plain(evidence))}), encoding="utf-8")
+            spare.replace(path)
+        return evidence
+    return replace(evidence, seconds=time.monotonic() - started, notes=(*evidence.notes, COPIED.format(other.unit)))
+
+
+def copy_key_of(
+    unit: Unit,
+    examples: Sequence[Example],
+    translated: Sequence[Example],
+    roots: tuple[Path, Path],
+    inventory: Inventory,
+    options: Options,
+    device: str,
+) -> str:
+    """A digest of all that the evidence depends on but for the folder that the unit's files lie in: that of a copy is the same."""
+    place = Place.of(unit, inventory)
+    described = _dependencies(unit, examples, translated, roots, inventory, place.below)
+    described["port"] = _without_twins(described["port"], place.mirror)
+    files = tuple(f"{path}:" for path in (unit.target, *described["port"]))
+    before = {name: row for name, row in options.reached_before.items() if name.startswith(files)}
+    described["settings"] = {"options": replace(options, reached_before=before), "device": device}
+    text = json.dumps(plain(described), sort_keys=True, default=str)
+    return hashlib.sha256(place.without(text).encode()).hexdigest()
+
+
+def _without_twins(files: Mapping[str, str], root: str) -> dict[str, str]:
+    """The files without those of other roots of imports that stand for the same names as files below `root`: what is imported lies there."""
+    below = [path.removeprefix(f"{root}/") for path in files if root and path.startswith(f"{root}/")]
+    twins = {path for path in files if not path.startswith(f"{root}/") for own in below if path == own or path.endswith(f"/{own}")}
+    return {path: text for path, text in files.items() if path not in twins}
+
+
 def key_of(
     unit: Unit,
     examples: Sequence[Example],
@@ -73,9 +166,22 @@ def key_of(
     These are the statements that the original is made of and the port's files (`roots` are those of both trees), what lies beside the original's
     Python files, the examples with their tensors, the settings, Python, the machine's architecture and the versions of all packages that either side names.
     """
+    described = {**_dependencies(unit, examples, translated, roots, inventory), "settings": settings}
+    return hashlib.sha256(json.dumps(plain(described), sort_keys=True, default=str).encode()).hexdigest()
+
+
+def _dependencies(
+    unit: Unit,
+    examples: Sequence[Example],
+    translated: Sequence[Example],
+    roots: tuple[Path, Path],
+    inventory: Inventory,
+    told: Callable[[Name], str] = str,
+) -> dict[str, Any]:
+    """What the evidence depends on beside settings."""
     original, candidate = roots
     own = [file for file in inventory.files if not file.adopted]
-    before = Closures(own, Sources(original, tuple(file.path for file in own)))
+    before = Closures(own, Sources(original, tuple(file.path for file in own)), told=told)
     read = [name for example in examples for name in before.read(unit.source, example_script(example))]
     # A file counts with what it does when imported, whether or not the unit takes something from it.
     effects = [Name(path, "") for path in _imported(own, unit.source)]
@@ -85,17 +191,15 @@ def key_of(
     # Static checks read whole files, so a port counts with all of them.
     files = [source.path for source in closure(candidate, unit.target, list(dict.fromkeys(file.import_root for file in mirror)))]
     ours = Closures(mirror, texts).of([Name(unit.target, unit.name.partition(".")[0])])
-    described = {
+    return {
         "unit": [unit.source, unit.name, unit.target],
         "original": theirs.digests,
         "port": {path: _digest(texts.get(path, "")) for path in sorted(files)},
         "data": digest_of(original, [original / path for path in data_files(original)]),
         "examples": [_described(example) for example in (*examples, *translated)],
-        "settings": settings,
         "python": [*sys.version_info[:3], platform.machine(), platform.system()],
         "versions": package_versions({*FRAMEWORKS, *NUMERIC, *theirs.packages, *ours.packages}),
     }
-    return hashlib.sha256(json.dumps(plain(described), sort_keys=True, default=str).encode()).hexdigest()
 
 
 def _digest(text: str) -> str:

@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from migrate_agent.agent.config.config import Config
 from migrate_agent.agent.config.errors import ConfigError, MissingError
-from migrate_agent.agent.loop.cached_verdicts import cache_of, key_of, through
+from migrate_agent.agent.loop.cached_verdicts import Place, cache_of, copy_key_of, key_of, of_copy, through
 from migrate_agent.agent.loop.services import Services
 from migrate_agent.agent.model.interface import Model
 from migrate_agent.agent.runs.folder import RunFolder
@@ -24,6 +24,9 @@ from migrate_agent.tools.scan import scan
 from migrate_agent.tools.types import Draft, Evidence, Example, Inventory, Observations, Unit
 from migrate_agent.tools.verify import Options, Performance, Portable, verify
 from migrate_agent.tools.verify.contract.settings import Unreached
+
+UNITS, COPIES = "units", "copies"
+"""Folders of a run: of its units, and of evidence that holds for copies of them."""
 
 
 def services(warn: Callable[[str], None]) -> Services:
@@ -100,6 +103,10 @@ def _verify(
 
     cache = cache_of(config)
     if cache is None:
-        return judge()
+        units = folder.parents[1]
+        if units.name != UNITS:  # no run's folder
+            return judge()
+        key = copy_key_of(unit, examples, translated, (original, candidate), inventory, options, config.run.device)
+        return of_copy(units.with_name(COPIES), Place.of(unit, inventory), key, judge)
     settings = {"options": options, "device": config.run.device}
     return through(cache, key_of(unit, examples, translated, (original, candidate), inventory, settings), judge)
