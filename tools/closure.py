@@ -67,13 +67,13 @@ class Link(NamedTuple):
 class Closures:
     """Closures over a set of files, which are parsed when first reached. `sources` maps paths to text, and may raise `SourceError`.
 
-    A table counts with what other files put into it, unless it is asked for without (`entries`). `told`: how digests name what a statement reads.
+    A table counts with what other files put into it, unless it is asked for without (`entries`). `name_of`: how digests name what a statement reads.
     """
 
     def __init__(
-        self, files: Sequence[SourceFile], sources: Mapping[str, str], entries: bool = True, told: Callable[[Name], str] = str
+        self, files: Sequence[SourceFile], sources: Mapping[str, str], entries: bool = True, name_of: Callable[[Name], str] = str
     ) -> None:
-        self._entries, self._told = entries, told
+        self._entries, self._name_of = entries, name_of
         self._source_files = {file.path: file for file in files}
         self._sources = sources
         self._resolver = Resolver(files, sources)
@@ -94,7 +94,7 @@ class Closures:
             visited.add(name)
             statements = self._statements(name)
             if statements or name.name:
-                digests[str(name)] = _digest(statements, self._told)
+                digests[str(name)] = _digest(statements, self._name_of)
             for link in (link for statement in statements for link in statement.links):
                 packages |= {link.outside.partition(".")[0]} if link.outside else set()
                 row += link.inside if name.name else ()
@@ -320,11 +320,11 @@ def _is_text(statement: ast.stmt) -> bool:
     return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
 
 
-def _digest(statements: Sequence[_Statement], told: Callable[[Name], str]) -> str:
+def _digest(statements: Sequence[_Statement], name_of: Callable[[Name], str]) -> str:
     if not statements:
         return ""
     text = "\n".join(
-        f"{statement.text} {[(link.text, [told(name) for name in link.inside], link.outside) for link in statement.links]}"
+        f"{statement.text} {[(link.text, [name_of(name) for name in link.inside], link.outside) for link in statement.links]}"
         for statement in statements
     )
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:DIGITS]

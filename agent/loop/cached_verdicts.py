@@ -107,20 +107,20 @@ class Place(NamedTuple):
         )
 
 
-def of_copy(folder: Path, place: Place, key: str, judge: Callable[[], Evidence]) -> Evidence:
-    """The evidence of a copy of the unit at this place that was verified before in the run, with a note; else that of `judge`, which is kept in `folder`
+def of_copy(folder: Path, location: Place, key: str, judge: Callable[[], Evidence]) -> Evidence:
+    """The evidence of a copy of the unit at this location that was verified before in the run, with a note; else that of `judge`, which is kept in `folder`
     where it is `verified`. `key` is that of `copy_key_of`."""
     path, started = folder / f"{key}.json", time.monotonic()
     try:
         entry = json.loads(path.read_text(encoding="utf-8"))
         other = Place(*entry["place"])
-        evidence = as_kind(json.loads(other.moved(entry["evidence"], place)), Evidence)
+        evidence = as_kind(json.loads(other.moved(entry["evidence"], location)), Evidence)
     except (OSError, ValueError, KeyError, TypeError):  # safe: the unit is verified here
         evidence = judge()
-        if evidence.status == "verified" and place.folder:
+        if evidence.status == "verified" and location.folder:
             folder.mkdir(parents=True, exist_ok=True)
             spare = path.with_suffix(f".{os.getpid()}")
-            spare.write_text(json.dumps({"place": place, "evidence": json.dumps(plain(evidence))}), encoding="utf-8")
+            spare.write_text(json.dumps({"place": location, "evidence": json.dumps(plain(evidence))}), encoding="utf-8")
             spare.replace(path)
         return evidence
     return replace(evidence, seconds=time.monotonic() - started, notes=(*evidence.notes, COPIED.format(other.unit)))
@@ -136,14 +136,14 @@ def copy_key_of(
     device: str,
 ) -> str:
     """A digest of all that the evidence depends on but for the folder that the unit's files lie in: that of a copy is the same."""
-    place = Place.of(unit, inventory)
-    described = _dependencies(unit, examples, translated, roots, inventory, place.below)
-    described["port"] = _without_twins(described["port"], place.mirror)
+    location = Place.of(unit, inventory)
+    described = _dependencies(unit, examples, translated, roots, inventory, location.below)
+    described["port"] = _without_twins(described["port"], location.mirror)
     files = tuple(f"{path}:" for path in (unit.target, *described["port"]))
     before = {name: row for name, row in options.reached_before.items() if name.startswith(files)}
     described["settings"] = {"options": replace(options, reached_before=before), "device": device}
     text = json.dumps(plain(described), sort_keys=True, default=str)
-    return hashlib.sha256(place.without(text).encode()).hexdigest()
+    return hashlib.sha256(location.without(text).encode()).hexdigest()
 
 
 def _without_twins(files: Mapping[str, str], root: str) -> dict[str, str]:
@@ -176,12 +176,12 @@ def _dependencies(
     translated: Sequence[Example],
     roots: tuple[Path, Path],
     inventory: Inventory,
-    told: Callable[[Name], str] = str,
+    name_of: Callable[[Name], str] = str,
 ) -> dict[str, Any]:
     """What the evidence depends on beside settings."""
     original, candidate = roots
     own = [file for file in inventory.files if not file.adopted]
-    before = Closures(own, Sources(original, tuple(file.path for file in own)), told=told)
+    before = Closures(own, Sources(original, tuple(file.path for file in own)), name_of=name_of)
     read = [name for example in examples for name in before.read(unit.source, example_script(example))]
     # A file counts with what it does when imported, whether or not the unit takes something from it.
     effects = [Name(path, "") for path in _imported(own, unit.source)]

@@ -116,8 +116,8 @@ class NumpyOptimiser:
         else:
             self.first[index] *= budgets.MOMENTUM
             self.first[index] += gradient
-        step = np.asarray(self.rate * self.first[index])
-        return np.subtract(value, step, out=step)
+        step: Array = np.asarray(self.rate * self.first[index])
+        return np.asarray(np.subtract(value, step, out=step))
 
     def _adamw(self, index: int, value: Array, gradient: Array) -> Array:
         (b1, b2), rate = budgets.BETAS, self.rate
@@ -132,9 +132,9 @@ class NumpyOptimiser:
         root = np.sqrt(second, out=spare).astype(np.float64, copy=False)
         root /= np.sqrt(1 - b2**self.steps)
         root += budgets.ADAM_EPSILON
-        step = np.asarray(rate / (1 - b1**self.steps) * first, root.dtype)
+        step: Array = np.asarray(rate / (1 - b1**self.steps) * first, root.dtype)
         step /= root
-        return np.subtract(value * (1 - rate * budgets.WEIGHT_DECAY), step, out=step)
+        return np.asarray(np.subtract(value * (1 - rate * budgets.WEIGHT_DECAY), step, out=step))
 
 
 def _parts(value: Array) -> Array:

@@ -218,9 +218,9 @@ class Candidate:
         if model is None:
             self.loaded = {name: leaf.variable.get_value() for name, leaf in self._leaves.items()}
             # A variable may give something else than it is given, and hold it in another dtype.
-            kept = {name for name, array in put.items() if self.loaded[name] is array and array.dtype == state[name].dtype}
-            self._as_given = {id(self.loaded[name]): self.loaded[name] for name in kept}
-            self.keeps_all = len(kept) == len(self._leaves)
+            unchanged = {name for name, array in put.items() if self.loaded[name] is array and array.dtype == state[name].dtype}
+            self._as_given = {id(self.loaded[name]): self.loaded[name] for name in unchanged}
+            self.keeps_all = len(unchanged) == len(self._leaves)
 
     def reload(self) -> None:
         """Put the state back that was loaded last. Only of a candidate that `keeps_all`."""

@@ -35,20 +35,20 @@ class EqualNumbers(OperatorMode):  # type: ignore[no-untyped-call]
 
 def _rows(func: Any, args: Sequence[Any]) -> torch.Tensor | None:
     """The numbers of which deviations are taken, [deviations, numbers]; `None` where other statistics are used."""
-    values = args[0]
+    values: torch.Tensor = args[0]
     if func in SPREADS:
-        given = args[1] if len(args) > 1 and args[1] is not None else range(values.ndim)
-        axes = sorted({axis % values.ndim for axis in given}) if values.ndim else []
-        kept = [axis for axis in range(values.ndim) if axis not in axes]
-        return values.permute(*kept, *axes).reshape(-1, max(values.numel() // _size(values, kept), 1)) if values.numel() else None
+        reduced = args[1] if len(args) > 1 and args[1] is not None else range(values.ndim)
+        axes = sorted({axis % values.ndim for axis in reduced}) if values.ndim else []
+        outer = [axis for axis in range(values.ndim) if axis not in axes]
+        return values.permute(*outer, *axes).reshape(-1, max(values.numel() // _size(values, outer), 1)) if values.numel() else None
     shape = NORMS[func](args)[0]
     if not shape or not values.numel():
         return None
     if len(shape) < values.ndim:  # samples and groups
         return values.reshape(shape[0] * shape[1], -1)
-    kept = [axis for axis, size in enumerate(shape) if size == values.shape[axis] != 1]
-    axes = [axis for axis in range(values.ndim) if axis not in kept]
-    return values.permute(*kept, *axes).reshape(_size(values, kept), -1)
+    outer = [axis for axis, size in enumerate(shape) if size == values.shape[axis] != 1]
+    axes = [axis for axis in range(values.ndim) if axis not in outer]
+    return values.permute(*outer, *axes).reshape(_size(values, outer), -1)
 
 
 def _size(values: torch.Tensor, axes: Sequence[int]) -> int:

@@ -622,10 +622,11 @@ def members(cls: type) -> set[str]:
     return own | {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)}
 
 
-__all__ = ["EMPTY", "Options", "members"]
-
-
 def _of_rank(value: Value, ranks: Ranks, main: Tensor) -> Value:
     """The value; one of the rank that the code asks for where it is a tensor of another one."""
-    fits = not isinstance(value, Tensor) or ranks.fit(value.shape)
-    return value if fits else next(ranked(ranks, replace(main, kind=value.kind, high=value.high)), value)
+    if not isinstance(value, Tensor) or ranks.fit(value.shape):
+        return value
+    return next(ranked(ranks, replace(main, kind=value.kind, high=value.high)), value)
+
+
+__all__ = ["EMPTY", "Options", "members"]

@@ -151,8 +151,8 @@ class _Walk:
         if PACKING in (getattr(call.func, "attr", ""), getattr(call.func, "id", "")):
             keywords = {keyword.arg: keyword.value for keyword in call.keywords}
             for at, name, use in ((0, "input", (RECURRENT_RANK, Ask.LAYER)), (1, "lengths", (1, Ask.LENGTHS))):
-                given = call.args[at] if at < len(call.args) else keywords.get(name)
-                if given is not None and (axes := self._axes(given)) is not None:
+                argument = call.args[at] if at < len(call.args) else keywords.get(name)
+                if argument is not None and (axes := self._axes(argument)) is not None:
                     self._ask(axes, (use,))
         if (rank := STATES.get(type(part).__name__)) and len(call.args) > 1:
             for state in call.args[1].elts if isinstance(call.args[1], ast.Tuple) else call.args[1:2]:

@@ -437,8 +437,8 @@ class Inference:
         def kind(value: ast.expr) -> str:
             return kind_of(value, self.dotted, lambda asked: is_tensor(self.expr(asked, env)), tuple(LEGACY_TYPES))
 
-        if found := type_that_stands_behind(called, holders, kind):
-            self.name(called, found)
+        if tensor_type := type_that_stands_behind(called, holders, kind):
+            self.name(called, tensor_type)
 
     def looked_up(self, call: ast.Call) -> Observed | None:
         """The layers that a computed name can stand for by its text: `getattr(nn, f"Conv{rank}d")`."""

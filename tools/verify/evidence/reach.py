@@ -298,7 +298,7 @@ class Reaching:
             yield from elsewhere
 
     def _goes_with_its_function(
-        self, path: str, owner: str, missed: Collection[tuple[str, str]], places: Mapping[tuple[str, str], int]
+        self, path: str, owner: str, missed: Collection[tuple[str, str]], left_in_port: Mapping[tuple[str, str], int]
     ) -> bool:
         """Whether a function that is defined in another one is left out with that as a whole: nothing of the other one ran, and all that the port has in
         its place refuses."""
@@ -306,8 +306,12 @@ class Reaching:
         if (path, outer) not in missed or (path, outer) in self._owners_that_ran:
             return False
         target, name = self._in_port(path, outer)
-        here = [place.node for place in counted_file(self.texts[target]).places if place.owner == name] if target in self.texts else []
-        return (target, name) in places and bool(here) and all(map(is_stub, here))
+        here = (
+            [statement.node for statement in counted_file(self.texts[target]).places if statement.owner == name]
+            if target in self.texts
+            else []
+        )
+        return (target, name) in left_in_port and bool(here) and all(map(is_stub, here))
 
     @cached_property
     def _conditions_of_packages(self) -> Collection[tuple[str, str, str]]:

@@ -20,7 +20,7 @@ def layer_rows(cls: Any, parameter: str) -> tuple[str, ...]:
         return ()
     attributes = {
         target.attr
-        for node in nodes_of(cls.__init__)
+        for node in nodes_of(vars(cls).get("__init__"))
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Name) and node.value.id == parameter
         for target in node.targets
         if isinstance(target, ast.Attribute)

@@ -36,5 +36,5 @@ def shapes_asked(operation: Operation) -> Iterator[tuple[Operand, tuple[int, ...
 
 
 def _agrees(shape: Sequence[int], letters: str, sizes: dict[str, int]) -> bool:
-    known = dict(sizes)
-    return all(known.setdefault(letter, size) == size for letter, size in zip(letters, shape, strict=True))
+    sizes_so_far = dict(sizes)
+    return all(sizes_so_far.setdefault(letter, size) == size for letter, size in zip(letters, shape, strict=True))

@@ -73,9 +73,9 @@ def _gone_through(row: ast.expr) -> Iterator[str]:
 def _squares(operation: Operation) -> Iterator[tuple[Operand, tuple[int, ...]]]:
     """The operands of a failed product of matrices, each as the square matrix that the other one fits."""
     if operation.name in PRODUCTS and len(operation.operands) == 2 and all(operand.shape for operand in operation.operands):
-        left, right = operation.operands
-        yield left, (right.shape[-2 if len(right.shape) > 1 else -1],) * 2
-        yield right, (left.shape[-1],) * 2
+        left_operand, right_operand = operation.operands
+        yield left_operand, (right_operand.shape[-2 if len(right_operand.shape) > 1 else -1],) * 2
+        yield right_operand, (left_operand.shape[-1],) * 2
 
 
 def _with_shape(value: Value, operand: Operand, shape: tuple[int, ...], is_looped: bool, counts: Sequence[int]) -> Value:
@@ -88,8 +88,8 @@ def _with_shape(value: Value, operand: Operand, shape: tuple[int, ...], is_loope
     return _reshaped(value, operand.shape, shape) if isinstance(value, Tensor) and operand.shape != shape else value
 
 
-def _reshaped(tensor: Tensor, now: tuple[int, ...], wanted: tuple[int, ...]) -> Tensor:
-    return replace(tensor, shape=wanted) if tensor.shape == now else tensor
+def _reshaped(tensor: Tensor, now: tuple[int, ...], shape_asked: tuple[int, ...]) -> Tensor:
+    return replace(tensor, shape=shape_asked) if tensor.shape == now else tensor
 
 
 def _items(value: Value) -> tuple[Value, ...]:

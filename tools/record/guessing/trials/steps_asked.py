@@ -36,9 +36,9 @@ def _asked(operation: Operation, error: str) -> Iterator[tuple[Operand, tuple[in
         fewer, more = sorted(operands, key=lambda operand: len(operand.shape))
         yield fewer, more.shape
     elif CONVOLUTION.fullmatch(operation.name) and len(operands) > 1 and 0 < len(operands[0].shape) <= len(operands[1].shape):
-        taken, weight = operands[0], operands[1].shape
-        sides = taken.shape[1:][-(len(weight) - 2) :]  # without the channels, where it has such
-        yield taken, (taken.shape[0], weight[1], *sides, *sides[-1:] * (len(weight) - 2 - len(sides)))
+        part, weight = operands[0], operands[1].shape
+        sides = part.shape[1:][-(len(weight) - 2) :]  # without the channels, where it has such
+        yield part, (part.shape[0], weight[1], *sides, *sides[-1:] * (len(weight) - 2 - len(sides)))
 
 
 def _without(shape: Sequence[int], axis: int) -> tuple[int, ...]:

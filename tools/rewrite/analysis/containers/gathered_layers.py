@@ -37,7 +37,7 @@ class GatheredLayers:
     reads: Mapping[Span, str] = field(default_factory=dict)
 
 
-def gathered_layers(repo: Repo, model: ClassModel, facts: Facts, taken: Collection[str] = ()) -> GatheredLayers:
+def gathered_layers(repo: Repo, model: ClassModel, facts: Facts, taken_names: Collection[str] = ()) -> GatheredLayers:
     """The plain containers of a module class that nothing but its constructor needs, or whose other reads the registered one can serve.
 
     None where anything else may see the attribute: relatives of the class, other code that reads this name from an object, a name in a string, a
@@ -50,7 +50,7 @@ def gathered_layers(repo: Repo, model: ClassModel, facts: Facts, taken: Collecti
     reads: dict[Span, str] = {}
     for name in _plain_containers(model, constructor, facts):
         gathering = _Gathering(repo, model, facts, constructor, name)
-        if not gathering.is_alone or gathering.local in {*taken, *variables.values()}:
+        if not gathering.is_alone or gathering.local in {*taken_names, *variables.values()}:
             continue
         others = gathering.elsewhere
         registered = gathering.registered_name if others else ""

@@ -61,24 +61,26 @@ def _default(holder: ast.AST, text: str) -> ast.expr | None:
     """What an argument of this name is where it is not given."""
     if not isinstance(holder, ast.FunctionDef | ast.AsyncFunctionDef):
         return None
-    given = holder.args
-    named = [*given.posonlyargs, *given.args]
-    by_place = zip(reversed(named), reversed(given.defaults), strict=False)
-    defaults = {one.arg: value for one, value in (*by_place, *zip(given.kwonlyargs, given.kw_defaults, strict=True))}
+    signature = holder.args
+    named = [*signature.posonlyargs, *signature.args]
+    by_place = zip(reversed(named), reversed(signature.defaults), strict=False)
+    defaults = {one.arg: value for one, value in (*by_place, *zip(signature.kwonlyargs, signature.kw_defaults, strict=True))}
     return defaults.get(text)
 
 
 def _all_hand_types(file: ast.AST, name: str) -> bool:
     """Whether all calls of a file that give an argument of this name give the type of something."""
-    given = (keyword.value for node in walk(file) if isinstance(node, ast.Call) for keyword in node.keywords if keyword.arg == name)
-    return all(isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == "type" for value in given)
+    values = (keyword.value for node in walk(file) if isinstance(node, ast.Call) for keyword in node.keywords if keyword.arg == name)
+    return all(isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == "type" for value in values)
 
 
 def _takes(holder: ast.AST, text: str) -> bool:
     """Whether a function takes an argument of this name."""
     if not isinstance(holder, ast.FunctionDef | ast.AsyncFunctionDef):
         return False
-    given = holder.args
+    signature = holder.args
     return any(
-        one.arg == text for one in (*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg) if one is not None
+        one.arg == text
+        for one in (*signature.posonlyargs, *signature.args, *signature.kwonlyargs, signature.vararg, signature.kwarg)
+        if one is not None
     )

@@ -59,13 +59,13 @@ class AskForParameters(Rule):
         test = holder.test if isinstance(holder, cst.If) else holder if isinstance(holder, cst.BooleanOperation) else None
         if test is None or (isinstance(test, cst.BooleanOperation) and isinstance(test.operator, cst.Or)):
             return False
-        asked = m.Call(func=m.Name("isinstance"), args=[m.Arg(value=m.Name(layer)), m.Arg()])
-        return any(self._is_of_torch(call) for call in m.findall(test, asked) if isinstance(call, cst.Call))
+        question = m.Call(func=m.Name("isinstance"), args=[m.Arg(value=m.Name(layer)), m.Arg()])
+        return any(self._is_of_torch(call) for call in m.findall(test, question) if isinstance(call, cst.Call))
 
     def _is_of_torch(self, call: cst.Call) -> bool:
         kinds = call.args[1].value
-        each = [element.value for element in kinds.elements] if isinstance(kinds, cst.Tuple) else [kinds]
-        return all(self.context.dotted(kind).startswith("torch.nn.") for kind in each)
+        classes = [element.value for element in kinds.elements] if isinstance(kinds, cst.Tuple) else [kinds]
+        return all(self.context.dotted(kind).startswith("torch.nn.") for kind in classes)
 
 
 class DropLookedUpPlaces(Rule):
