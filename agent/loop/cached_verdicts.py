@@ -142,6 +142,9 @@ def copy_key_of(
     files = tuple(f"{path}:" for path in (unit.target, *described["port"]))
     before = {name: row for name, row in options.reached_before.items() if name.startswith(files)}
     described["settings"] = {"options": replace(options, reached_before=before), "device": device}
+    sources = {name.partition(":")[0] for name in described["original"]}
+    if any("__file__" in (roots[0] / path).read_text(encoding="utf-8") for path in sources):
+        described["own"] = f"alone: {unit.id}"  # it may read what lies beside its file
     text = json.dumps(plain(described), sort_keys=True, default=str)
     return hashlib.sha256(location.without(text).encode()).hexdigest()
 

@@ -48,6 +48,7 @@ def key(tree: Path, folder: str, call: str = "torch.randn(2, 3)") -> tuple[str, 
         ("original/b/net.py", "# A copy.\n" + NET, True),
         ("original/b/net.py", NET.replace("return x", "return 2 * x"), False),
         ("original/b/net.py", NET.replace("WIDTH, 2", "WIDTH, 4"), False),
+        ("original/{}/net.py", NET + "\n    HERE = __file__\n", False),
         ("original/b/sizes.py", "WIDTH = 4\n", False),
         ("candidate/b/net_jax.py", PORT.replace("same(x)", "x"), False),
         ("candidate/b/helpers_jax.py", HELPER.replace("return x", "return x + 0"), False),
@@ -65,7 +66,8 @@ def test_copies_have_one_key(path: str, text: str, same: bool, tmp_path: Path) -
             file = tmp_path / name.format(folder)
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(content)
-    (tmp_path / path).write_text(text)
+    for folder in ("a", "b"):
+        (tmp_path / path.format(folder)).write_text(text)
     assert (key(tmp_path, "a")[0] == key(tmp_path, "b")[0]) is same
     assert key(tmp_path, "b")[0] != key(tmp_path, "b", "torch.randn(4, 3)")[0]
 

@@ -10,6 +10,8 @@ import torch
 
 from migrate_agent.tools.harness.common.host_random import own_modules
 
+MOST_ITEMS = 1000
+"""Longer tables of constants hold words or numbers, and are not gone through for each run."""
 NARROW = {torch.float32: torch.float64, torch.complex64: torch.complex128}
 
 
@@ -38,10 +40,10 @@ def _widened(value: Any) -> Any:
     match value:
         case torch.Tensor() if value.dtype in NARROW and not value.requires_grad and type(value) is torch.Tensor:
             return value.to(NARROW[value.dtype])
-        case dict() if type(value) is dict:
+        case dict() if type(value) is dict and len(value) <= MOST_ITEMS:
             items = {key: _widened(item) for key, item in value.items()}
             return items if any(items[key] is not item for key, item in value.items()) else value
-        case list() | tuple() if type(value) in (list, tuple):
+        case list() | tuple() if type(value) in (list, tuple) and len(value) <= MOST_ITEMS:
             parts = [_widened(item) for item in value]
             return type(value)(parts) if any(one is not other for one, other in zip(parts, value, strict=True)) else value
     return value
