@@ -142,6 +142,24 @@ def _fields(reads: Reads, holders: Sequence[Any], settings: Mapping[str, str]) -
     return Fields(tuple(items), "dict" if reads.keys else "namespace")
 
 
+def filled_in(fields: Fields, cls: Any, name: str) -> tuple[Fields, ...]:
+    """A configuration whose numbers are left open (`C.n_layer = None`) with numbers for these: as it is otherwise, without the words that the code asks for
+    `None` too (`config.model_type is not None`), and last as it is."""
+    numbers = {item: parameter_texts(item, "")[0] for item, value in fields.items if value == "None"}
+    numbers = {item: text for item, text in numbers.items() if text.isdecimal()}
+    if not numbers:
+        return (fields,)
+    nodes = [node for holder in handed_on(Holder(cls, name)) for node in nodes_of(holder.code)]
+    optional = {
+        node.left.attr
+        for node in nodes
+        if isinstance(node, ast.Compare) and isinstance(node.left, ast.Attribute) and ast.unparse(node.comparators[0]) == "None"
+    }
+    whole = tuple((item, numbers.get(item, value)) for item, value in fields.items)
+    without = tuple((item, "None" if item in optional and item not in numbers else value) for item, value in whole)
+    return tuple(dict.fromkeys((Fields(whole, fields.form), Fields(without, fields.form), fields)))
+
+
 def space(cls: Any, name: str) -> Fields | None:
     """A description of what an environment takes or gives, where the constructor reads no more than its shape or its count: `space.shape[0]`, `space.n`."""
     reads = reads_of(list(handed_on(Holder(cls, name))))

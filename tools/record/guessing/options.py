@@ -22,6 +22,7 @@ from migrate_agent.tools.record.guessing.configs import (
     accessed,
     attributes_read,
     constructions,
+    filled_in,
     items_read,
     module_attributes,
     norms_beside,
@@ -544,7 +545,7 @@ class Options:
             if self._own_class(name) and CONFIG_CLASS.fullmatch(name) and names <= members(value)
         ]
         objects = [text for name in fitting[:3] for text in object_texts(self._classes[name], name, self._classes)]
-        return (*objects, *((fields,) if fields else (Fields((), "namespace"),)))
+        return (*objects, *(filled_in(fields, self.trial.cls, parameter.name) if fields else (Fields((), "namespace"),)))
 
     def _listed(self, name: str, annotation: str) -> tuple[str, ...]:
         """Lists of objects of the repository's classes: those that the annotation names, or of which the constructor reads what it reads of items."""

@@ -119,8 +119,9 @@ class ReplaceTensorAttributes(Rule):
             if written or isinstance(parent, cst.AssignTarget):
                 return updated.value
             value = self._array_of(original.value, updated.value)
-            # A constructor is not differentiated.
-            return value if self.context.before_calls else context.build("lax.stop_gradient({x})", x=value)
+            # A constructor is not differentiated, and a type has no gradient.
+            of_type = m.matches(context.parent(2) or parent, m.Call(func=m.Name("type"), args=[m.Arg(value=m.Attribute())]))
+            return value if self.context.before_calls or of_type else context.build("lax.stop_gradient({x})", x=value)
         if name in REFUSED:
             if not isinstance(parent, cst.AssignTarget):
                 context.hole(original, REFUSED[name], "autograd")

@@ -122,7 +122,7 @@ class ReplaceTorchReferences(Rule):
             "import torch\n\ndef f(shape, make=torch.FloatTensor):\n    return make(*shape).uniform_()\n\n\n"
             "def g(x: torch.Tensor):\n    return x + f(x.shape, make=type(x.data))\n",
             "def f(shape, make=jax.Array, *, rngs: nnx.Rngs):\n    return jax.random.uniform(rngs(), shape, jnp.float32)\n\n\n"
-            "def g(x: jax.Array, *, rngs: nnx.Rngs):\n    return x + f(x.shape, make=type(lax.stop_gradient(x)), rngs=rngs)\n",
+            "def g(x: jax.Array, *, rngs: nnx.Rngs):\n    return x + f(x.shape, make=type(x), rngs=rngs)\n",
         ),
         (
             "import torch\n\ndef f(x: torch.Tensor):\n    return x.type(torch.ByteTensor) + x.type(torch.cuda.FloatTensor)\n",

@@ -1,0 +1,32 @@
+"""Configurations whose numbers the repository leaves open."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from torch import nn
+
+from migrate_agent.tools.record.guessing.configs import filled_in
+from migrate_agent.tools.record.guessing.values import Fields
+
+
+class Net(nn.Module):
+    """Takes the name of a model, or its numbers."""
+
+    def __init__(self, config: Any) -> None:
+        super().__init__()
+        by_name = config.model_type is not None
+        by_numbers = config.n_layer is not None
+        assert by_name ^ by_numbers
+        self.layers = nn.ModuleList([nn.Linear(config.n_embd, config.n_embd, bias=config.norm is None) for _ in range(config.n_layer)])
+
+
+OPEN = (("model_type", "'gpt'"), ("n_layer", "None"), ("n_embd", "None"), ("norm", "None"))
+FILLED = (("model_type", "'gpt'"), ("n_layer", "2"), ("n_embd", "64"), ("norm", "None"))
+CLOSED = (("model_type", "'gpt'"), ("n_layer", "2"), ("norm", "None"))
+
+
+@pytest.mark.parametrize(("items", "tried"), [(OPEN, [FILLED, (("model_type", "None"), *FILLED[1:]), OPEN]), (CLOSED, [CLOSED])])
+def test_open_numbers_are_filled_in(items: tuple[tuple[str, str], ...], tried: list[tuple[tuple[str, str], ...]]) -> None:
+    assert [fields.items for fields in filled_in(Fields(items, "namespace"), Net, "config")] == tried
