@@ -550,7 +550,8 @@ def _same(tensor: torch.Tensor, expected: Array) -> bool:
 
 def _shared(value: Array) -> torch.Tensor:
     """The array as a tensor that is only read: it shares the memory where that can be."""
-    if any(step < 0 for step in value.strides):
+    # Arithmetic of NumPy with arrays without axes gives its scalars.
+    if not isinstance(value, np.ndarray) or any(step < 0 for step in value.strides):
         return torch.from_numpy(np.array(value))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # it warns of arrays that must not be written into

@@ -7,10 +7,11 @@ import threading
 import warnings
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
-from migrate_agent.tools.harness.torch_side.module import copied
+from migrate_agent.tools.harness.torch_side.module import _shared, copied
 
 
 def test_functions_that_a_module_keeps_hold_its_copy() -> None:
@@ -47,3 +48,13 @@ def test_what_cannot_be_copied_is_held_by_both() -> None:
     twin: Any = copied(module)
     assert (twin.twice, twin.table, twin[0].lock) == (module.twice, module.table, module[0].lock)
     assert twin.table is not module.table and twin[0].weight is not module[0].weight
+
+
+@pytest.mark.parametrize(
+    "value", [np.float64(0.5), np.array(0.5), np.arange(4.0)[::-1], np.broadcast_to(np.array(0.5), (3,)), np.arange(3)]
+)
+def test_an_array_is_read_as_a_tensor_without_a_warning(value: Any) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tensor = _shared(value)
+    assert np.array_equal(tensor.numpy(), value) and tensor.dtype == torch.as_tensor(np.array(value)).dtype

@@ -68,6 +68,7 @@ def write_scenarios(
     for seed in seeds:
         writer.add(f"eval-s{seed}", Role.SEED, "eval", seed, inputs[seed], native=seed < 2, sampled=True)
     gradients = [scenario for seed in seeds if (scenario := add_gradient(writer, seed, inputs[seed])) is not None]
+    _require_calls(writer)
     with writer.lines:
         drawn_otherwise(writer, writer.scenarios[-1], inputs[0])
     add_labels(writer)
@@ -144,6 +145,7 @@ def write_large(writer: ScenarioWriter) -> dict[str, Any]:
     description = {"curves": curves, **({} if unit.is_function else {"inits": sample_initial_values(writer)})}
     for seed in range(len(inputs), budgets.SEEDS):
         add_seed(writer, seed, inputs)
+    _require_calls(writer)
     steps: tuple[tuple[str, Callable[[], Any]], ...] = (
         ("edges", lambda: add_edges(writer)),
         ("special parameters", lambda: special_states(writer)),
@@ -182,6 +184,13 @@ def add_seed(writer: ScenarioWriter, seed: int, inputs: dict[int, Sequence[Array
     if seed and elements(writer.original) >= LARGE_ELEMENTS:
         del writer.states[seed]  # the other steps take the first state of units of that size
     return [scenario] if scenario is not None else []
+
+
+def _require_calls(writer: ScenarioWriter) -> None:
+    """Raise `RuntimeError` where none of the calls that all others vary is compared: what else there is would be no evidence."""
+    if not any(scenario.role in (Role.SEED, Role.GRADIENT) for scenario in writer.scenarios):
+        reasons = dict.fromkeys(row["reason"] for row in writer.skipped if row["reason"])
+        raise RuntimeError(f"no call of the example can be compared{': ' if reasons else ''}{'; '.join(reasons)}"[:300])
 
 
 def describe(writer: ScenarioWriter) -> dict[str, Any]:
