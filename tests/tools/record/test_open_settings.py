@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from torch import nn
 
-from migrate_agent.tools.record.guessing.configs import filled_in
+from migrate_agent.tools.record.guessing.configs import accessed, filled_in
 from migrate_agent.tools.record.guessing.values import Fields
 
 
@@ -30,3 +30,20 @@ CLOSED = (("model_type", "'gpt'"), ("n_layer", "2"), ("norm", "None"))
 @pytest.mark.parametrize(("items", "tried"), [(OPEN, [FILLED, (("model_type", "None"), *FILLED[1:]), OPEN]), (CLOSED, [CLOSED])])
 def test_open_numbers_are_filled_in(items: tuple[tuple[str, str], ...], tried: list[tuple[tuple[str, str], ...]]) -> None:
     assert [fields.items for fields in filled_in(Fields(items, "namespace"), Net, "config")] == tried
+
+
+class Optional(nn.Module):
+    """Does without a table and a name, and asks for a number."""
+
+    def __init__(self, config: Any) -> None:
+        super().__init__()
+        if config.embedding_pretrained is not None:
+            self.embedding = nn.Embedding.from_pretrained(config.embedding_pretrained)
+        elif config.width is None or config.path is None:
+            self.embedding = nn.Embedding(config.n_vocab, 8)
+
+
+def test_what_the_code_does_without_is_left_out() -> None:
+    fields = accessed(Optional, "config")
+    assert fields is not None
+    assert dict(fields.items) | {"n_vocab": ""} == {"embedding_pretrained": "None", "width": "32", "path": "None", "n_vocab": ""}

@@ -6,7 +6,7 @@ import ast
 import dataclasses
 import inspect
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from types import MappingProxyType
 from typing import Any
@@ -150,14 +150,16 @@ def filled_in(fields: Fields, cls: Any, name: str) -> tuple[Fields, ...]:
     if not numbers:
         return (fields,)
     nodes = [node for holder in handed_on(Holder(cls, name)) for node in nodes_of(holder.code)]
-    optional = {
-        node.left.attr
-        for node in nodes
-        if isinstance(node, ast.Compare) and isinstance(node.left, ast.Attribute) and ast.unparse(node.comparators[0]) == "None"
-    }
+    optional = asked_for_none(nodes)
     whole = tuple((item, numbers.get(item, value)) for item, value in fields.items)
     without = tuple((item, "None" if item in optional and item not in numbers else value) for item, value in whole)
     return tuple(dict.fromkeys((Fields(whole, fields.form), Fields(without, fields.form), fields)))
+
+
+def asked_for_none(nodes: Iterable[ast.AST]) -> set[str]:
+    """The attributes that code compares with `None`: `config.table is not None`."""
+    compared = (node for node in nodes if isinstance(node, ast.Compare) and ast.unparse(node.comparators[0]) == "None")
+    return {node.left.attr for node in compared if isinstance(node.left, ast.Attribute)}
 
 
 def space(cls: Any, name: str) -> Fields | None:
@@ -295,7 +297,10 @@ def _value(name: str, holders: Sequence[Any], settings: Mapping[str, str]) -> Va
         return settings[name]
     field = inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY)
     compared = [text for holder in holders for text in choices(holder, field)]
-    return (compared or parameter_texts(name, ""))[0]
+    text = (compared or parameter_texts(name, ""))[0]
+    # What the code does without is no switch, and no word that nobody knows.
+    optional = not compared and not text.isdecimal() and any(name in asked_for_none(nodes_of(holder)) for holder in holders)
+    return "None" if optional else text
 
 
 def words_of_field(cls: Any, name: str, field: str) -> tuple[str, ...]:

@@ -87,6 +87,7 @@ from migrate_agent.tools.record.guessing.rows import (
 )
 from migrate_agent.tools.record.guessing.settings import Settings, as_value, covering, exact, narrowed, settings_of
 from migrate_agent.tools.record.guessing.tensor_uses import (
+    least_items,
     unpacked,
     used_as_arrays,
     used_as_lists,
@@ -375,7 +376,8 @@ class Options:
         elif parts := unpacked(self.called, name):
             yield from taken_apart(parts, main, self.trial.instance, _part)
         elif name in self._lists:
-            yield from (Items((main, main), "[]"), Items((main,) * 3, "[]"))
+            counts = dict.fromkeys(max(count, least_items(self.called, name)) for count in (2, 3))
+            yield from (Items((main,) * count, "[]") for count in counts)
         elif main.kind != "integer" and main.shape and name in used_as_places(self.called, self.trial.instance):
             yield from (Tensor(main.shape[:1], "integer"), Tensor(main.shape[:2], "integer"))
         elif main.shape and name in self._tensors and LENGTHS.fullmatch(name.lower()):

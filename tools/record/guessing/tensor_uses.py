@@ -37,6 +37,19 @@ def used_as_lists(called: Called) -> frozenset[str]:
     return frozenset(name for node in nodes_of(called) for part in _tensors(node, own) for name in _indexed(part))
 
 
+def least_items(called: Called, name: str) -> int:
+    """How many items a list has at least of which the code reads some by number: 4 for `x[0]` and `x[3]`."""
+    indices = (
+        node.slice.value
+        for node in nodes_of(called)
+        if isinstance(node, ast.Subscript)
+        and isinstance(node.value, ast.Name)
+        and node.value.id == name
+        and isinstance(node.slice, ast.Constant)
+    )
+    return max((index + 1 for index in indices if type(index) is int and index >= 0), default=0)
+
+
 def used_as_numbers(called: Called) -> frozenset[str]:
     """Names of numbers: what sizes are computed from (`x.view(b, h // size, size)`), what is counted to, and what `int` is asked of."""
     return frozenset(name for node in nodes_of(called) for part in _numbers(node) for name in _terms(part))

@@ -41,7 +41,7 @@ def gathered_layers(repo: Repo, model: ClassModel, facts: Facts, taken_names: Co
     """The plain containers of a module class that nothing but its constructor needs, or whose other reads the registered one can serve.
 
     None where anything else may see the attribute: relatives of the class, other code that reads this name from an object, a name in a string, a
-    function that the constructor keeps, or a method that it calls. `taken`: names of local variables that the rewrite of the constructor has anyway.
+    function that the constructor keeps, or a method that it calls. `taken_names`: names of local variables that the rewrite of the constructor has anyway.
     """
     constructor = model.methods.get("__init__")
     if constructor is None or not repo.is_module_class(model):
