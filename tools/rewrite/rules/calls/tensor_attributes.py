@@ -120,7 +120,8 @@ class ReplaceTensorAttributes(Rule):
                 return updated.value
             value = self._array_of(original.value, updated.value)
             # A constructor is not differentiated, and a type has no gradient.
-            of_type = m.matches(context.parent(2) or parent, m.Call(func=m.Name("type"), args=[m.Arg(value=m.Attribute())]))
+            holder = context.parent(2)
+            of_type = holder is not None and m.matches(holder, m.Call(func=m.Name("type"), args=[m.Arg(value=m.Attribute())]))
             return value if self.context.before_calls or of_type else context.build("lax.stop_gradient({x})", x=value)
         if name in REFUSED:
             if not isinstance(parent, cst.AssignTarget):
