@@ -38,7 +38,7 @@ class Optional(nn.Module):
     def __init__(self, config: Any) -> None:
         super().__init__()
         if config.embedding_pretrained is not None:
-            self.embedding = nn.Embedding.from_pretrained(config.embedding_pretrained)
+            self.embedding = nn.Embedding(config.n_vocab, 8, _weight=config.embedding_pretrained)
         elif config.width is None or config.path is None:
             self.embedding = nn.Embedding(config.n_vocab, 8)
 
