@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -40,7 +41,11 @@ def _rows(func: Any, args: Sequence[Any]) -> torch.Tensor | None:
         reduced = args[1] if len(args) > 1 and args[1] is not None else range(values.ndim)
         axes = sorted({axis % values.ndim for axis in reduced}) if values.ndim else []
         outer = [axis for axis in range(values.ndim) if axis not in axes]
-        return values.permute(*outer, *axes).reshape(-1, max(values.numel() // _size(values, outer), 1)) if values.numel() else None
+        return (
+            values.permute(*outer, *axes).reshape(-1, max(values.numel() // math.prod(values.shape[axis] for axis in outer), 1))
+            if values.numel()
+            else None
+        )
     shape = NORMS[func](args)[0]
     if not shape or not values.numel():
         return None
@@ -48,14 +53,7 @@ def _rows(func: Any, args: Sequence[Any]) -> torch.Tensor | None:
         return values.reshape(shape[0] * shape[1], -1)
     outer = [axis for axis, size in enumerate(shape) if size == values.shape[axis] != 1]
     axes = [axis for axis in range(values.ndim) if axis not in outer]
-    return values.permute(*outer, *axes).reshape(_size(values, outer), -1)
-
-
-def _size(values: torch.Tensor, axes: Sequence[int]) -> int:
-    size = 1
-    for axis in axes:
-        size *= values.shape[axis]
-    return size
+    return values.permute(*outer, *axes).reshape(math.prod(values.shape[axis] for axis in outer), -1)
 
 
 def _holds_equal(rows: torch.Tensor) -> bool:

@@ -186,17 +186,15 @@ class Request:
 @dataclass(frozen=True)
 class NoiseOfScenario:
     """RMS and largest change by rounding noise of each array, absolute (`changes` is None where the original does not run with noise), and
-    the keys of arrays that are not to be compared. `rough` is the same as `changes` by the rounding of native dtypes; empty where no native run is
-    compared."""
+    the keys of arrays that are not to be compared."""
 
     changes: Mapping[str, Sequence[float]] | None
     undecided: Sequence[str] = ()
-    rough: Mapping[str, Sequence[float]] | None = None
 
     @classmethod
     def from_json(cls, row: Mapping[str, Any]) -> NoiseOfScenario:
         """From the fields `noise` and `undecided`."""
-        return cls(row["noise"], tuple(row["undecided"]), row.get("rough"))
+        return cls(row["noise"], tuple(row["undecided"]))
 
 
 @dataclass
@@ -351,15 +349,14 @@ class Scenario:
 
     def changes_by_native_noise(self, key: str) -> Iterator[float]:
         """RMS change of an array by the rounding of native dtypes, absolute: the largest of more and more runs, so that who has seen enough asks no
-        further. Infinite where the original does not run with it; 0 where it is not measured.
+        further. Infinite where the original does not run with it; nothing where it is not measured.
 
         Scaled up from one ulp of float64, noise misses the kinks (`relu` at zero, the largest of a window) that only rounding of this size crosses.
         Raises `OriginalFailed`.
         """
-        largest = float(((self.noise.rough if self.noise else None) or {}).get(key, (0.0,))[0])
         if self.noise is not None or self.noise_source is None or self.native is None or not (self.gradient or self.role == Role.EDGE):
-            yield largest
             return
+        largest = 0.0
         for changes in self.noise_source.native(self.name):
             largest = max(largest, UNKNOWN[0] if changes is None else float((changes.get(key) or (0.0,))[0]))
             yield largest

@@ -20,6 +20,10 @@ class AskForParameters(Rule):
     KEEP = ("def f(m):\n    if hasattr(m.bias, 'data'):\n        return 1\n    return 0\n",)
     CHANGE = (
         (
+            "from torch import nn\n\ndef f(m):\n    if isinstance(m, nn.Linear):\n        return 2\n    elif hasattr(m.bias, 'data'):\n        return 1\n",
+            "def f(m):\n    if isinstance(m, nnx.Linear):\n        return 2\n    elif hasattr(m.bias, 'data'):\n        return 1\n",
+        ),
+        (
             "from torch import nn\n\ndef f(m):\n    if isinstance(m, nn.Linear):\n        if hasattr(m.bias, 'data'):\n            return 1\n    return 0\n",
             "def f(m):\n    if isinstance(m, nnx.Linear):\n        if m.bias is not None:\n            return 1\n    return 0\n",
         ),
@@ -56,8 +60,10 @@ class AskForParameters(Rule):
 
     def _tests(self, holder: cst.CSTNode, layer: str) -> bool:
         """Whether a statement or condition around asks for the class of the layer."""
-        test = holder.test if isinstance(holder, cst.If) else holder if isinstance(holder, cst.BooleanOperation) else None
-        if test is None or (isinstance(test, cst.BooleanOperation) and isinstance(test.operator, cst.Or)):
+        within = isinstance(holder, cst.If) and any(one is holder.body for one in self.context.stack)
+        test = holder.test if isinstance(holder, cst.If) and within else holder if isinstance(holder, cst.BooleanOperation) else None
+        denied = m.UnaryOperation(operator=m.Not(), expression=m.Call(func=m.Name("isinstance")))
+        if test is None or m.findall(test, m.BooleanOperation(operator=m.Or()) | denied):
             return False
         question = m.Call(func=m.Name("isinstance"), args=[m.Arg(value=m.Name(layer)), m.Arg()])
         return any(self._is_of_torch(call) for call in m.findall(test, question) if isinstance(call, cst.Call))

@@ -22,6 +22,26 @@ from migrate_agent.tools.verify.contract.scenario import Answer, NoiseOfScenario
 QUIET = Scenario(name="a", role=Role.GRADIENT, noise=NoiseOfScenario({}))
 
 
+class _Stages:
+    """Native noise in stages, and how many of them were asked for."""
+
+    def __init__(self, *sizes: float | None, key: str = "grad/w") -> None:
+        self.sizes, self.key, self.asked = sizes, key, 0
+
+    def of_scenario(self, name: str) -> NoiseOfScenario:
+        return NoiseOfScenario({})
+
+    def native(self, name: str) -> Iterator[dict[str, list[float]] | None]:
+        for size in self.sizes:
+            self.asked += 1
+            yield None if size is None else {self.key: [size, size]}
+
+
+def _gradient(stages: _Stages, name: str = "a", **options: Any) -> Scenario:
+    """A scenario with gradients and this native noise."""
+    return Scenario(name=name, role=Role.GRADIENT, gradient=True, native=("float32",), noise_source=cast(Any, stages), **options)
+
+
 @pytest.mark.parametrize(
     ("theirs", "ours", "failed"),
     [(np.nan, np.inf, False), (np.nan, 1.0, True), (np.inf, np.nan, False), (1.0, np.inf, True), (1.0, 2.0, False)],
@@ -93,7 +113,7 @@ def test_in_float16_few_of_the_large_ones_may_overflow_beside_those_of_torch(
     [(5e-4, 0.0, False), (2e-2, 0.0, True), (2e-2, 1.2e-2, False), (2e-2, 8e-3, True), (1.0, 1.2e-2, True)],
 )
 def test_native_gradients_follow_the_kinks_that_rounding_crosses(error: float, rough: float, failed: bool) -> None:
-    scenario = Scenario(name="a", role=Role.GRADIENT, noise=NoiseOfScenario({}, (), {"grad/w": [rough, rough]}))
+    scenario = _gradient(_Stages(rough))
     exact = np.ones(4)
     pair = Pair("w", "grad/w", exact, (exact + error).astype(np.float32))
     assert compare_native_gradient(pair, exact.astype(np.float32), scenario, 1.0).failed == failed
@@ -110,8 +130,7 @@ def test_a_kink_that_no_run_crossed_may_be_as_large_as_one_of_other_inputs(
     """Relative to the gradients there."""
     exact = np.ones(4)
     pair = Pair("w", "grad/w", exact, (exact + error).astype(np.float32))
-    noise = NoiseOfScenario({}, (), {"grad/w": [elsewhere, elsewhere]})
-    other = Scenario(name="b", role=Role.GRADIENT, noise=noise, arrays={"grad/w": size * exact})
+    other = _gradient(_Stages(elsewhere), "b", arrays={"grad/w": size * exact})
     assert compare_native_gradient(pair, exact.astype(np.float32), QUIET, 1.0, others=[other]).failed == failed
 
 
@@ -122,7 +141,7 @@ def test_a_cast_that_torch_lacks_is_not_excused_by_conditioning() -> None:
 
 
 def test_outputs_do_not_follow_kinks_by_a_factor() -> None:
-    scenario = Scenario(name="a", role=Role.GRADIENT, noise=NoiseOfScenario({}, (), {"out/0": [1e-2, 1e-2]}))
+    scenario = _gradient(_Stages(1e-2, key="out/0"))
     exact, native = (Pair("out", "out/0", np.ones(4), np.full(4, 1.015)) for _ in range(2))
     assert compare_native(exact, native, scenario).failed
 
@@ -132,7 +151,7 @@ def test_outputs_do_not_follow_kinks_by_a_factor() -> None:
     [(0.06, 0.3, True, False), (0.06, 0.3, False, True), (0.04, 0.3, True, True), (0.06, 1.5, True, True), (0.6, 1.5, True, False)],
 )
 def test_at_the_edges_noise_of_torchs_own_is_not_judged(noise: float, error: float, kinks: bool, failed: bool) -> None:
-    scenario = Scenario(name="a", role=Role.EDGE, noise=NoiseOfScenario({}, (), {"out/0": [noise, noise]}))
+    scenario = Scenario(name="a", role=Role.EDGE, native=("float32",), noise_source=cast(Any, _Stages(noise, key="out/0")))
     exact, native = Pair("out", "out/0", np.ones(4), None), Pair("out", "out/0", np.ones(4), np.full(4, 1 + error))
     assert compare_native(exact, native, scenario, kinks=kinks).failed == failed
 
@@ -199,21 +218,6 @@ def test_gradients_that_vanish_are_rounding_alone(size: float, error: float, ali
     assert compare_native_gradient(pair, exact.astype(np.float32), QUIET, 1.0, alike=alike).failed == failed
 
 
-class _Stages:
-    """Native noise in stages, and how many of them were asked for."""
-
-    def __init__(self, *sizes: float | None) -> None:
-        self.sizes, self.asked = sizes, 0
-
-    def of_scenario(self, name: str) -> NoiseOfScenario:
-        return NoiseOfScenario({})
-
-    def native(self, name: str) -> Iterator[dict[str, list[float]] | None]:
-        for size in self.sizes:
-            self.asked += 1
-            yield None if size is None else {"grad/w": [size, size]}
-
-
 @pytest.mark.parametrize(
     ("error", "sizes", "asked", "failed"),
     [
@@ -228,7 +232,7 @@ def test_native_noise_is_measured_as_far_as_the_verdict_needs_it(
     error: float, sizes: tuple[float | None, ...], asked: int, failed: bool
 ) -> None:
     stages = _Stages(*sizes)
-    scenario = Scenario(name="a", role=Role.GRADIENT, gradient=True, native=("float32",), noise_source=cast(Any, stages))
+    scenario = _gradient(stages)
     exact = np.ones(4)
     pair = Pair("w", "grad/w", exact, (exact + error).astype(np.float32))
     assert compare_native_gradient(pair, exact.astype(np.float32), scenario, 1.0).failed == failed
