@@ -123,17 +123,13 @@ class SourceCall:
 
     def is_position(self, name: str) -> bool:
         source, function = self.bound.sources.get(name), self.context.function
-        return (
-            source is not None
-            and function is not None
-            and gives_positions(function, ast.parse(_MODULE.code_for_node(source), mode="eval").body)
-        )
+        return source is not None and function is not None and gives_positions(function, _tree(_MODULE.code_for_node(source)))
 
     def may_be_empty_vector(self, name: str) -> bool:
         source, function = self.bound.sources.get(name), self.context.function
         if not isinstance(source, (cst.List, cst.Tuple)) or function is None:
             return False
-        trees = [ast.parse(_MODULE.code_for_node(element.value), mode="eval").body for element in source.elements]
+        trees = [_tree(_MODULE.code_for_node(element.value)) for element in source.elements]
         return any(may_be_empty_vector(function, tree) for tree in trees)
 
     def is_known(self, name: str) -> bool:
@@ -148,11 +144,11 @@ class SourceCall:
         else:
             elements = list(self.bound.others) if variadic and not any(argument.star for argument in variadic) else []
         amounts = Amounts(context.function, context.cls)
-        trees = [ast.parse(_MODULE.code_for_node(element), mode="eval").body for element in elements]
+        trees = [_tree(_MODULE.code_for_node(element)) for element in elements]
         return bool(trees) and all(map(amounts.is_amount, trees))
 
     def repeats(self, name: str) -> bool:
-        if is_repeatable(ast.parse(self.text(name) or "0", mode="eval").body):
+        if is_repeatable(_tree(self.text(name) or "0")):
             return True
         source = self.bound.sources.get(name)
         calls = [node for node in m.findall(source, m.Call()) if isinstance(node, cst.Call)] if source is not None else []
@@ -187,6 +183,11 @@ class SourceCall:
         elements = target.elements if isinstance(target, cst.Tuple) else ()
         names = [element.value.value if isinstance(element.value, cst.Name) else "" for element in elements]
         return () if any(isinstance(element, cst.StarredElement) for element in elements) else tuple(names)
+
+
+def _tree(text: str) -> ast.expr:
+    """An expression, which may stand on several lines."""
+    return ast.parse(f"({text}\n)", mode="eval").body
 
 
 def apply_op(

@@ -88,6 +88,10 @@ class ReplaceTorchCalls(Rule):
             "class A:\n    def exp(self, w):\n        return jnp.sin(w)\n\n\nclass B(A):\n    def exp(self, w):\n        return super().exp(w)\n",
         ),
         (
+            "import torch\n\ndef f(x: torch.Tensor, y: torch.Tensor):\n    return torch.cat([x, x -\n                      y], dim=-1)\n",
+            "def f(x: jax.Array, y: jax.Array):\n    return jnp.concatenate([x, x -\n                      y], axis=-1)\n",
+        ),
+        (
             "import torch\n\ndef f(x: torch.Tensor, y: torch.Tensor):\n    return torch.cat([x, y], dim=-1)\n",
             "def f(x: jax.Array, y: jax.Array):\n    return jnp.concatenate([x, y], axis=-1)\n",
         ),

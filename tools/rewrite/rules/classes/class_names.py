@@ -33,7 +33,7 @@ class AskForClasses(Rule):
 
     def leave_Comparison(self, original: cst.Comparison, updated: cst.Comparison) -> cst.BaseExpression | None:
         plain = self.context.plain
-        test = name_test(ast.parse(cst.Module([]).code_for_node(original), mode="eval").body)
+        test = name_test(ast.parse(f"({cst.Module([]).code_for_node(original)}\n)", mode="eval").body)
         if test is None or not plain.mentioned:
             return None
         owner, kinds = owner_in(test, self.context.function), test.layers(plain.mentioned, plain.own_classes, self.context.function)

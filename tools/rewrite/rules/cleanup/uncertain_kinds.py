@@ -84,7 +84,7 @@ class RefuseUncertainKinds(Rule):
             return False
         if isinstance(node, cst.Call) and isinstance(node.func, cst.Name) and node.func.value == "super":
             return False
-        return not self._is_no_tensor(ast.parse(cst.Module([]).code_for_node(node).strip(), mode="eval").body)
+        return not self._is_no_tensor(ast.parse(f"({cst.Module([]).code_for_node(node)}\n)", mode="eval").body)
 
     def _is_unreached(self) -> bool:
         """Whether no example ran the block around."""

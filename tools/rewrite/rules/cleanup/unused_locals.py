@@ -145,7 +145,7 @@ class _Drop(cst.CSTTransformer):
     def leave_If(self, original_node: cst.If, updated_node: cst.If) -> cst.If | cst.RemovalSentinel:
         """A test whose only arm is empty goes, where asking changes nothing."""
         emptied = _text(updated_node.body) == "pass" != _text(original_node.body)
-        pure = _is_pure(ast.parse(_text(updated_node.test), mode="eval").body)
+        pure = _is_pure(ast.parse(f"({_text(updated_node.test)}\n)", mode="eval").body)
         return cst.RemoveFromParent() if emptied and pure and updated_node.orelse is None else updated_node
 
 
