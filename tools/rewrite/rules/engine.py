@@ -80,8 +80,8 @@ class _Pass(cst.CSTTransformer):
             if isinstance(changed, cst.RemovalSentinel):
                 context.drop_holes(original_node)
             if changed is not None:
+                replaced = isinstance(original_node, cst.Call) or type(changed) is not type(original_node) or _is_written_elsewhere(result, changed)
                 result = changed
-                replaced = isinstance(original_node, cst.Call) or type(result) is not type(original_node)
         if (
             isinstance(original_node, cst.Attribute)
             and not isinstance(result, cst.BaseAssignTargetExpression)
@@ -136,6 +136,13 @@ def _targets(statement: Any) -> Iterable[cst.CSTNode]:
         case cst.Del(target=target):
             return [target]
     return ()
+
+
+def _is_written_elsewhere(before: Any, after: Any) -> bool:
+    """Whether a rule gave an assignment another target: a second one would write what the first has computed for its own."""
+    if not (isinstance(before, cst.Assign) and isinstance(after, cst.Assign)):
+        return False
+    return len(before.targets) != len(after.targets) or not all(map(cst.CSTNode.deep_equals, before.targets, after.targets))
 
 
 def _cannot_be_bound(target: cst.CSTNode) -> bool:

@@ -119,6 +119,15 @@ class ReplaceInitialisers(Rule):
     )
     PLAIN = (
         (
+            "from torch import nn\n\nclass M(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+            "        self.fc = nn.Linear(3, 4)\n        for m in self.modules():\n            if isinstance(m, nn.Linear):\n"
+            "                m.weight.data = nn.init.xavier_uniform_(m.weight.data, gain=2.0)\n",
+            "class M(nnx.Module):\n    def __init__(self, *, rngs: nnx.Rngs):\n"
+            "        self.fc = nnx.Linear(3, 4, kernel_init=fan_in_kernel, bias_init=fan_in_bias(3), rngs=rngs)\n"
+            "        for _, m in nnx.iter_modules(self):\n            if isinstance(m, nnx.Linear):\n"
+            "                m.kernel[...] = init_xavier_uniform(rngs.params(), m.kernel[...].T, gain=2.0).T\n",
+        ),
+        (
             "import torch\nfrom torch import nn\n\nclass M(nn.Module):\n    def __init__(self, s):\n        super().__init__()\n"
             "        self.w = nn.Parameter(torch.empty(3, 4))\n        nn.init.normal_(self.w, std=s)\n        nn.init.uniform_(self.w, -1, 1)\n"
             "        nn.init.normal_(self.w, mean=1.0)\n",
