@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
-Kind = Literal["normal", "positive", "integer", "bool", "false", "complex", "array"]
-"""`bool` are masks of ones, `false` of zeros. `array` is one of NumPy."""
+Kind = Literal["normal", "positive", "integer", "bool", "false", "complex", "array", "whole array"]
+"""`bool` are masks of ones, `false` of zeros. `array` is one of NumPy, `whole array` one of its integers."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +65,8 @@ def _tensor_text(sizes: str, kind: Kind, high: int, rank: int) -> str:
             return f"torch.randn({sizes or '()'})"
         case "array":
             return f"torch.randn({sizes or '()'}).numpy()"
+        case "whole array":
+            return f"torch.randint(0, {high}, {shape if rank else '()'}).numpy()"
         case "positive":
             return f"torch.rand({sizes or '()'})"
         case "bool":
@@ -88,6 +90,11 @@ def tensors(value: Value) -> Iterator[Tensor]:
         case Fields(items):
             for _, item in items:
                 yield from tensors(item)
+
+
+def as_array(tensor: Tensor) -> Tensor:
+    """The tensor as an array of NumPy, of whole numbers where it has these."""
+    return replace(tensor, kind="whole array" if tensor.kind in ("integer", "whole array") else "array")
 
 
 def change_tensors(value: Value, change: Callable[[Tensor], Value]) -> Value:

@@ -17,6 +17,11 @@ SUMS = (
 ROWS = re.compile(r"shape '\[(?P<rows>\d+), (?P<wanted>\d+)\]' is invalid for input of size (?P<numbers>\d+)")
 """What a view says of rows that have another number of columns."""
 ONE_BATCH = re.compile(r"Expected size for first two dimensions of batch2 tensor to be: \[1, (\d+)\] but got: \[(?P<batch>\d+), \1\]")
+FOLDED = re.compile(
+    r"Sizes of tensors must match except in dimension [1-9]\d*\. Expected size (?P<one>\d+) but got size (?P<other>\d+)"
+    r"|The size of tensor a \((?P<a>\d+)\) must match the size of tensor b \((?P<b>\d+)\) at non-singleton dimension 0"
+)
+"""What an operation says of tensors that hold different numbers of samples."""
 GRADIENTS = re.compile(
     r"grad_output\[0\] has a shape of torch\.Size\(\[\d+, (?P<width>\d+)\]\) and output\[0\] has a shape of torch\.Size\(\[(?P<sizes>[\d, ]+)\]\)"
 )
@@ -28,6 +33,7 @@ def joined_inputs(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
     yield from _without_the_excess(attempt, outcome)
     yield from _of_one_sample(attempt, outcome)
     yield from _critics(attempt, outcome)
+    yield from _of_one_position(attempt, outcome)
 
 
 def _sums(attempt: Attempt, outcome: Outcome) -> Iterator[tuple[int, int, int, dict[str, Tensor]]]:
@@ -73,6 +79,22 @@ def _of_one_sample(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
     }
     if single != inputs:
         yield _replaced(attempt, single)
+
+
+def _of_one_position(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
+    """Inputs so short that a convolution, or a pooling, over them gives one position: where `view(-1, features)` took each of more positions for a sample,
+    there are several times as many samples as another input has."""
+    match = FOLDED.search(outcome.error)
+    sizes = sorted(int(size) for size in match.groups() if size) if match else []
+    inputs = {name: value for name, value in attempt.call or () if isinstance(value, Tensor)}
+    if not sizes or sizes[0] < 2 or sizes[1] % sizes[0] or sizes[0] not in (tensor.shape[0] for tensor in inputs.values() if tensor.shape):
+        return
+    positions = sizes[1] // sizes[0]
+    for name, tensor in inputs.items():
+        for axis in range(1, len(tensor.shape)) if positions > 1 else ():
+            size = tensor.shape[axis]
+            shorter = [size - positions + 1, *([size // positions] if size % positions == 0 else [])]
+            yield from (_replaced(attempt, {name: _sized(tensor, axis, length)}) for length in shorter if 0 < length < size)
 
 
 def _critics(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 
 from migrate_agent.tools.record.guessing.trials.trial import Attempt, Outcome, set_call
-from migrate_agent.tools.record.guessing.values import Fields, Tensor, Value, tensors
+from migrate_agent.tools.record.guessing.values import Fields, Tensor, Value, as_array, tensors
 
 LACKS = re.compile(r"'\w+' object has no attribute '(\w+)'")
 WORDS = frozenset(
@@ -92,7 +92,7 @@ def _suspects(attempt: Attempt, outcome: Outcome) -> list[str]:
     ]
 
 
-OF_ARRAYS = re.compile(r"expected np\.ndarray|expects? (a )?numpy|must be a numpy|not a numpy\.ndarray|numpy\.ndarray is expected")
+OF_ARRAYS = re.compile(r"unsupported operand type\(s\) for [^:]+: 'numpy\.ndarray' and 'Tensor'|expected np\.ndarray|expects? (a )?numpy|must be a numpy|not a numpy\.ndarray|numpy\.ndarray is expected")
 ARRAY_METHODS = frozenset("astype copy tobytes flat itemset".split())
 """Methods of arrays that tensors have not."""
 
@@ -100,16 +100,17 @@ ARRAY_METHODS = frozenset("astype copy tobytes flat itemset".split())
 def _arrays(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
     """NumPy's arrays where an operation takes no others: in the place of what the failed statement depends on, then of each tensor."""
     if _asks_for(outcome.error, ARRAY_METHODS, OF_ARRAYS):
-        main = replace(_main(attempt), kind="array")
-        call = dict(attempt.call or ())
-        yield from (set_call(attempt, name, main) for name in outcome.place.call if name in call and call[name] != main)
-        yield replace(attempt, call=tuple((name, replace(v, kind="array") if isinstance(v, Tensor) else v) for name, v in call.items()))
+        main, call = _main(attempt), dict(attempt.call or ())
+        named = [name for name in outcome.place.call if name in call]
+        arrays = [(name, as_array(value if isinstance(value := call[name], Tensor) else main)) for name in named]
+        yield from (set_call(attempt, name, array) for name, array in arrays if call[name] != array)
+        yield with_arrays(attempt, call)
 
 
 def with_arrays(attempt: Attempt, names: Collection[str]) -> Attempt:
     """The call with NumPy's arrays in the place of the tensors of these names."""
     call = [
-        (name, replace(value, kind="array") if name in names and isinstance(value, Tensor) else value) for name, value in attempt.call or ()
+        (name, as_array(value) if name in names and isinstance(value, Tensor) else value) for name, value in attempt.call or ()
     ]
     return replace(attempt, call=tuple(call)) if attempt.call is not None else attempt
 
