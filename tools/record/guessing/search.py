@@ -31,6 +31,8 @@ SLOW = 0.2
 """Seconds of this process from which a call takes long: a verification repeats it a hundred times."""
 MOST_FORGIVEN = 20.0
 """Seconds beyond the limit of a trial that count for nothing, where code in C cannot be interrupted."""
+VALUES_ASIDE = re.compile(r",? ?but got .*|\d+")
+"""What an error says of the values at hand, in place of what is wanted."""
 PATIENCE = 40
 """Trials from one attempt after which another one has its turn."""
 
@@ -54,8 +56,8 @@ class State:
     order: int
     neighbours: Iterator[Attempt] = field(compare=False)
     tried: int = field(compare=False, default=0)
-    complaint: str = field(compare=False, default="")
-    """Its error without the numbers."""
+    complaints: frozenset[str] = field(compare=False, default=frozenset())
+    """Its error and those of the same statement before it, without the numbers and what they were about."""
     mended: int = field(compare=False, default=0)
     """How many complaints of the same statement have made room for others."""
 
@@ -230,14 +232,15 @@ class Search:
             neighbours = self._calls(attempt) if outcome.stage is Stage.CONSTRUCTED else repairs(attempt, outcome, self.options)
         # One that came no further than what it mends waits behind the other mends of that: else the search runs
         # away with one argument and never comes to the next.
-        complaint = re.sub(r"\d+", "", outcome.error)
+        complaints = frozenset({VALUES_ASIDE.sub("", outcome.error)})
         mended = 0
-        if parent is not None and reach == (parent.stage, parent.progress + parent.mended) and complaint != parent.complaint:
+        if parent is not None and reach == (parent.stage, parent.progress + parent.mended):
             # Another complaint of the same statement: what the first one was about is mended.
-            mended = min(parent.mended + 1, MOST_MENDED)
+            mended = min(parent.mended + 1, MOST_MENDED) if not complaints <= parent.complaints else 0
+            complaints |= parent.complaints
         reach = (reach[0], reach[1] - mended)
         advanced = parent is None or reach < (parent.stage, parent.progress)
-        state = State(*reach, 0 if advanced else idle, next(self._order), neighbours, complaint=complaint, mended=mended)
+        state = State(*reach, 0 if advanced else idle, next(self._order), neighbours, complaints=complaints, mended=mended)
         heapq.heappush(self._queue, state)
         return False
 
