@@ -55,6 +55,12 @@ def extend_rank(sizes: Sizes, numbers: Sequence[int]) -> Sizes:
     return set_rank(sizes, [numbers[0] + 1])
 
 
+def reduce_rank(sizes: Sizes, numbers: Sequence[int]) -> Sizes:
+    """Make the rank smaller by what a tensor had more dimensions than it was expanded to; `numbers` are (wanted, actual)."""
+    wanted, actual = numbers
+    return set_rank(sizes, [max(len(sizes) - (actual - wanted), 1)])
+
+
 MESSAGES = (
     Message(
         r"expected input\[1, \d+, \d+, \d+\] to have (\d+) channels, but got",
@@ -81,6 +87,7 @@ MESSAGES = (
     Message(r"[Ee]xpected (?:\dD (?:\(unbatched\) )?or )?(\d)D\b", set_rank),
     Message(r"expected (\d)D", set_rank),
     Message(r"Dimension out of range \(expected to be in range of .* but got (\d+)\)", extend_rank),
+    Message(r"number of sizes provided \((\d+)\) must be greater or equal to the number of dimensions in the tensor \((\d+)\)", reduce_rank),
     Message(r"too many indices for tensor of dimension (\d+)", extend_rank),
 )
 

@@ -386,7 +386,7 @@ def _result_repairs(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
 
 PROBABILITIES = re.compile(
     r"between 0(\.0*)? and 1|within the support|satisfy the constraint \w*(Interval|GreaterThan|Positive|Simplex)"
-    r"|[\[(]0(\.0*)?, *1(\.0*)?[\])]|must be (strictly )?positive|non-?negative|positive values"
+    r"|[\[(]0(\.0*)?, *1(\.0*)?[\])]|must be (strictly )?positive|non-?negative|positive values|index -\d+ is out of bounds"
 )
 """Messages about numbers that leave no doubt which numbers are meant."""
 
