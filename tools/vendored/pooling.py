@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from functools import reduce
+from functools import partial, reduce
 
 import jax
 import jax.numpy as jnp
@@ -119,15 +119,28 @@ def lp_pool(
 
 
 def max_unpool(input: jax.Array, indices: jax.Array, spatial: int, output_size: Sequence[int]) -> jax.Array:
-    """Puts each value at its flat index into zeros of spatial shape `output_size`.
+    """Puts each value at its flat index into zeros of spatial shape `output_size`. Each value has the gradient at its index, also where another one lies
+    there, as in PyTorch.
 
     https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.max_unpool2d.html
     """
     leading, sizes = input.shape[:-spatial], tuple(int(size) for size in output_size[-spatial:])
     rows, count = int(np.prod(leading)), int(np.prod(input.shape[-spatial:]))
-    flat = jnp.zeros((rows, int(np.prod(sizes))), input.dtype)
-    flat = flat.at[jnp.arange(rows)[:, None], indices.reshape(rows, count)].set(input.reshape(rows, count))
+    flat = _put(input.reshape(rows, count), indices.reshape(rows, count), int(np.prod(sizes)))
     return flat.reshape(*leading, *sizes)
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(2,))
+def _put(values: jax.Array, indices: jax.Array, size: int) -> jax.Array:
+    """Puts `values` (rows, count) into zeros (rows, size)."""
+    return jnp.zeros((values.shape[0], size), values.dtype).at[jnp.arange(values.shape[0])[:, None], indices].set(values)
+
+
+@_put.defjvp
+def _put_jvp(size: int, primals: tuple[jax.Array, ...], tangents: tuple[jax.Array, ...]) -> tuple[jax.Array, jax.Array]:
+    (values, indices), tangent = primals, tangents[0]
+    zeros = jnp.zeros((values.shape[0], size), tangent.dtype)
+    return _put(values, indices, size), zeros.at[jnp.arange(values.shape[0])[:, None], indices].add(tangent)
 
 
 def unpool_size(

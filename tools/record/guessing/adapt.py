@@ -87,7 +87,9 @@ MESSAGES = (
     Message(r"[Ee]xpected (?:\dD (?:\(unbatched\) )?or )?(\d)D\b", set_rank),
     Message(r"expected (\d)D", set_rank),
     Message(r"Dimension out of range \(expected to be in range of .* but got (\d+)\)", extend_rank),
-    Message(r"number of sizes provided \((\d+)\) must be greater or equal to the number of dimensions in the tensor \((\d+)\)", reduce_rank),
+    Message(
+        r"number of sizes provided \((\d+)\) must be greater or equal to the number of dimensions in the tensor \((\d+)\)", reduce_rank
+    ),
     Message(r"too many indices for tensor of dimension (\d+)", extend_rank),
 )
 

@@ -12,6 +12,7 @@ from functools import cache, cached_property
 
 from migrate_agent.tools.rewrite.analysis.facts import Result
 from migrate_agent.tools.rewrite.analysis.mixins import inline_mixin_bases
+from migrate_agent.tools.rewrite.analysis.names.listed_stars import listed_stars
 from migrate_agent.tools.rewrite.analysis.packages.reached import reached_files, without_unreached
 from migrate_agent.tools.rewrite.analysis.plain_layers.groups import connected
 from migrate_agent.tools.rewrite.analysis.plain_layers.stacks import LayerStacks
@@ -293,13 +294,18 @@ class Repo:
             name = file.bindings[last]
         return name if name.partition(".")[0] in TORCH else dotted
 
+    @cached_property
+    def _own_names(self) -> frozenset[str]:
+        """The first and last names of the repository's modules."""
+        return frozenset(name for file in self.inventory.files for name in (file.module.partition(".")[0], file.module.rpartition(".")[2]))
+
     def _load(self, source: SourceFile) -> None:
         text = (self.inventory.root / source.path).read_text(encoding="utf-8-sig")
         # A form feed counts as a line break to `str.splitlines` and not to `ast`: columns would be
         # off.
         text = text.replace("\f", " ")
         try:
-            text, moved = in_spaces(inline_mixin_bases(entries_as_attributes(text)))
+            text, moved = in_spaces(inline_mixin_bases(entries_as_attributes(listed_stars(text, self._own_names))))
             tree = ast.parse(text)
         # A file for another version of Python must not stop the rest of the repository.
         except SyntaxError:

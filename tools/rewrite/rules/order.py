@@ -118,7 +118,7 @@ from migrate_agent.tools.rewrite.rules.mutation.loop_slices import CollectLoopSl
 from migrate_agent.tools.rewrite.rules.mutation.memos import RecomputeMemos, UncacheArrays
 from migrate_agent.tools.rewrite.rules.mutation.outer_names import BindOuterNames
 from migrate_agent.tools.rewrite.rules.mutation.returned_arguments import ReturnChangedArguments
-from migrate_agent.tools.rewrite.rules.mutation.saved_for_backward import SaveForBackwardLast
+from migrate_agent.tools.rewrite.rules.mutation.saved_for_backward import ReadSavedTensors, SaveForBackwardLast
 from migrate_agent.tools.rewrite.rules.parameters.buffers import SetBuffers
 from migrate_agent.tools.rewrite.rules.parameters.constructed_values import InitialiseWhereMade
 from migrate_agent.tools.rewrite.rules.parameters.containers_of_arrays import WrapContainersOfArrays
@@ -320,6 +320,7 @@ AROUND_NOTES: tuple[type[Rule], ...] = (
     DropTensorMarks,
     CollectLoopSlices,
     SaveForBackwardLast,
+    ReadSavedTensors,
     ComputeMasksAtOnce,
     InitialiseWhereMade,
     GiveValuesWhereMade,

@@ -92,7 +92,9 @@ def _suspects(attempt: Attempt, outcome: Outcome) -> list[str]:
     ]
 
 
-OF_ARRAYS = re.compile(r"unsupported operand type\(s\) for [^:]+: 'numpy\.ndarray' and 'Tensor'|expected np\.ndarray|expects? (a )?numpy|must be a numpy|not a numpy\.ndarray|numpy\.ndarray is expected")
+OF_ARRAYS = re.compile(
+    r"unsupported operand type\(s\) for [^:]+: 'numpy\.ndarray' and 'Tensor'|expected np\.ndarray|expects? (a )?numpy|must be a numpy|not a numpy\.ndarray|numpy\.ndarray is expected"
+)
 ARRAY_METHODS = frozenset("astype copy tobytes flat itemset".split())
 """Methods of arrays that tensors have not."""
 
@@ -109,9 +111,7 @@ def _arrays(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
 
 def with_arrays(attempt: Attempt, names: Collection[str]) -> Attempt:
     """The call with NumPy's arrays in the place of the tensors of these names."""
-    call = [
-        (name, as_array(value) if name in names and isinstance(value, Tensor) else value) for name, value in attempt.call or ()
-    ]
+    call = [(name, as_array(value) if name in names and isinstance(value, Tensor) else value) for name, value in attempt.call or ()]
     return replace(attempt, call=tuple(call)) if attempt.call is not None else attempt
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import libcst as cst
 
 from migrate_agent.tools.rewrite.analysis.autograd_functions.saves import SAVE, movable_save
+from migrate_agent.tools.rewrite.rules.calls.torch_references import FUNCTION_BASES
 from migrate_agent.tools.rewrite.rules.rule import Rule
 
 
@@ -38,6 +39,26 @@ class SaveForBackwardLast(Rule):
         # The last statement is the only `return`: `movable_save` has seen to that.
         body.insert(-1, body.pop(index))
         return updated.with_changes(body=updated.body.with_changes(body=body))
+
+
+class ReadSavedTensors(Rule):
+    """Read saved tensors by the name that PyTorch kept: `ctx.saved_variables` → `ctx.saved_tensors`."""
+
+    KEEP = ("def f(ctx):\n    return ctx.saved_tensors\n", "def f(saver):\n    return saver.saved_variables\n")
+    CHANGE = (
+        (
+            "import torch\n\nclass Square(torch.autograd.Function):\n    @staticmethod\n    def forward(ctx, x):\n        ctx.save_for_backward(x)\n"
+            "        return x * x\n\n    @staticmethod\n    def backward(ctx, g):\n        x, = ctx.saved_variables\n        return 2 * g * x\n",
+            "class Square(AutogradFunction):\n    @staticmethod\n    def forward(ctx, x):\n        ctx.save_for_backward(x)\n"
+            "        return x * x\n\n    @staticmethod\n    def backward(ctx, g):\n        x, = ctx.saved_tensors\n        return 2 * g * x\n",
+        ),
+    )
+
+    def leave_Attribute(self, original: cst.Attribute, updated: cst.Attribute) -> cst.Attribute | None:
+        cls = self.context.cls
+        if original.attr.value != "saved_variables" or cls is None or not set(FUNCTION_BASES) & set(self.context.repo.bases(cls)):
+            return None
+        return updated.with_changes(attr=cst.Name("saved_tensors"))
 
 
 def _saves(statement: cst.CSTNode) -> bool:
