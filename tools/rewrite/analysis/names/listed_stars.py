@@ -26,21 +26,23 @@ def listed_stars(text: str, own_modules: Collection[str]) -> str:
         tree = ast.parse(text)
     except SyntaxError:
         return text
-    stars = {
-        (node.lineno, node.module)
-        for node in tree.body
-        if isinstance(node, ast.ImportFrom) and node.names[0].name == "*" and not node.level
-    }
+    stars = [node for node in tree.body if isinstance(node, ast.ImportFrom) and node.names[0].name == "*"]
+    known = [not node.level and _first(node.module or "") in LIBRARIES.difference(own_modules) for node in stars]
+    # What another star binds afterwards wins.
+    lines = {node.lineno for at, node in enumerate(stars) if all(known[at:])}
     reads = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
 
     def listed(match: re.Match[str]) -> str:
-        module, line = match["module"], text.count("\n", 0, match.start()) + 1
-        if (line, module) not in stars or module.partition(".")[0] not in LIBRARIES or module.partition(".")[0] in own_modules:
+        if text.count("\n", 0, match.start()) + 1 not in lines:
             return match[0]
-        names = sorted(reads & _exported(module))
+        names = sorted(reads & _exported(match["module"]))
         return f"{match['head']}{', '.join(names)}{match['tail']}" if names else match[0]
 
     return STAR.sub(listed, text)
+
+
+def _first(module: str) -> str:
+    return module.partition(".")[0]
 
 
 def _exported(name: str) -> frozenset[str]:
