@@ -96,8 +96,6 @@ OF_ARRAYS = re.compile(
     r"unsupported operand type\(s\) for [^:]+: 'numpy\.ndarray' and 'Tensor'"
     r"|expected np\.ndarray|expects? (a )?numpy|must be a numpy|not a numpy\.ndarray|numpy\.ndarray is expected"
 )
-    r"unsupported operand type\(s\) for [^:]+: 'numpy\.ndarray' and 'Tensor'|expected np\.ndarray|expects? (a )?numpy|must be a numpy|not a numpy\.ndarray|numpy\.ndarray is expected"
-)
 ARRAY_METHODS = frozenset("astype copy tobytes flat itemset".split())
 """Methods of arrays that tensors have not."""
 
