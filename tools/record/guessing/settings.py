@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Any
 
 from migrate_agent.tools.record.guessing.assigned import assigned_settings, constants_of, may_assign, processed_options, with_constants
+from migrate_agent.tools.record.guessing.objects.command_lines import written_options
 from migrate_agent.tools.record.guessing.values import Fields, Value
 
 Settings = Mapping[str, Any]
@@ -45,6 +46,24 @@ def command_line(tree: ast.AST) -> Settings:
         elif node.func.attr.startswith("DEFINE_") and len(node.args) > 1:  # absl's flags
             defaults.update(_literals([(node.args[0], node.args[1])]))
     return defaults
+
+
+def _undecided(tree: ast.AST, declared: Settings) -> dict[str, bool]:
+    """Option → whether it takes a list, of the options that a file declares without a literal default."""
+    options: dict[str, bool] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in OPTIONS:
+            takes_list = any(item.arg == "nargs" and ast.unparse(item.value) in ("'+'", "'*'") for item in node.keywords)
+            options |= {name: takes_list for name in [_name(node)] if name and name not in declared}
+    return options
+
+
+def _name(call: ast.Call) -> str:
+    """The attribute that an option's value is kept under; "" where it is not written out."""
+    names = [arg.value for arg in call.args if isinstance(arg, ast.Constant) and isinstance(arg.value, str)]
+    long = [name for name in names if name.startswith("--")] or names
+    own = [item.value.value for item in call.keywords if item.arg == "dest" and isinstance(item.value, ast.Constant)]
+    return str(own[0]) if own else long[0].lstrip("-").replace("-", "_") if long else ""
 
 
 def _option(call: ast.Call) -> Settings:
@@ -79,7 +98,7 @@ def settings_of(root: Path, sources: Collection[Path]) -> list[Settings]:
     constants = {name: value for text in texts.values() for name, value in constants_of(text).items()} if likely else {}
     for path in likely:
         if (tree := _tree(texts[path])) is not None:
-            tables += _of_source(path, texts[path], with_constants(tree, constants))
+            tables += _of_source(root, path, texts[path], with_constants(tree, constants))
     files = sorted(
         path for suffix in ("json", "yaml", "yml") for path in root.rglob(f"*.{suffix}") if ".git" not in path.relative_to(root).parts
     )
@@ -100,9 +119,13 @@ def _declares(text: str) -> bool:
     return any(name in text for name in (*OPTIONS, "DEFINE_"))
 
 
-def _of_source(path: Path, text: str, tree: ast.Module) -> list[Settings]:
-    """What a file of the program declares as options, and assigns to configurations."""
+def _of_source(root: Path, path: Path, text: str, tree: ast.Module) -> list[Settings]:
+    """What a file of the program declares as options, and assigns to configurations. Of options without a default, what a command line says that is
+    written down below `root`."""
     declared = command_line(tree) if _declares(text) else {}
+    undecided = _undecided(tree, declared) if declared else {}
+    several = [name for name, takes_list in undecided.items() if takes_list]
+    declared = {**written_options(root, path.name, undecided, several), **declared}
     return [{**declared, **processed_options(tree, declared)}, *assigned_settings(path, text, tree)]
 
 
@@ -165,6 +188,8 @@ def _narrow(name: str, value: Any) -> str:
         return ""
     if type(value) is int and value > 2 and DEEP.fullmatch(name.lower()):
         return "2"
+    if isinstance(value, (list, tuple)) and DEEP.fullmatch(name.lower()) and all(type(item) is int for item in value):
+        return repr(type(value)(min(item, 2) for item in value))
     if type(value) is int and value >= WIDE and value % UNIT == 0:
         value //= LESS
     return "" if type(value) is int and abs(value) > WIDEST else repr(value)

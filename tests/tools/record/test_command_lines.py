@@ -1,0 +1,39 @@
+"""Command lines in READMEs and shell scripts give options values that have no default."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from migrate_agent.tools.record.guessing.objects.command_lines import written_options
+from migrate_agent.tools.record.guessing.settings import settings_of
+
+CASES: dict[str, tuple[str, dict[str, Any]]] = {
+    "a list": ("$ python train.py --blocks 18 18 18\n", {"blocks": [18, 18, 18]}),
+    "a list of one": ("python train.py --blocks 4", {"blocks": [4]}),
+    "a number": ("```\npython3 train.py --width=16 --lr 0.1\n```", {"width": 16}),
+    "a word": ("CUDA_VISIBLE_DEVICES=0 python -u ./src/train.py --model-name resnet --width 3", {"model_name": "resnet", "width": 3}),
+    "several lines": ("python train.py \\\n    --width 8 \\\n    --blocks 1 2\n", {"width": 8, "blocks": [1, 2]}),
+    "the first line goes first": ("python train.py --width 8\npython train.py --width 9\n", {"width": 8}),
+    "a place that is to be filled": ("python train.py --width <width> --model-name $NAME\n", {}),
+    "another script": ("python test.py --width 8\n", {}),
+    "the end of the command": ("python train.py --width 8 > log.txt\n", {"width": 8}),
+    "quotes that do not end": ("python train.py --model-name 'a\n", {}),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_options_of_a_line(case: str, tmp_path: Path) -> None:
+    text, expected = CASES[case]
+    (tmp_path / "README.md").write_text(text)
+    assert written_options(tmp_path, "train.py", ["blocks", "width", "model_name"], ["blocks"]) == expected
+
+
+def test_a_default_goes_before_a_line(tmp_path: Path) -> None:
+    source = tmp_path / "train.py"
+    source.write_text(
+        "import argparse\np = argparse.ArgumentParser()\np.add_argument('--width', type=int, default=4)\n"
+        "p.add_argument('--num-blocks', nargs='+', type=int)\np.add_argument('-k', dest='kernel')\n"
+    )
+    (tmp_path / "run.sh").write_text("python train.py --width 512 --num-blocks 3 4 -k 5\n")
+    assert settings_of(tmp_path, [source])[0] == {"width": 4, "num_blocks": [3, 4]}
