@@ -360,6 +360,9 @@ def dropout(session: Session) -> dict[str, Any] | None:
     if None in noted or len(noted) > sum(kind == "_bernoulli" for kind, _ in kinds):  # not all masks are drawn where they can be seen
         rates, reason = _told(session, step, states, leaves)
         stale = stale or reason
+    else:
+        # Equal results of new masks: what they fall on is zero, as a padded input is. What is made of a mask is compared with torch's own masks elsewhere.
+        fresh = fresh or any(not np.array_equal(mask, other) for mask, *others in values for other in others)
     return {"rates": rates, "repeatable": _equal(first, again), "fresh": fresh, "stale": stale, "branching": session.draws.branching}
 
 
