@@ -37,3 +37,22 @@ def test_a_default_goes_before_a_line(tmp_path: Path) -> None:
     )
     (tmp_path / "run.sh").write_text("python train.py --width 512 --num-blocks 3 4 -k 5\n")
     assert settings_of(tmp_path, [source])[0] == {"width": 4, "num_blocks": [3, 4]}
+
+
+TABLES: dict[str, tuple[str, dict[str, Any]]] = {
+    "pairs": ("config = OrderedDict([('depth', args.depth), ('shape', (1, 3)), ('n', 10)])\n", {"depth": 26, "shape": (1, 3), "n": 10}),
+    "what is no option": ("config = dict([('depth', args.other), ('n', 10)])\n", {"n": 10}),
+    "a dictionary of options": ("config = {'depth': args.depth, 'n': other.depth}\n", {"depth": 26}),
+    "no pairs": ("config = Config(['depth', 'n'])\nconfig = Config([1, 2])\n", {}),
+}
+
+
+@pytest.mark.parametrize("case", TABLES)
+def test_tables_of_options(case: str, tmp_path: Path) -> None:
+    text, expected = TABLES[case]
+    source = tmp_path / "train.py"
+    source.write_text(
+        f"import argparse\np = argparse.ArgumentParser()\np.add_argument('--depth', type=int, default=26)\nargs = p.parse_args()\n{text}"
+    )
+    tables = settings_of(tmp_path, [source])
+    assert tables[1:] == ([expected] if expected else [])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import copy
 import re
 import types
 from collections.abc import Iterator, Mapping, Sequence
@@ -60,12 +61,24 @@ def with_constants(tree: ast.Module, constants: Mapping[str, ast.expr]) -> ast.M
     return filled
 
 
-def assigned_settings(path: Path, source: str, tree: ast.Module) -> Iterator[dict[str, Any]]:
+def _with_options(tree: ast.Module, options: Mapping[str, Any]) -> ast.Module:
+    """The file with the values of its own options where it reads them: `args.layers` → `2`."""
+
+    class Fill(ast.NodeTransformer):
+        def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
+            owner = node.value.id if isinstance(node.value, ast.Name) and isinstance(node.ctx, ast.Load) else ""
+            return ast.parse(repr(options[node.attr]), mode="eval").body if node.attr in options and CONFIGS.fullmatch(owner) else node
+
+    filled: ast.Module = Fill().visit(copy.deepcopy(tree))
+    return filled
+
+
+def assigned_settings(path: Path, source: str, tree: ast.Module, options: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """The tables of settings that a file assigns: one of attributes, those that are written out, one a class, one of the constants of a file that
-    is called a configuration."""
+    is called a configuration. `options` are the values of the file's own command line."""
     if MENTIONED.search(source):
         yield _attributes(tree)
-    yield from _tables(tree)
+    yield from _tables(_with_options(tree, options) if options else tree)
     for node in tree.body:
         if isinstance(node, ast.ClassDef) and CONFIG_CLASS.fullmatch(node.name):
             yield _constants(node.body)
@@ -94,12 +107,19 @@ def _entries(value: ast.expr) -> Iterator[tuple[str, Any]]:
         case ast.Call(args=[ast.Dict() as inner], keywords=[]):
             yield from _entries(inner)
             return
+        case ast.Call(args=[ast.List(elts=rows) | ast.Tuple(elts=rows)], keywords=[]):
+            pairs = [(row.elts[0].value, row.elts[1]) for row in rows if _is_pair(row)]  # type: ignore[attr-defined]
         case _:
             return
     for key, item in pairs:
         if isinstance(key, str):
             inner_table = dict(_entries(item))
             yield from ((key, inner_table),) if inner_table else _literal(key, item)
+
+
+def _is_pair(row: ast.expr) -> bool:
+    """Whether an item is a key and its value, as `OrderedDict([("layers", 2), …])` has them."""
+    return isinstance(row, (ast.Tuple, ast.List)) and len(row.elts) == 2 and isinstance(row.elts[0], ast.Constant)
 
 
 def _attributes(tree: ast.Module) -> dict[str, Any]:

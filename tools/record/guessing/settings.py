@@ -126,7 +126,7 @@ def _of_source(root: Path, path: Path, text: str, tree: ast.Module) -> list[Sett
     undecided = _undecided(tree, declared) if declared else {}
     several = [name for name, takes_list in undecided.items() if takes_list]
     declared = {**written_options(root, path.name, undecided, several), **declared}
-    return [{**declared, **processed_options(tree, declared)}, *assigned_settings(path, text, tree)]
+    return [{**declared, **processed_options(tree, declared)}, *assigned_settings(path, text, tree, declared)]
 
 
 def _text(path: Path) -> str:
