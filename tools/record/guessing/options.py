@@ -85,7 +85,7 @@ from migrate_agent.tools.record.guessing.rows import (
     says_little,
     widths,
 )
-from migrate_agent.tools.record.guessing.settings import Settings, as_value, covering, exact, narrowed, settings_of
+from migrate_agent.tools.record.guessing.settings import Settings, as_value, covering, deep, exact, narrowed, settings_of
 from migrate_agent.tools.record.guessing.tensor_uses import (
     least_items,
     unpacked,
@@ -218,6 +218,15 @@ class Options:
         files = {**dict(self._files), **dict.fromkeys(shown, "")}
         program, names = Program(files, settings, self.trial.setups), vars(self.trial.module)
         return call_sites(files, self.trial.cls.__name__, self.trial.init_parameters, names, program)
+
+    @cached_property
+    def depths(self) -> dict[str, int]:
+        """Settings that were made small because they say how often something is repeated → what the repository has."""
+        return deep(self._tables)
+
+    def sites(self, settings: Mapping[str, int]) -> list[dict[str, str]]:
+        """Arguments of the repository's constructions of the class, with these in place of the small settings."""
+        return self._sites({**self._settings, **{name: str(value) for name, value in settings.items()}})
 
     def _of_factories(self) -> Iterator[Mapping[str, Value]]:
         """Arguments that factories of the repository construct the class with."""

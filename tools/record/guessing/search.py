@@ -13,6 +13,7 @@ from typing import NamedTuple
 from migrate_agent.tools.record.guessing.options import Options
 from migrate_agent.tools.record.guessing.repairs import repairs, smaller_models
 from migrate_agent.tools.record.guessing.switches import is_unavailable, other_branches, without_downloads
+from migrate_agent.tools.record.guessing.trials.deeper_models import between, whole_depth
 from migrate_agent.tools.record.guessing.trials.fewer_numbers import MOST_AXES, axis_by_axis, flatter, halved, narrower, smaller
 from migrate_agent.tools.record.guessing.trials.other_kinds import with_arrays
 from migrate_agent.tools.record.guessing.trials.own_seconds import OwnSeconds
@@ -95,7 +96,9 @@ class Search:
             if not 0 < number < len(self.options.of_objects) and self._work(FIRST_MENDS if start is not None else MOST_TRIALS):
                 break
         if self.best is not None and self.best.outcome.stage is Stage.DONE:
-            self._shrink(self._with_arrays(self._as_constructed(self._without_downloads(self._with_kept_shapes(self.best)))))
+            self._shrink(
+                self._with_arrays(self._as_constructed(self._without_downloads(self._with_kept_shapes(self._deep_enough(self.best)))))
+            )
         return self.best
 
     def run_from(self, start: Attempt) -> Found | None:
@@ -114,6 +117,25 @@ class Search:
                 self.best = Found(attempt, outcome, len(self._seen))
                 return self.best
         return success
+
+    def _deep_enough(self, success: Found) -> Found:
+        """Take depths of the repository's own where small ones leave places of the code out: the least that reach as many as its own do."""
+        seconds, whole = self._seconds, whole_depth(success.attempt, self.options)
+        deepest = self._run_again(whole) if whole is not None else None
+        if deepest is None or deepest.outcome.progress <= success.outcome.progress:
+            return success
+        for attempt in between(success.attempt, self.options) if self._seconds > max(SLOW, seconds) else ():
+            deeper = None if self._time.spent else self._run_again(attempt)
+            if deeper is not None and deeper.outcome.progress >= deepest.outcome.progress:
+                deepest = deeper
+                break
+        self.best = deepest
+        return deepest
+
+    def _run_again(self, attempt: Attempt) -> Found | None:
+        """What a changed attempt came to; None where it does not run."""
+        outcome = self._run(attempt)
+        return Found(attempt, outcome, len(self._seen)) if outcome.stage is Stage.DONE else None
 
     def _with_kept_shapes(self, success: Found) -> Found:
         """Take inputs of two axes where others give parameters the shapes of their own: a first batch that sets them has features last."""

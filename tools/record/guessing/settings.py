@@ -183,6 +183,12 @@ def narrowed(settings: Collection[Settings]) -> dict[str, str]:
     return texts
 
 
+def deep(settings: Collection[Settings]) -> dict[str, int]:
+    """Name → its first value among these settings, of those numbers that say how often something is repeated and are made small."""
+    numbers = {name: value for table in reversed([*settings]) for name, value in table.items() if type(value) is int}
+    return {name: value for name, value in numbers.items() if value > 2 and narrowed(settings).get(name) == "2"}
+
+
 def _narrow(name: str, value: Any) -> str:
     if isinstance(value, dict) or (isinstance(value, str) and ("/" in value or len(value) > 24)):
         return ""
