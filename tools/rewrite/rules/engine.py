@@ -80,7 +80,11 @@ class _Pass(cst.CSTTransformer):
             if isinstance(changed, cst.RemovalSentinel):
                 context.drop_holes(original_node)
             if changed is not None:
-                replaced = isinstance(original_node, cst.Call) or type(changed) is not type(original_node) or _is_written_elsewhere(result, changed)
+                replaced = (
+                    isinstance(original_node, cst.Call)
+                    or type(changed) is not type(original_node)
+                    or _is_written_elsewhere(result, changed)
+                )
                 result = changed
         if (
             isinstance(original_node, cst.Attribute)
