@@ -44,6 +44,8 @@ class Read:
     """Whether it is a number that sizes are computed from."""
     finds: bool = False
     """Whether others are indexed with it."""
+    tested: bool = False
+    """Whether the code asks what it is, and may do without attributes."""
 
     def attribute(self, name: str) -> Read:
         """The attribute; of one that the code has set itself, nothing is asked of the argument."""
@@ -62,7 +64,7 @@ class Read:
     @property
     def is_object(self) -> bool:
         """Whether it has attributes that neither tensors nor modules have, and no methods, which a plain object could not answer."""
-        return bool(self.attributes.keys() - _of_tensors()) and not self.methods and not self.keys
+        return bool(self.attributes.keys() - _of_tensors()) and not (self.methods or self.keys or self.tested)
 
     @property
     def objects(self) -> Iterator[Read]:
@@ -195,6 +197,9 @@ class _Walk:
                 for argument in args:
                     self._count(argument)
                 children = [*args]
+            case ast.Call(func=ast.Name(id="hasattr" | "isinstance"), args=[tested, *_]) if (read := self._at(tested)) is not None:
+                read.tested = True
+                children = []
             case ast.Call(func=ast.Name(), args=args):
                 self._at(node)
                 self._hand_on(node)
@@ -203,10 +208,11 @@ class _Walk:
                 self._count(number)
                 children = [node.left, number]
             case ast.Subscript(slice=index):
+                whole = self._at(node)  # first: the fields of an object stand in the order in which they are read
                 for part in index.elts if isinstance(index, ast.Tuple) else [index]:
                     if (read := self._at(part)) is not None:
                         read.finds = True
-                children = [index] if self._at(node) is not None else [node.value, index]
+                children = [index] if whole is not None else [node.value, index]
             case ast.expr() if self._at(node) is not None:
                 children = []
             case _:
@@ -223,7 +229,7 @@ class _Walk:
             case ast.Tuple(elts=parts) | ast.List(elts=parts):
                 for part in parts:
                     self._count(part)
-            case ast.Name() | ast.Attribute() if (read := self._at(node)) is not None:
+            case _ if (read := self._at(node)) is not None:
                 read.counts = True
 
     def _at(self, node: ast.AST) -> Read | None:

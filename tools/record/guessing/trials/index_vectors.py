@@ -10,9 +10,7 @@ from migrate_agent.tools.record.guessing.trials.origins import argument_of
 from migrate_agent.tools.record.guessing.trials.trial import Attempt, Outcome, set_call
 from migrate_agent.tools.record.guessing.values import Tensor
 
-OF_VECTORS = re.compile(
-    r"Index is supposed to be a (1-D tensor or )?(vector|scalar)|Index tensor must be 1-D|index_select\(\): Index is supposed"
-)
+OF_VECTORS = re.compile(r"Index (is supposed to be|has to be) a vector|Index should have dimension 1 or 0")
 ROWS = 2
 """Into which they go: fewer than any table has."""
 
