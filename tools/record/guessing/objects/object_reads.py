@@ -64,7 +64,7 @@ class Read:
     @property
     def is_object(self) -> bool:
         """Whether it has attributes that neither tensors nor modules have, and no methods, which a plain object could not answer."""
-        return bool(self.attributes.keys() - _of_tensors()) and not (self.methods or self.keys or self.tested)
+        return bool(self.attributes.keys() - names_of_tensors()) and not (self.methods or self.keys or self.tested)
 
     @property
     def objects(self) -> Iterator[Read]:
@@ -73,7 +73,8 @@ class Read:
 
 
 @cache
-def _of_tensors() -> frozenset[str]:
+def names_of_tensors() -> frozenset[str]:
+    """The attributes that tensors and modules have."""
     import torch
 
     return frozenset({*dir(torch.Tensor), *MODULE_NAMES, *TENSOR_NAMES})
@@ -293,4 +294,4 @@ class _Walk:
         return part if hasattr(part, "forward") else None
 
 
-__all__ = ["Read", "object_inputs"]
+__all__ = ["Read", "names_of_tensors", "object_inputs"]

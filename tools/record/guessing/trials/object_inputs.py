@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
+from migrate_agent.tools.record.guessing.objects.object_reads import names_of_tensors
 from migrate_agent.tools.record.guessing.options import Options
 from migrate_agent.tools.record.guessing.rows import call_values
 from migrate_agent.tools.record.guessing.trials.origins import Operand
@@ -39,7 +40,8 @@ class Leaf(NamedTuple):
 def objects_asked(attempt: Attempt, outcome: Outcome, options: Options) -> Iterator[Attempt]:
     """The attempt with objects in the place of what has not the attribute that an error names, or with that attribute in the objects that lack it."""
     match = LACKS.search(outcome.error)
-    if match is None or match["missing"] in WORDS | TABLES or _is_method(outcome.place.statement, match["missing"]):
+    # What a tensor has is asked of one, and what is called is a method, which no plain object has.
+    if match is None or match["missing"] in WORDS | TABLES | names_of_tensors() or _is_method(outcome.place.statement, match["missing"]):
         return
     call, missing = dict(attempt.call or ()), match["missing"]
     main = next((tensor for value in call.values() for tensor in tensors(value)), Tensor((2, 16, 64)))
