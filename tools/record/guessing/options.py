@@ -50,6 +50,7 @@ from migrate_agent.tools.record.guessing.functions import (
 from migrate_agent.tools.record.guessing.lists import MOST_ITEMS, list_text
 from migrate_agent.tools.record.guessing.objects.layer_rows import layer_rows
 from migrate_agent.tools.record.guessing.objects.named_classes import objects_of_named_classes, spaces_of
+from migrate_agent.tools.record.guessing.objects.object_reads import object_inputs
 from migrate_agent.tools.record.guessing.objects.own_files import file_texts
 from migrate_agent.tools.record.guessing.objects.own_items import (
     TENSORS,
@@ -326,7 +327,8 @@ class Options:
             and not issubclass(self._classes[annotation], (int, float, str))
         ):
             return object_values(self._classes[annotation], annotation, self._classes, main)
-        if annotation == "" and (objects := self._objects_read(parameter.name, main)):
+        objects = self._objects_read(parameter.name, main) if annotation == "" else ()
+        if objects := (*objects, *(self.objects_of(parameter.name, main) if not annotation.endswith("Tensor") else ())):
             return objects
         if (annotation == "" and reads_by_variable(self.called, parameter.name)) or TENSORS.fullmatch(mapped_class(annotation)):
             return tuple(Fields(tuple((key, main) for key in keys)) for keys in names_held(self.trial.instance) or (("a", "b"),))
@@ -363,6 +365,10 @@ class Options:
         """Objects of the repository's classes that have all the attributes which the code reads of a parameter of the call; modules are no arguments."""
         plain = self._plain_classes(attributes_read(self._code, name))
         return tuple(value for other in plain for value in object_values(self._classes[other], other, self._classes, main))
+
+    def objects_of(self, name: str, main: Tensor) -> tuple[Value, ...]:
+        """Plain objects, or lists of them, with the attributes that the code reads of a parameter of the call."""
+        return object_inputs(self.called, self.trial.instance, name, main)
 
     def _plain_classes(self, attributes: frozenset[str]) -> list[str]:
         """Classes of the repository that have all of these attributes and are no modules; those that others are made of come last."""

@@ -18,10 +18,12 @@ from migrate_agent.tools.record.guessing.rows import GENERIC
 from migrate_agent.tools.record.guessing.switches import other_branches
 from migrate_agent.tools.record.guessing.trials.demands import demands
 from migrate_agent.tools.record.guessing.trials.features_asked import features_asked
+from migrate_agent.tools.record.guessing.trials.index_vectors import index_vectors
 from migrate_agent.tools.record.guessing.trials.joined_inputs import equal_parts, joined_inputs
 from migrate_agent.tools.record.guessing.trials.labels_asked import labels_asked
 from migrate_agent.tools.record.guessing.trials.looped_lists import looped_lists
 from migrate_agent.tools.record.guessing.trials.numbers_asked import other_numbers, without_negative
+from migrate_agent.tools.record.guessing.trials.object_inputs import objects_asked, within_objects
 from migrate_agent.tools.record.guessing.trials.other_kinds import other_kinds, spelled_words
 from migrate_agent.tools.record.guessing.trials.squeezed import squeezed
 from migrate_agent.tools.record.guessing.trials.states_asked import states_asked
@@ -300,11 +302,14 @@ def _call_repairs(attempt: Attempt, outcome: Outcome, options: Options) -> Itera
     present = [name for name in names if name in call]
     suspects = [name for name in outcome.place.init if name in options.init][:4]
     numbers = [str(number) for number in outcome.place.numbers]
+    yield from objects_asked(attempt, outcome, options)
+    yield from within_objects(attempt, outcome, options, _call_repairs)
     yield from _result_repairs(attempt, outcome)
     yield from other_branches(attempt, outcome, options)
     yield from other_kinds(attempt, outcome, options.words_in_call, names_held(options.trial.instance))
     yield from looped_lists(attempt, outcome, options.called, options.numbers_of(attempt))
     yield from steps_asked(attempt, outcome, options.called)
+    yield from index_vectors(attempt, outcome)
     yield from demands(attempt, outcome, options.init)
     yield from _in_place_of_none(attempt, outcome, options)
     yield from states_asked(attempt, outcome)

@@ -4,6 +4,7 @@ to be the fault of one argument and not of another."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 MOST_LEAVES = 64
@@ -108,7 +109,7 @@ def _at_paths(path: str, value: Any) -> Iterator[tuple[str, Any]]:
             yield from _at_paths(f"{path}.{key}", item)
     elif hasattr(value, "__dict__") and not isinstance(value, (type, torch.nn.Module)):
         for key, item in list(vars(value).items())[:MOST_LEAVES]:
-            yield from _at_paths(f"{path}.{key}", item) if isinstance(item, (torch.Tensor, list, tuple, dict)) else ()
+            yield from _at_paths(f"{path}.{key}", item) if isinstance(item, (torch.Tensor, list, tuple, dict, SimpleNamespace)) else ()
 
 
 def _mark(tensor: Any, origins: Iterable[str]) -> None:
