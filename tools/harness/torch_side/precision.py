@@ -317,6 +317,31 @@ def _has_nan(value: Any) -> bool:
     return isinstance(value, float) and value != value
 
 
+KEEPING = frozenset({"copy_", "fill_", "masked_fill", "masked_fill_", "index_put", "index_put_", "index_fill", "index_fill_"})
+"""Operators whose result has the dtype of their first argument, whatever the others have."""
+
+
+class WithoutAxes(OperatorMode):  # type: ignore[no-untyped-call]
+    """A mode that records whether an operator takes a tensor without axes beside narrower ones with axes: torch keeps the narrow dtype, JAX the wide one."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.seen = False
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None) -> Any:
+        """Look at the dtypes of what `func` takes, and run it."""
+        if not self.seen and func.__name__.partition(".")[0] not in KEEPING:
+            leaves = torch.utils._pytree.tree_leaves((args, kwargs))
+            floats = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor) and leaf.is_floating_point()]
+            narrow = [tensor.dtype for tensor in floats if tensor.ndim]
+            self.seen = any(_widens_all(tensor.dtype, narrow) for tensor in floats if not tensor.ndim)
+        return func(*args, **(kwargs or {}))
+
+
+def _widens_all(dtype: torch.dtype, others: Sequence[torch.dtype]) -> bool:
+    return bool(others) and all(torch.promote_types(dtype, other) != other for other in others)
+
+
 DIVISORS = {"div": 1, "reciprocal": 0, "rsqrt": 0, "sqrt": 0, "pow": 0, "log": 0, "log2": 0, "log10": 0, "xlogy": 1, "addcdiv": 2}
 """Operator → index of the argument that it, or its gradient, divides by."""
 

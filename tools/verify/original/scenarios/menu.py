@@ -36,7 +36,7 @@ from migrate_agent.tools.verify.original.scenarios.random import drawn_otherwise
 from migrate_agent.tools.verify.original.scenarios.sizes import another_rank, other_sizes
 from migrate_agent.tools.verify.original.scenarios.special_states import special_states
 from migrate_agent.tools.verify.original.scenarios.widths import add_forms, add_widths, casts, extremes
-from migrate_agent.tools.verify.original.scenarios.writer import COUNTED, LATER, STRONG, ScenarioWriter
+from migrate_agent.tools.verify.original.scenarios.writer import BEGUN, COUNTED, LATER, STRONG, ScenarioWriter
 from migrate_agent.tools.verify.original.scenarios.zero_parameters import zero_parameters
 
 MODE = frozenset({"training"})
@@ -75,6 +75,7 @@ def write_scenarios(
     if first:
         other_sizes(writer)
         add_counters(writer)
+        add_begun(writer)
         add_edges(writer)
         special_states(writer)
         add_hidden_numbers(writer, inputs)
@@ -151,6 +152,7 @@ def write_large(writer: ScenarioWriter) -> dict[str, Any]:
         ("special parameters", lambda: special_states(writer)),
         ("labels", lambda: add_labels(writer)),
         ("counters", lambda: add_counters(writer)),
+        ("flags", lambda: add_begun(writer)),
         ("other draws and masks", lambda: drawn_otherwise(writer, (gradients or writer.scenarios)[0], inputs[0])),
         ("other sizes", lambda: other_sizes(writer)),
         ("second calls", lambda: add_second_calls(writer, inputs, gradients)),
@@ -239,6 +241,21 @@ def add_counters(writer: ScenarioWriter) -> None:
         writer.add("eval-counted", Role.SEED, "eval", COUNTED, writer.values(0), runs=1)
         if writer.trains():
             writer.add("train-counted", Role.GRADIENT, "train", COUNTED, writer.values(0), runs=1)
+
+
+def add_begun(writer: ScenarioWriter) -> None:
+    """Add calls in which float flags among the buffers are as the constructor leaves them: a first call may set parameters, `if not self.initialised`."""
+    begun, unit = writer.original.state(), writer.original
+    flags = {
+        name: begun[name]
+        for name, value in writer.states[0].items()
+        if name not in unit.parameters and value.size == 1 and value.dtype.kind == "f" and name in begun and begun[name] in (0.0, 1.0)
+    }
+    if any(value != writer.states[0][name] for name, value in flags.items()):
+        writer.states[BEGUN] = {**writer.states[0], **flags}
+        tensor_files.save(writer.folder / f"given/states/{writer.state_name(BEGUN)}.safetensors", writer.states[BEGUN])
+        writer.attempt("eval-begun", Role.SEED, BEGUN, writer.values(0), runs=1)
+        writer.attempt(f"{writer.modes[0]}-begun", Role.GRADIENT, BEGUN, writer.values(0), mode=writer.modes[0], gradient=True, runs=1)
 
 
 def add_edges(writer: ScenarioWriter) -> None:

@@ -12,7 +12,7 @@ import torch
 from migrate_agent.tools.harness.common import budgets, input_sampling, tensor_files
 from migrate_agent.tools.harness.common.conditions import Conditions
 from migrate_agent.tools.harness.common.input_sampling import Array, Extreme
-from migrate_agent.tools.harness.torch_side.precision import Undetermined
+from migrate_agent.tools.harness.torch_side.precision import Undetermined, WithoutAxes
 from migrate_agent.tools.verify.contract.scenario import Role
 from migrate_agent.tools.verify.original.outputs import attempt, finite_share, same
 from migrate_agent.tools.verify.original.scenarios import source_literals
@@ -23,7 +23,7 @@ CASTS = frozenset("float half bfloat16 float16 float32 double dtype type_as finf
 WIDTHS = ("bfloat16", "float16")
 TRAINED = "bfloat16"
 """The width that is also compared in training mode, whose code may make arrays of its own."""
-WITHOUT_AXES = Undetermined("in torch a parameter without axes does not widen what it is added to, in JAX it does")
+WITHOUT_AXES = Undetermined("in torch a number without axes does not widen what it is added to, in JAX it does")
 HOST_DRAWS = frozenset("random default_rng randint uniform choice choices sample shuffle gauss beta binomial permutation".split())
 """Names in code that draws numbers by Python or NumPy."""
 DRAWN_ON_HOST = Undetermined("a number that Python or NumPy draws does not widen what it is multiplied with, in JAX it does")
@@ -46,7 +46,7 @@ def narrow_inputs(writer: ScenarioWriter) -> None:
     values = [rounded(value) if moves else value for value, moves in zip(writer.values(0), narrow, strict=True)]
     for label, width, mixed in (*((width, width, False) for width in WIDTHS), ("mixed", "bfloat16", True)):
         dtypes = [width if moves else leaf.dtype for leaf, moves in zip(leaves, narrow, strict=True)]
-        if mixed and any(value.ndim == 0 and value.dtype.kind in "fc" for value in writer.states[NARROWED].values()):
+        if mixed and _widens_without_axes(writer, values, dtypes):
             writer.skip(f"narrow-{label}", WITHOUT_AXES)
         elif not mixed or writer.states[NARROWED]:
             conditions = Conditions() if mixed else Conditions(width, unsaved=_unsaved_floats(writer))
@@ -58,6 +58,13 @@ def narrow_inputs(writer: ScenarioWriter) -> None:
             if label == "float16" and any(leaf.dtype == "bool" for leaf in leaves):
                 hidden = [np.zeros_like(value) if leaf.dtype == "bool" else value for value, leaf in zip(values, leaves, strict=True)]
                 writer.attempt("narrow-float16-masked", Role.NARROW, NARROWED, hidden, **how)
+
+
+def _widens_without_axes(writer: ScenarioWriter, values: Sequence[Array], dtypes: Sequence[str]) -> bool:
+    """Whether something without axes, a parameter or what is computed of some, meets narrower numbers on the way."""
+    mode = WithoutAxes()
+    attempt(lambda: writer.original.run(writer.states[NARROWED], values, "eval", dtypes=dtypes, native=True, watch=mode))
+    return mode.seen
 
 
 def _trained(writer: ScenarioWriter, label: str, values: Sequence[Array], options: Mapping[str, Any]) -> None:

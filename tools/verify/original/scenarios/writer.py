@@ -37,9 +37,9 @@ from migrate_agent.tools.verify.original.outputs import (
 )
 
 STRENGTHS = (1.0, 0.1, 0.0)
-COUNTED, NARROWED, SCALED, ZEROED, SPECIAL = -1, -2, -3, -4, -100
-"""In the place of a seed: the state with other counters and flags, as narrow dtypes hold it, with small parameters, and (these and the numbers below
-them) with zeros in the place of some, and with which the original is less finite."""
+COUNTED, NARROWED, SCALED, BEGUN, ZEROED, SPECIAL = -1, -2, -3, -4, -5, -100
+"""In the place of a seed: the state with other counters and flags, as narrow dtypes hold it, with small parameters, with float flags as they begin, and
+(these and the numbers below them) with zeros in the place of some, and with which the original is less finite."""
 LATER = {"int64": 100_000, "int32": 100_000}
 """How far on a counter is then."""
 LARGE_BYTES = 1 << 16
