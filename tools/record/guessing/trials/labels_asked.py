@@ -20,11 +20,16 @@ LENGTHS = re.compile(
 
 PLACES = re.compile(r"Expected dtype int32/int64 for index|Index tensor must have the same number of dimensions as (self|input) tensor")
 """What torch says of a tensor whose numbers are places, where labels are made into rows of zeros and ones."""
+TARGETS = re.compile(
+    r"0D or 1D target tensor expected|Expected target size \[[\d, ]+\], got|only batches of spatial targets supported|Expected floating point type for target"
+)
+"""What torch says of labels of a shape that the scores do not have without their classes."""
 
 
 def labels_asked(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
     """The call with one label, or one length, for each sample, or with one item in a list."""
     yield from _labels(attempt, outcome)
+    yield from _targets(attempt, outcome)
     yield from _places(attempt, outcome)
     yield from _lengths(attempt, outcome)
     yield from _lists_of_one(attempt, outcome)
@@ -42,6 +47,18 @@ def _labels(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
             ):
                 if math.prod(shape) == samples:
                     yield set_call(attempt, name, replace(tensor, shape=shape, kind="integer"))
+
+
+def _targets(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
+    """Integers of the scores' shape without the axis of the classes, in place of what the loss took for labels."""
+    operands = outcome.operation.operands if TARGETS.search(outcome.error) else ()
+    if len(operands) < 2 or not operands[0].shape:
+        return
+    scores = operands[0].shape
+    classes, shape = scores[min(1, len(scores) - 1)], (*scores[:1], *scores[2:]) if len(scores) > 1 else ()
+    for name in dict.fromkeys((*operands[1].origins, *outcome.place.call)):
+        if isinstance(value := dict(attempt.call or ()).get(name), Tensor):
+            yield set_call(attempt, name, replace(value, shape=shape, kind="integer", high=classes))
 
 
 def _places(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
