@@ -1,5 +1,7 @@
 """Unpooling where several values have one index, against PyTorch."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -8,7 +10,7 @@ import torch
 
 from migrate_agent.tools.vendored.pooling_functions import max_unpool1d, max_unpool2d, max_unpool3d
 
-CASES = {
+CASES: dict[int, tuple[Any, Any]] = {
     1: (max_unpool1d, torch.nn.functional.max_unpool1d),
     2: (max_unpool2d, torch.nn.functional.max_unpool2d),
     3: (max_unpool3d, torch.nn.functional.max_unpool3d),
@@ -23,7 +25,7 @@ def test_each_value_has_the_gradient_at_its_index(spatial: int) -> None:
     values, weights = rng.normal(size=shape), rng.normal(size=whole)
     indices = rng.integers(0, 4**spatial, shape)
     leaf = torch.from_numpy(values).requires_grad_()
-    (theirs(leaf, torch.from_numpy(indices), 2) * torch.from_numpy(weights)).sum().backward()
+    (theirs(leaf, torch.from_numpy(indices), 2) * torch.from_numpy(weights)).sum().backward()  # type: ignore[no-untyped-call]
     with jax.enable_x64(True):
 
         def loss(array: jax.Array, at: jax.Array) -> jax.Array:
