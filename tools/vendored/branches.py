@@ -24,6 +24,14 @@ def cond_of_numbers(pred: jax.Array, true_fun: Callable[..., Any], false_fun: Ca
     return lax.cond(pred, alike(true_fun), alike(false_fun), *operands)
 
 
+def step_unless(stopped: bool | jax.Array, step: Callable[..., Any], *values: Any) -> Any:
+    """The values as they are once a loop is `stopped`, else what `step` makes of them.
+
+    A plain `False`, as before the first step, is decided while tracing: the values may begin with other shapes and dtypes than a step gives them.
+    """
+    return step(*values) if stopped is False else lax.cond(stopped, lambda *unchanged: unchanged, step, *values)
+
+
 def number_or_dtype(value: Any) -> Any:
     """A Python number for what has the weak type of one; else the dtype."""
     if not value.weak_type:

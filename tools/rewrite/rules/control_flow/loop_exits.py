@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import libcst as cst
 import libcst.matchers as m
 
-from migrate_agent.tools.rewrite.rules.apply_tables import bare
-from migrate_agent.tools.rewrite.rules.control_flow.tensor_branches import Arm, _Branching
+from migrate_agent.tools.rewrite.rules.apply_tables import bare, tidy
+from migrate_agent.tools.rewrite.rules.control_flow.tensor_branches import STEP, Arm, _Branching
 
 STOPPED = "stopped"
 """The name of the flag that says whether a loop was left."""
@@ -51,18 +51,16 @@ class ReplaceLoopExits(_Branching):
         ),
         (
             "import torch\n\ndef f(x: torch.Tensor, ys):\n    for y in ys:\n        x = x + y\n        if x.sum() > 3:\n            break\n    return x\n",
-            "def f(x: jax.Array, ys):\n    stopped = False\n    for y in ys:\n        def if_true(x, stopped):\n            return x, stopped\n\n"
-            "        def if_false(x, stopped):\n            x = x + y\n            stopped = jnp.sum(x) > 3\n            return x, stopped\n\n"
-            "        x, stopped = lax.cond(stopped, if_true, if_false, x, stopped)\n    return x\n",
+            "def f(x: jax.Array, ys):\n    stopped = False\n    for y in ys:\n        def step(x, stopped):\n            x = x + y\n            stopped = jnp.sum(x) > 3\n            return x, stopped\n\n"
+            "        x, stopped = step_unless(stopped, step, x, stopped)\n    return x\n",
         ),
         (
             "import torch\n\ndef f(x: torch.Tensor, ys):\n    for y in ys:\n        new = x + y\n        if (new - x).sum() < 1:\n            break\n"
             "        x = new\n    return x\n",
-            "def f(x: jax.Array, ys):\n    stopped = False\n    for y in ys:\n        def if_true(x, stopped):\n            return x, stopped\n\n"
-            "        def if_false(x, stopped):\n            new = x + y\n            stopped = jnp.sum(new - x) < 1\n"
+            "def f(x: jax.Array, ys):\n    stopped = False\n    for y in ys:\n        def step(x, stopped):\n            new = x + y\n            stopped = jnp.sum(new - x) < 1\n"
             "            def if_true(x):\n                return x\n\n            def if_false(x):\n                x = new\n                return x\n\n"
             "            x = lax.cond(stopped, if_true, if_false, x)\n            return x, stopped\n\n"
-            "        x, stopped = lax.cond(stopped, if_true, if_false, x, stopped)\n    return x\n",
+            "        x, stopped = step_unless(stopped, step, x, stopped)\n    return x\n",
         ),
     )
 
@@ -158,8 +156,7 @@ class ReplaceLoopExits(_Branching):
         if carried is None or modules is None:
             return None
         carried = [*carried, STOPPED]
-        functions, _ = self._sides(Arm((*arm.body, self._flag(exit_)), (*arm.names, STOPPED), arm.stateful), carried, modules)
-        return [*functions, self._bound(self._call(cst.Name(STOPPED), carried, modules), carried)]
+        return self._unless_stopped(Arm((*arm.body, self._flag(exit_)), (*arm.names, STOPPED), arm.stateful), carried, modules)
 
     def _between(self, loop: cst.For, exit_: _Exit) -> list[cst.BaseStatement] | None:
         """A test in the middle of a step: what stands before it runs in each step that is reached, and what follows where the test does not hold."""
@@ -177,8 +174,17 @@ class ReplaceLoopExits(_Branching):
         if not carried or not set(inner) <= {*carried, *head.names}:
             return None
         carried, modules = [*carried, STOPPED], list(dict.fromkeys([*before, *changed]))
-        functions, _ = self._sides(whole, carried, modules)
-        return [*functions, self._bound(self._call(cst.Name(STOPPED), carried, modules), carried)]
+        return self._unless_stopped(whole, carried, modules)
+
+    def _unless_stopped(self, step: Arm, carried: Sequence[str], modules: Sequence[str]) -> list[cst.BaseStatement]:
+        """A step that is made unless the loop was left: the first one is made at once, and may change shapes."""
+        if modules or STEP in self.context.taken:
+            functions, _ = self._sides(step, carried, modules)
+            return [*functions, self._bound(self._call(cst.Name(STOPPED), carried, modules), carried)]
+        call = self.context.build(f"vendored.step_unless({STOPPED}, {STEP})")
+        assert isinstance(call, cst.Call)
+        call = call.with_changes(args=tidy([*call.args, *(cst.Arg(cst.Name(name)) for name in carried)]))
+        return [self._function(STEP, step, carried, carried, modules), self._bound(call, carried)]
 
     def _flag(self, exit_: _Exit) -> cst.SimpleStatementLine:
         test = self.plain._predicate(exit_.old.test, exit_.new.test)

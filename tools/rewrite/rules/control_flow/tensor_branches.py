@@ -36,7 +36,9 @@ SIZED = frozenset(f"torch.{name}" for name in ("arange", "zeros", "ones", "empty
 """Functions all of whose positional arguments say how large a new tensor is."""
 
 ITEM = "item() needs the tensor's value while JAX traces: keep it an array, bound what it sizes, or pass the number as an argument"
-HELPERS = frozenset({"if_true", "if_false"})
+STEP = "step"
+"""The name of the function that is a step of a loop which may have been left."""
+HELPERS = frozenset({"if_true", "if_false", STEP})
 """The functions that a branch on tensors becomes."""
 
 
