@@ -16,6 +16,7 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "several lines": ("python train.py \\\n    --width 8 \\\n    --blocks 1 2\n", {"width": 8, "blocks": [1, 2]}),
     "the first line goes first": ("python train.py --width 8\npython train.py --width 9\n", {"width": 8}),
     "a place that is to be filled": ("python train.py --width <width> --model-name $NAME\n", {}),
+    "no options": ("python train.py\npython train.py data out\n", {}),
     "another script": ("python test.py --width 8\n", {}),
     "the end of the command": ("python train.py --width 8 > log.txt\n", {"width": 8}),
     "quotes that do not end": ("python train.py --model-name 'a\n", {}),

@@ -48,26 +48,55 @@ class Alias:
     exact: bool = False
 
 
+CASTS = {
+    **{"float": "float32", "double": "float64", "half": "float16", "bfloat16": "bfloat16", "bool": "bool", "byte": "uint8"},
+    **{"char": "int8", "short": "int16", "int": "int32", "long": "int64", "to": "", "type": "", "type_as": ""},
+}
+"""Methods that convert a tensor, and give the tensor itself where it has the dtype already; \"\" where the arguments say which."""
+Dtypes = Callable[[ast.expr], tuple[str, ...]]
+"""What dtypes an expression was seen to have."""
+
+
 class _MarkCopies(ast.NodeTransformer):
-    def __init__(self, picks: Callable[[ast.expr], bool]) -> None:
-        self.picks = picks
+    def __init__(self, picks: Callable[[ast.expr], bool], dtypes: Dtypes) -> None:
+        self.picks, self.dtypes = picks, dtypes
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        converts = self._converts(node)
+        self.generic_visit(node)
+        return _copy_of(node) if converts else node
+
+    def _converts(self, node: ast.Call) -> bool:
+        """Whether a call certainly gives a tensor of another dtype than it takes."""
+        if not isinstance(node.func, ast.Attribute) or node.func.attr not in CASTS:
+            return False
+        before, after = self._dtypes_of(node.func.value), self._dtypes_of(node)
+        return bool(before) and bool(after) and not set(before) & set(after)
+
+    def _dtypes_of(self, node: ast.expr) -> tuple[str, ...]:
+        called = node.func.attr if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and not node.args else ""
+        return (CASTS[called],) if CASTS.get(called) else self.dtypes(node)
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
         self.generic_visit(node)
         parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
         if not isinstance(node.ctx, ast.Load) or not any(self.picks(part) for part in parts):
             return node
-        return ast.copy_location(ast.Call(ast.copy_location(ast.Name("copy_of", ast.Load()), node), [node], []), node)
+        return _copy_of(node)
 
 
-def mark_copies(function: ast.AST, picks: Callable[[ast.expr], bool]) -> ast.AST:
+def _copy_of(node: ast.expr) -> ast.Call:
+    return ast.copy_location(ast.Call(ast.copy_location(ast.Name("copy_of", ast.Load()), node), [node], []), node)
+
+
+def mark_copies(function: ast.AST, picks: Callable[[ast.expr], bool], dtypes: Dtypes = lambda node: ()) -> ast.AST:
     """A copy of the function in which `x[i]` reads `copy_of(x[i])` wherever `picks` says that the
-    index copies.
+    index copies, and `x.float()` reads `copy_of(x.float())` where `dtypes` say that it converts.
 
     An index that is a tensor gathers elements one by one, so that the result shares no memory with
     `x`.
     """
-    marked: ast.AST = _MarkCopies(picks).visit(copy.deepcopy(function))
+    marked: ast.AST = _MarkCopies(picks, dtypes).visit(copy.deepcopy(function))
     for node in ast.walk(marked):
         # `walk` caches its nodes on the tree, and the copy has inherited the cache of the original.
         node.__dict__.pop("_walked", None)

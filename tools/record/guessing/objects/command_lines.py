@@ -6,6 +6,7 @@ import ast
 import re
 import shlex
 from collections.abc import Collection, Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +54,7 @@ def _options(line: str) -> Iterator[tuple[str, list[str]]]:
     except ValueError:  # quotes that do not end here
         return
     starts = [at for at, word in enumerate(words) if re.match(r"--?[A-Za-z]", word)]
-    for at, end in zip(starts, [*starts[1:], len(words)], strict=True):
+    for at, end in pairwise((*starts, len(words))):
         name, equals, value = words[at].lstrip("-").partition("=")
         yield name.replace("-", "_"), [value] if equals else words[at + 1 : end]
 

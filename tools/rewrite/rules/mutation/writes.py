@@ -195,7 +195,7 @@ class _Writes(Rule):
         if function is None:
             return None
         if path not in self.context.with_copies:
-            self.context.with_copies[path] = mark_copies(function, self._copies_elements)
+            self.context.with_copies[path] = mark_copies(function, self._copies_elements, self._dtypes)
         return self.context.with_copies[path]
 
     def _copies_elements(self, index: ast.expr) -> bool:
@@ -206,6 +206,11 @@ class _Writes(Rule):
         if fact is None or fact.kinds != ("tensor",):
             return False
         return fact.dtypes == ("bool",) or (bool(fact.shapes) and all(fact.shapes))
+
+    def _dtypes(self, node: ast.expr) -> tuple[str, ...]:
+        """What dtypes an expression of the source was seen to have."""
+        fact = self.context.facts.observed.get(span_of(node, self.context.file.lines))
+        return fact.dtypes if fact is not None and fact.kinds == ("tensor",) else ()
 
     def _inplace_argument(self, call: cst.Call) -> cst.BaseExpression | None:
         """What a torch function writes to by `inplace=True`, or by its name (`torch.relu_(x)`)."""
