@@ -161,6 +161,8 @@ class PairedDraws(OperatorMode):  # type: ignore[no-untyped-call]
             raise Undetermined("which elements a Fourier transform of infinity or NaN makes NaN is up to its algorithm")
         if name == "_scaled_dot_product_flash_attention_for_cpu" and args[1].shape[-2] != args[2].shape[-2]:  # it does not look
             raise Undetermined("fused attention of another number of values than of keys reads past their end")
+        if name == "topk" and len(args) > 4:  # any order is right without `sorted`: take the one that JAX gives
+            args = (*args[:4], True, *args[5:])
         # The operator itself still runs below: it moves the generator on, which tells later draws
         # apart.
         draw = DRAWS.get(name)

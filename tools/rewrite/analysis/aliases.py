@@ -49,8 +49,19 @@ class Alias:
 
 
 CASTS = {
-    **{"float": "float32", "double": "float64", "half": "float16", "bfloat16": "bfloat16", "bool": "bool", "byte": "uint8"},
-    **{"char": "int8", "short": "int16", "int": "int32", "long": "int64", "to": "", "type": "", "type_as": ""},
+    "float": "float32",
+    "double": "float64",
+    "half": "float16",
+    "bfloat16": "bfloat16",
+    "bool": "bool",
+    "byte": "uint8",
+    "char": "int8",
+    "short": "int16",
+    "int": "int32",
+    "long": "int64",
+    "to": "",
+    "type": "",
+    "type_as": "",
 }
 """Methods that convert a tensor, and give the tensor itself where it has the dtype already; \"\" where the arguments say which."""
 Dtypes = Callable[[ast.expr], tuple[str, ...]]

@@ -33,6 +33,7 @@ OPEN = {
     "what a tuple holds, by its place": "def f(x: torch.Tensor, y: torch.Tensor):\n    found = (x * 2, y)\n    found[0].add_(1)\n    return found\n",
     "what a list and a name hold": "def f(x: torch.Tensor):\n    y = x * 2\n    found = [y]\n    found[0].add_(1)\n    return y\n",
     "parts that are swapped through views": "def f(x: torch.Tensor):\n    x[0], x[1] = x[1], x[0]\n    return x\n",
+    "a conversion that may give the tensor itself": "def f(x: torch.Tensor):\n    y = x.float()\n    y[0] = 1\n    return x, y\n",
     "what an inner function changes, of which there is a view": "def f(x: torch.Tensor):\n    y = x * 2\n    v = y[0]\n\n    def g():\n        y.add_(1)\n\n"
     "    g()\n    return v\n",
 }
@@ -52,6 +53,10 @@ PASSED_ON = {
     "a name and its view, by a call whose value is used": (
         "def f(x: torch.Tensor):\n    y = x * 2\n    v = y\n    z = y.mul_(2)\n    return z, v\n",
         "def f(x: jax.Array):\n    y = x * 2\n    v = y\n    y = y * 2\n    v = y\n    z = y\n    return z, v\n",
+    ),
+    "a conversion to another dtype": (
+        "def f(x: torch.Tensor):\n    y = x.long().float()\n    y[0] = 1\n    return x, y\n",
+        "def f(x: jax.Array):\n    y = x.astype(int).astype(jnp.float32)\n    y = y.at[0].set(1)\n    return x, y\n",
     ),
     "a view made anew after the write": (
         "def f(x: torch.Tensor):\n    y = x.view(-1)\n    y[0] = 1\n    y = y.view(2, -1)\n    return x, y\n",

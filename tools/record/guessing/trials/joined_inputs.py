@@ -22,6 +22,7 @@ FOLDED = re.compile(
     r"|The size of tensor a \((?P<a>\d+)\) must match the size of tensor b \((?P<b>\d+)\) at non-singleton dimension 0"
 )
 """What an operation says of tensors that hold different numbers of samples."""
+OTHER_RANKS = re.compile(r"Tensors must have same number of dimensions: got \d+ and \d+")
 GRADIENTS = re.compile(
     r"grad_output\[0\] has a shape of torch\.Size\(\[\d+, (?P<width>\d+)\]\) and output\[0\] has a shape of torch\.Size\(\[(?P<sizes>[\d, ]+)\]\)"
 )
@@ -34,6 +35,7 @@ def joined_inputs(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
     yield from _of_one_sample(attempt, outcome)
     yield from _critics(attempt, outcome)
     yield from _of_one_position(attempt, outcome)
+    yield from _of_one_rank(attempt, outcome)
 
 
 def _sums(attempt: Attempt, outcome: Outcome) -> Iterator[tuple[int, int, int, dict[str, Tensor]]]:
@@ -95,6 +97,24 @@ def _of_one_position(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
             size = tensor.shape[axis]
             shorter = [size - positions + 1, *([size // positions] if size % positions == 0 else [])]
             yield from (_replaced(attempt, {name: _sized(tensor, axis, length)}) for length in shorter if 0 < length < size)
+
+
+def _of_one_rank(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
+    """Inputs of as many axes as what they are joined with: features of samples beside what an encoder made of images. Those that have more come first."""
+    operands = outcome.operation.operands if OTHER_RANKS.search(outcome.error) else ()
+    inputs = {name: value for name, value in attempt.call or () if isinstance(value, Tensor)}
+    ranks = {len(operand.shape) for operand in operands}
+    for operand in sorted(operands, key=lambda operand: -len(operand.shape)):
+        for name in operand.origins:
+            tensor = inputs.get(name)
+            for other in operands if tensor is not None and len(ranks) > 1 else ():
+                excess = len(operand.shape) - len(other.shape)
+                if tensor is not None and excess and tensor.shape == operand.shape:
+                    yield _replaced(attempt, {name: replace(tensor, shape=other.shape)})
+                elif tensor is not None and 0 < excess < len(tensor.shape):
+                    rank = len(tensor.shape) - excess
+                    for shape in (tensor.shape[:rank], (*tensor.shape[: rank - 1], tensor.shape[-1])):
+                        yield _replaced(attempt, {name: replace(tensor, shape=shape)})
 
 
 def _critics(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:

@@ -1,4 +1,5 @@
-"""Arguments of a call that are plain objects, or lists of such: what their attributes hold is mended as other arguments are, and what one lacks is added."""
+"""Arguments of a call that are plain objects or dictionaries, or lists of such: what they hold is mended as other arguments are, and what one lacks is
+added."""
 
 from __future__ import annotations
 
@@ -21,7 +22,10 @@ from migrate_agent.tools.record.guessing.values import Fields, Tensor, Value, te
 from migrate_agent.tools.record.guessing.values import Sequence as Items
 
 LACKS = re.compile(r"'(?P<owner>[\w.]+)' object has no attribute '(?P<missing>\w+)'")
+KEY = re.compile(r"^KeyError: '(\w+)'$")
 OF_OBJECTS = "types.SimpleNamespace"
+FORMS = ("namespace", "dict")
+"""Values that hold others by names."""
 NO_OBJECTS = frozenset({"Tensor", "int", "float", "str", "NoneType", "list", "tuple", "numpy.ndarray"})
 """What an argument may be that stands for an object, in the words of an error."""
 MOST_VALUES = 2
@@ -39,6 +43,7 @@ class Leaf(NamedTuple):
 
 def objects_asked(attempt: Attempt, outcome: Outcome, options: Options) -> Iterator[Attempt]:
     """The attempt with objects in the place of what has not the attribute that an error names, or with that attribute in the objects that lack it."""
+    yield from _keys_asked(attempt, outcome)
     match = LACKS.search(outcome.error)
     # What a tensor has is asked of one, and what is called is a method, which no plain object has.
     if match is None or match["missing"] in WORDS | TABLES | names_of_tensors() or _is_method(outcome.place.statement, match["missing"]):
@@ -57,6 +62,17 @@ def objects_asked(attempt: Attempt, outcome: Outcome, options: Options) -> Itera
             named_objects = [Fields(((missing, value),), "namespace") for value in usual]
             yield from (set_call(attempt, name, value) for value in named_objects)
             yield from (set_call(attempt, name, Items((value, value))) for value in named_objects[:1])
+
+
+def _keys_asked(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
+    """The attempt with the key that an error names in the dictionaries that lack it."""
+    match = KEY.search(outcome.error)
+    for name, value in attempt.call or () if match else ():
+        main = next(tensors(value), Tensor((2, 16, 64)))
+        fewer = replace(main, shape=main.shape[:-1])
+        for inner in dict.fromkeys((*call_values(match[1], "", main)[:MOST_VALUES], fewer)) if match else ():
+            if (wider := _with_attribute(value, match[1], inner, "dict")) != value:
+                yield set_call(attempt, name, wider)
 
 
 def within_objects(attempt: Attempt, outcome: Outcome, options: Options, repairs: Repairs) -> Iterator[Attempt]:
@@ -87,7 +103,7 @@ def _leaves(path: tuple[str, ...], value: Value) -> list[Leaf]:
 
 def _paths(path: tuple[str, ...], value: Value) -> Iterator[tuple[tuple[str, ...], Value]]:
     """What the attributes of objects hold, by their names; of a list of equal objects each once."""
-    if isinstance(value, Fields) and value.form == "namespace" and value.items:
+    if isinstance(value, Fields) and value.form in FORMS and value.items:
         for name, inner in value.items:
             yield from _paths((*path, name), inner)
     elif (item := _repeated(value)) is not None:
@@ -99,12 +115,12 @@ def _paths(path: tuple[str, ...], value: Value) -> Iterator[tuple[tuple[str, ...
 def _repeated(value: Value) -> Fields | None:
     """The object that a list holds several times."""
     item = value.items[0] if isinstance(value, Items) and value.items and len(set(value.items)) == 1 else None
-    return item if isinstance(item, Fields) and item.form == "namespace" else None
+    return item if isinstance(item, Fields) and item.form in FORMS else None
 
 
 def _rebuilt(path: tuple[str, ...], value: Value, leaves: list[Leaf], values: Mapping[str, Value]) -> Value:
     """The argument with these values of its leaves."""
-    if isinstance(value, Fields) and value.form == "namespace" and value.items:
+    if isinstance(value, Fields) and value.form in FORMS and value.items:
         return replace(value, items=tuple((name, _rebuilt((*path, name), inner, leaves, values)) for name, inner in value.items))
     if isinstance(value, Items) and (item := _repeated(value)) is not None:
         return replace(value, items=(_rebuilt(path, item, leaves, values),) * len(value.items))
@@ -118,7 +134,12 @@ def _of_leaves(outcome: Outcome, leaves: list[Leaf]) -> Outcome:
         Operand(operand.shape, tuple(_origin(path, leaves) for path in operand.origins)) for operand in outcome.operation.operands
     )
     operation = outcome.operation._replace(operands=operands)
-    read = [leaf.name for leaf in leaves if len(leaf.path) > 1 and re.search(rf"\.{re.escape(leaf.path[-1])}\b", outcome.place.statement)]
+    read = [
+        leaf.name
+        for leaf in leaves
+        if len(leaf.path) > 1
+        and re.search(rf"\.{re.escape(leaf.path[-1])}\b|\[['\"]{re.escape(leaf.path[-1])}['\"]\]", outcome.place.statement)
+    ]
     within = [leaf.name for name in outcome.place.call for leaf in leaves if name == leaf.path[0] or name == leaf.name]
     names = tuple(dict.fromkeys([*operation.origins, *read, *within]))
     return outcome._replace(operation=operation, place=outcome.place._replace(call=names))
@@ -150,11 +171,11 @@ def _with_parameters(options: Options, leaves: list[Leaf]) -> Options:
     return inner
 
 
-def _with_attribute(value: Value, name: str, inner: Value) -> Value:
-    """The objects of an argument with one attribute more."""
+def _with_attribute(value: Value, name: str, inner: Value, form: str = "namespace") -> Value:
+    """The objects, or dictionaries, of an argument with one attribute, or key, more."""
     if isinstance(value, Items):
-        return replace(value, items=tuple(_with_attribute(item, name, inner) for item in value.items))
-    if not isinstance(value, Fields) or value.form != "namespace" or name in dict(value.items):
+        return replace(value, items=tuple(_with_attribute(item, name, inner, form) for item in value.items))
+    if not isinstance(value, Fields) or value.form != form or name in dict(value.items):
         return value
     return replace(value, items=(*value.items, (name, inner)))
 

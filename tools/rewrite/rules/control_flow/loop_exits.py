@@ -51,13 +51,15 @@ class ReplaceLoopExits(_Branching):
         ),
         (
             "import torch\n\ndef f(x: torch.Tensor, ys):\n    for y in ys:\n        x = x + y\n        if x.sum() > 3:\n            break\n    return x\n",
-            "def f(x: jax.Array, ys):\n    stopped = False\n    for y in ys:\n        def step(x, stopped):\n            x = x + y\n            stopped = jnp.sum(x) > 3\n            return x, stopped\n\n"
+            "def f(x: jax.Array, ys):\n    stopped = False\n    for y in ys:\n        def step(x, stopped):\n"
+            "            x = x + y\n            stopped = jnp.sum(x) > 3\n            return x, stopped\n\n"
             "        x, stopped = step_unless(stopped, step, x, stopped)\n    return x\n",
         ),
         (
             "import torch\n\ndef f(x: torch.Tensor, ys):\n    for y in ys:\n        new = x + y\n        if (new - x).sum() < 1:\n            break\n"
             "        x = new\n    return x\n",
-            "def f(x: jax.Array, ys):\n    stopped = False\n    for y in ys:\n        def step(x, stopped):\n            new = x + y\n            stopped = jnp.sum(new - x) < 1\n"
+            "def f(x: jax.Array, ys):\n    stopped = False\n    for y in ys:\n        def step(x, stopped):\n"
+            "            new = x + y\n            stopped = jnp.sum(new - x) < 1\n"
             "            def if_true(x):\n                return x\n\n            def if_false(x):\n                x = new\n                return x\n\n"
             "            x = lax.cond(stopped, if_true, if_false, x)\n            return x, stopped\n\n"
             "        x, stopped = step_unless(stopped, step, x, stopped)\n    return x\n",

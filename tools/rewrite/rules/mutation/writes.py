@@ -75,8 +75,8 @@ class _Writes(Rule):
     def _assign(self, receiver: cst.BaseExpression, new: cst.BaseExpression, value: cst.BaseExpression) -> cst.BaseSmallStatement:
         """The statement that makes `receiver` (original; rewritten `new`) hold `value`."""
         match receiver:
-            # The caller's variable is meant: binding the local name would not reach it.
-            case cst.Name() if self.context.is_handle(receiver):
+            # A variable is meant, the caller's or a new one: binding the local name would not reach it.
+            case cst.Name() if self.context.is_handle(receiver) or variable(self, receiver):
                 return cst.Assign([cst.AssignTarget(subscript(receiver))], value)
             case cst.Name():
                 return self._with_aliases(receiver, cst.Assign([cst.AssignTarget(cst.Name(receiver.value))], value))

@@ -30,10 +30,13 @@ PLAIN_READS = frozenset({"shape", "ndim", "dtype", "size"})
 
 
 def variable(rule: Rule, node: cst.CSTNode) -> bool:
-    """Whether an original `self.name` is an `nnx.Variable` in the rewrite: a parameter or a registered buffer."""
+    """Whether an original `self.name` is an `nnx.Variable` in the rewrite: a parameter or a registered buffer; or a name that a function binds to a new
+    parameter."""
     context = rule.context
     if isinstance(node, cst.Call):
         return _is_looked_up(rule, node)
+    if isinstance(node, cst.Name):
+        return _holds_parameter(rule, node.value)
     if not (isinstance(node, cst.Attribute) and context.cls and context.is_self(node.value)):
         return False
     if context.repo.buffer(context.cls, node.attr.value) is not None or context.counts(node.attr.value):
@@ -41,6 +44,20 @@ def variable(rule: Rule, node: cst.CSTNode) -> bool:
     kinds = _assigned_kinds(rule, context.cls, node.attr.value)
     # A buffer that is registered under a computed name is assigned nowhere in the source.
     return "parameter" in kinds or (not kinds and _has_computed_name(rule, context.cls, node))
+
+
+def _holds_parameter(rule: Rule, name: str) -> bool:
+    """Whether all that the function at hand binds a name to are new parameters."""
+    function, stored, created = rule.context.function, 0, 0
+    for node in ast.walk(function) if function is not None else ():
+        match node:
+            case ast.Name(id=other, ctx=ast.Store() | ast.Del()):
+                stored += other == name
+            case ast.Assign(targets=[ast.Name(id=other)], value=ast.Call(func=called)):
+                created += other == name and dotted_name(called, rule.context.file) in PARAMETERS
+            case ast.arg(arg=other):
+                stored += other == name
+    return stored == created == 1
 
 
 def _is_looked_up(rule: Rule, call: cst.Call) -> bool:
