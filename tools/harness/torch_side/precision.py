@@ -344,6 +344,23 @@ def _widens_all(dtype: torch.dtype, others: Sequence[torch.dtype]) -> bool:
     return bool(others) and all(torch.promote_types(dtype, other) != other for other in others)
 
 
+class SmallDivisors(OperatorMode):  # type: ignore[no-untyped-call]
+    """A mode that records whether something of a narrow dtype is divided by a plain number whose inverse that dtype does not hold: XLA multiplies by the
+    inverse of a constant."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.seen = False
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None) -> Any:
+        """Look at what `func` divides by, and run it."""
+        if func.__name__.partition(".")[0] in ("div", "div_") and isinstance(args[0], torch.Tensor) and args[0].is_floating_point():
+            number = args[1].item() if isinstance(args[1], torch.Tensor) and not args[1].ndim else args[1]
+            held = isinstance(number, (int, float)) and number and abs(1 / number) <= torch.finfo(args[0].dtype).max
+            self.seen = self.seen or (isinstance(number, (int, float)) and bool(number) and not held)
+        return func(*args, **(kwargs or {}))
+
+
 DIVISORS = {"div": 1, "reciprocal": 0, "rsqrt": 0, "sqrt": 0, "pow": 0, "log": 0, "log2": 0, "log10": 0, "xlogy": 1, "addcdiv": 2}
 """Operator → index of the argument that it, or its gradient, divides by."""
 

@@ -70,6 +70,8 @@ NORMS: dict[Any, Callable[[Sequence[Any]], tuple[Sequence[int], torch.Tensor | N
     torch.ops.aten.native_group_norm.default: _of_groups,
 }
 """Normalisations, which give the means and the scales that they took beside their output."""
+WITHOUT_FRACTIONS = 2.0**52
+"""From here on every float64 is a whole number."""
 FEW = 64
 """So many elements of a tensor are looked at first."""
 ALIKE = 100.0
@@ -170,9 +172,10 @@ class RoundingNoise(OperatorMode):  # type: ignore[no-untyped-call]
 
 
 def _is_integral(value: torch.Tensor) -> bool:
-    """Whether all elements are whole numbers. The first few tell of most tensors that not all are."""
+    """Whether all elements are whole numbers, and not only for being so large. The first few tell of most tensors that not all are."""
     first = value.reshape(-1)[:FEW] if value.is_contiguous() else value
-    return torch.equal(first, torch.round(first)) and (first is value or torch.equal(value, torch.round(value)))
+    is_whole = torch.equal(first, torch.round(first)) and (first is value or torch.equal(value, torch.round(value)))
+    return is_whole and bool(value.abs().max() < WITHOUT_FRACTIONS)
 
 
 @cache

@@ -71,7 +71,9 @@ def moved_elements(result: Result, noisy: Sequence[Result]) -> float:
     """How many elements carry the noise of these runs, of the output and run where that is least (infinity where noise moves nothing): what a few of
     many elements come to hangs on chance."""
     outputs = {key: value for key, value in result.arrays.items() if key.startswith("out/") and value.dtype.kind in "fc"}
-    powers = [_changes(value, other.arrays.get(key)) ** 2 for key, value in outputs.items() for other in noisy]
+    changes = [_changes(value, other.arrays.get(key)) for key, value in outputs.items() for other in noisy]
+    # Scaled first: squares of what noise makes of an exponential may overflow.
+    powers = [(change / change.max()) ** 2 for change in changes if change.max(initial=0.0) > 0]
     return min((float(power.sum() ** 2 / (power**2).sum()) for power in powers if (power**2).any()), default=math.inf)
 
 
@@ -92,8 +94,10 @@ def noise_of(result: Result, noisy: Sequence[Result]) -> dict[str, list[float]]:
         if value.dtype.kind not in "fc" or not value.size:
             continue
         finite = [_changes(value, other.arrays.get(key)) for other in noisy]
-        rms = max((float(np.sqrt(np.mean(change**2))) for change in finite if change.size), default=0.0)
-        noise[key] = [rms, max((float(change.max()) for change in finite if change.size), default=0.0)]
+        noise[key] = [
+            max((rms(change) for change in finite if change.size), default=0.0),
+            max((float(change.max()) for change in finite if change.size), default=0.0),
+        ]
     return noise
 
 

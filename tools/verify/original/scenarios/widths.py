@@ -12,7 +12,7 @@ import torch
 from migrate_agent.tools.harness.common import budgets, input_sampling, tensor_files
 from migrate_agent.tools.harness.common.conditions import Conditions
 from migrate_agent.tools.harness.common.input_sampling import Array, Extreme
-from migrate_agent.tools.harness.torch_side.precision import Undetermined, WithoutAxes
+from migrate_agent.tools.harness.torch_side.precision import SmallDivisors, Undetermined, WithoutAxes
 from migrate_agent.tools.verify.contract.scenario import Role
 from migrate_agent.tools.verify.original.outputs import attempt, finite_share, same
 from migrate_agent.tools.verify.original.scenarios import source_literals
@@ -24,6 +24,9 @@ WIDTHS = ("bfloat16", "float16")
 TRAINED = "bfloat16"
 """The width that is also compared in training mode, whose code may make arrays of its own."""
 WITHOUT_AXES = Undetermined("in torch a number without axes does not widen what it is added to, in JAX it does")
+SMALL_DIVISOR = Undetermined(
+    "a number is divided by whose inverse this width does not hold, and XLA multiplies by the inverse of a constant"
+)
 HOST_DRAWS = frozenset("random default_rng randint uniform choice choices sample shuffle gauss beta binomial permutation".split())
 """Names in code that draws numbers by Python or NumPy."""
 DRAWN_ON_HOST = Undetermined("a number that Python or NumPy draws does not widen what it is multiplied with, in JAX it does")
@@ -46,11 +49,14 @@ def narrow_inputs(writer: ScenarioWriter) -> None:
     values = [rounded(value) if moves else value for value, moves in zip(writer.values(0), narrow, strict=True)]
     for label, width, mixed in (*((width, width, False) for width in WIDTHS), ("mixed", "bfloat16", True)):
         dtypes = [width if moves else leaf.dtype for leaf, moves in zip(leaves, narrow, strict=True)]
-        if mixed and _widens_without_axes(writer, values, dtypes):
+        if mixed and _seen(writer, WithoutAxes(), values, dtypes, Conditions()):
             writer.skip(f"narrow-{label}", WITHOUT_AXES)
         elif not mixed or writer.states[NARROWED]:
             conditions = Conditions() if mixed else Conditions(width, unsaved=_unsaved_floats(writer))
             how: dict[str, Any] = {"native": True, "conditions": conditions, "dtypes": dtypes, "runs": 1}
+            if _seen(writer, SmallDivisors(), values, dtypes, conditions):
+                writer.skip(f"narrow-{label}", SMALL_DIVISOR)
+                continue
             writer.attempt(f"narrow-{label}", Role.NARROW, NARROWED, values, **how)
             if label == TRAINED and not writer.original.method and writer.trains():
                 _trained(writer, f"narrow-{label}-train", values, how)
@@ -60,10 +66,13 @@ def narrow_inputs(writer: ScenarioWriter) -> None:
                 writer.attempt("narrow-float16-masked", Role.NARROW, NARROWED, hidden, **how)
 
 
-def _widens_without_axes(writer: ScenarioWriter, values: Sequence[Array], dtypes: Sequence[str]) -> bool:
-    """Whether something without axes, a parameter or what is computed of some, meets narrower numbers on the way."""
-    mode = WithoutAxes()
-    attempt(lambda: writer.original.run(writer.states[NARROWED], values, "eval", dtypes=dtypes, native=True, watch=mode))
+def _seen(
+    writer: ScenarioWriter, mode: WithoutAxes | SmallDivisors, values: Sequence[Array], dtypes: Sequence[str], conditions: Conditions
+) -> bool:
+    """Whether a mode that watches the call sees what it looks for."""
+    attempt(
+        lambda: writer.original.run(writer.states[NARROWED], values, "eval", dtypes=dtypes, native=True, watch=mode, conditions=conditions)
+    )
     return mode.seen
 
 
