@@ -313,6 +313,14 @@ def _states(session: Session, example: int) -> Iterator[dict[str, Array]]:
         yield candidate.state(_renewed(session, example, jax.random.key(seed)))
 
 
+def _of_form(after: Any, before: Any) -> Any:
+    """The state after a call as the program takes it: without what the call added, such as arrays that it left for a log."""
+    if jax.tree.structure(after) == jax.tree.structure(before):
+        return after
+    left = dict(nnx.to_flat_state(after))
+    return nnx.from_flat_state([(path, left.get(path, value)) for path, value in nnx.to_flat_state(before)])
+
+
 def dropout(session: Session) -> dict[str, Any] | None:
     """Real randomness in training mode: rates of masks, equal results for equal keys, new results for new keys.
 
@@ -351,7 +359,7 @@ def dropout(session: Session) -> dict[str, Any] | None:
         fresh, history, states = False, [drawn], [rest]
         # Several calls, because two small masks may be equal by chance.
         for _ in range(tolerances.FRESH_CALLS):
-            states.append(after)
+            states.append(after := _of_form(after, rest))
             later, after, drawn = run(after, leaves)
             fresh = fresh or not _equal(first, later)
             history.append(drawn)
