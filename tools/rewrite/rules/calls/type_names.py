@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import libcst as cst
+import libcst.matchers as m
 
 from migrate_agent.tools.rewrite.analysis.facts import is_tensor
 from migrate_agent.tools.rewrite.rules.rule import Rule
@@ -10,13 +11,18 @@ from migrate_agent.tools.rewrite.tables.ops.dtype import LEGACY_TYPES
 
 
 class CompareDtypes(Rule):
-    """Compare dtypes in place of the names of tensors' types: `x.type() == y.type()` → `x.dtype == y.dtype`, and with a name that is written out.
+    """Compare dtypes in place of the names of tensors' types: `x.type() == y.type()` → `x.dtype == y.dtype`, and with a name that is written out; convert
+    to them: `x.type(y.type())` → `x.astype(y.dtype)`, also through a local name.
 
     Where tensors lie counts for nothing: `"torch.cuda.FloatTensor"` is `jnp.float32`. Declines in any other use of a name.
     """
 
     KEEP = ("def f(x, y):\n    return type(x) == type(y)\n",)
     CHANGE = (
+        (
+            "import torch\n\ndef f(x: torch.Tensor, y: torch.Tensor):\n    kind = y.type()\n    return x.type(y.type()) + x.type(kind)\n",
+            "def f(x: jax.Array, y: jax.Array):\n    kind = y.dtype\n    return x.astype(y.dtype) + x.astype(kind)\n",
+        ),
         (
             "import torch\n\ndef f(x: torch.Tensor, y: torch.Tensor):\n    other = x.data.type() != y.type()\n    return x + y, other\n",
             "def f(x: jax.Array, y: jax.Array):\n    other = x.dtype != y.dtype\n    return x + y, other\n",
@@ -28,7 +34,9 @@ class CompareDtypes(Rule):
     )
 
     def leave_Call(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression | None:
-        if not self._is_name(original) or not self._is_compared() or not isinstance(updated.func, cst.Attribute):
+        if not self._is_name(original) or not isinstance(updated.func, cst.Attribute):
+            return None
+        if not (self._is_compared() or self._is_converted_to(self.context.parent()) or self._is_kept_for_conversions(original)):
             return None
         match updated.func.value:
             case cst.Call(args=[cst.Arg(value=inner)]) if _reads_data(original):  # a dtype has no gradient to stop
@@ -47,6 +55,23 @@ class CompareDtypes(Rule):
                 return is_tensor(self.context.observed(tensor))
         return False
 
+    def _is_converted_to(self, argument: cst.CSTNode | None) -> bool:
+        """Whether the node is the argument of `x.type(…)`."""
+        call = self.context.parent(2)
+        return isinstance(argument, cst.Arg) and _converts(call) and isinstance(call, cst.Call) and call.args[0] is argument
+
+    def _is_kept_for_conversions(self, node: cst.Call) -> bool:
+        """Whether the node is bound to a local name that nothing but such calls reads."""
+        match self.context.parent():
+            case cst.Assign(targets=[cst.AssignTarget(target=cst.Name(value=name))], value=value) if value is node:
+                function = next((one for one in reversed(self.context.stack) if isinstance(one, cst.FunctionDef)), None)
+                named = m.findall(function, m.Name(name)) if function is not None else ()
+                arguments = (
+                    [call.args[0].value for call in m.findall(function, m.Call()) if _converts(call)] if function is not None else []
+                )  # type: ignore[attr-defined]
+                return len(named) == 1 + sum(isinstance(one, cst.Name) and one.value == name for one in arguments)
+        return False
+
     def _is_compared(self) -> bool:
         """Whether the node is compared, and all that it is compared with are such names, one of them a tensor's."""
         parent = self.context.parent(2) if isinstance(self.context.parent(), cst.ComparisonTarget) else self.context.parent()
@@ -56,6 +81,14 @@ class CompareDtypes(Rule):
             return False
         sides = [parent.left, *(one.comparator for one in parent.comparisons)]
         return any(map(self._is_name, sides)) and all(self._is_name(side) or _legacy(side) for side in sides)
+
+
+def _converts(call: cst.CSTNode | None) -> bool:
+    """Whether this is `x.type(…)`."""
+    match call:
+        case cst.Call(func=cst.Attribute(attr=cst.Name("type")), args=[cst.Arg(keyword=None)]):
+            return True
+    return False
 
 
 class CompareTypesOfTensors(Rule):
