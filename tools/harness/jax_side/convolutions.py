@@ -88,7 +88,7 @@ def _groups(lhs: Sequence[int], **params: Any) -> int:
     """The number of groups, which are computed as products of matrices; 0 where it stays one convolution."""
     features = params["feature_group_count"]
     if features == lhs[params["dimension_numbers"].lhs_spec[1]]:
-        return 0  # a group for each channel: that is quick
+        return 0  # a group for each channel: that is quick in two dimensions
     groups = int(features * params["batch_group_count"])
     return groups if groups > 1 else 0
 
@@ -128,7 +128,7 @@ def _lengths(lhs: Sequence[int], rhs: Sequence[int], params: Mapping[str, Any]) 
 def _becomes_matrices(lhs: Any, rhs: Any, params: Mapping[str, Any]) -> bool:
     """Whether `_dense` computes a convolution without padding as products of matrices: XLA has loops for it, and its inputs have so few slices, and numbers
     in them, that they may be copied."""
-    if not _groups(lhs.shape, **params) and not (_loops(lhs) and params["feature_group_count"] == 1):
+    if not _groups(lhs.shape, **params) and not _loops(lhs):
         return False
     taps, outputs = math.prod(rhs.shape[2:]), math.prod(_lengths(lhs.shape, rhs.shape, params))
     return bool(0 < min(taps, outputs) <= PARTS and math.prod(lhs.shape[:2]) * taps * outputs <= COPIED)
