@@ -2,6 +2,7 @@
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,7 +22,7 @@ class Critic(nn.Module):
         self.encoder = nn.Sequential(nn.Conv2d(3, 4, 3), nn.AdaptiveAvgPool2d(1), nn.Flatten())
         self.fc = nn.Linear(10, 1)
 
-    def forward(self, image: torch.Tensor, action: torch.Tensor) -> torch.Tensor:
+    def forward(self, image: torch.Tensor, action: torch.Tensor) -> Any:
         return self.fc(torch.cat([self.encoder(image), action], 1))
 
 
@@ -32,7 +33,7 @@ class Sites(nn.Module):
         super().__init__()
         self.depot, self.node = nn.Linear(2, 8), nn.Linear(3, 8)
 
-    def forward(self, sites: dict[str, torch.Tensor]) -> torch.Tensor:
+    def forward(self, sites: dict[str, torch.Tensor]) -> Any:
         nodes = torch.cat((sites["loc"], *(sites[name][:, :, None] for name in ("demand",))), -1)
         return torch.cat((self.depot(sites["depot"])[:, None], self.node(nodes)), 1)
 
@@ -46,7 +47,7 @@ class Windows(nn.Module):
         self.conv = nn.Conv2d(1, 2, (5, 1))
         self.fc = nn.Linear(18, 3)
 
-    def forward(self, items: torch.Tensor, users: torch.Tensor) -> torch.Tensor:
+    def forward(self, items: torch.Tensor, users: torch.Tensor) -> Any:
         assert len(items) == len(users)
         across = self.conv(self.items(items)[:, None]).view(-1, 12)
         return self.fc(torch.cat((across, self.users(users).squeeze(1)), 1))
@@ -59,7 +60,7 @@ class Positions(nn.Module):
         super().__init__()
         self.table = nn.Embedding(30, 4)
 
-    def forward(self, log: np.ndarray) -> torch.Tensor:
+    def forward(self, log: np.ndarray) -> Any:
         places = np.tile(np.arange(1, log.shape[1] + 1), [log.shape[0], 1])
         places *= log != 0
         return self.table(torch.LongTensor(places)) + self.table(torch.LongTensor(log))
@@ -68,7 +69,7 @@ class Positions(nn.Module):
 class Counted(nn.Module):
     """Looks up places that its inputs say, from 0 to 1."""
 
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
+    def forward(self, x: torch.Tensor) -> Any:
         table = torch.arange(9.0)[:, None].expand(9, x.shape[-1])
         return table.gather(0, (8 * x.reshape(-1, x.shape[-1])).long().clamp(max=8)) + x.frac().mean()
 

@@ -315,10 +315,10 @@ def _states(session: Session, example: int) -> Iterator[dict[str, Array]]:
 
 def _of_form(after: Any, before: Any) -> Any:
     """The state after a call as the program takes it: without what the call added, such as arrays that it left for a log."""
-    if jax.tree.structure(after) == jax.tree.structure(before):
+    values, rows = dict(nnx.to_flat_state(after)), list(nnx.to_flat_state(before))
+    if values.keys() == {path for path, _ in rows}:
         return after
-    left = dict(nnx.to_flat_state(after))
-    return nnx.from_flat_state([(path, left.get(path, value)) for path, value in nnx.to_flat_state(before)])
+    return nnx.from_flat_state([(path, values.get(path, value)) for path, value in rows])
 
 
 def dropout(session: Session) -> dict[str, Any] | None:

@@ -67,10 +67,12 @@ def objects_asked(attempt: Attempt, outcome: Outcome, options: Options) -> Itera
 def _keys_asked(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
     """The attempt with the key that an error names in the dictionaries that lack it."""
     match = KEY.search(outcome.error)
-    for name, value in attempt.call or () if match else ():
+    if match is None:
+        return
+    for name, value in attempt.call or ():
         main = next(tensors(value), Tensor((2, 16, 64)))
         fewer = replace(main, shape=main.shape[:-1])
-        for inner in dict.fromkeys((*call_values(match[1], "", main)[:MOST_VALUES], fewer)) if match else ():
+        for inner in dict.fromkeys((*call_values(match[1], "", main)[:MOST_VALUES], fewer)):
             if (wider := _with_attribute(value, match[1], inner, "dict")) != value:
                 yield set_call(attempt, name, wider)
 

@@ -65,11 +65,9 @@ class CompareDtypes(Rule):
         match self.context.parent():
             case cst.Assign(targets=[cst.AssignTarget(target=cst.Name(value=name))], value=value) if value is node:
                 function = next((one for one in reversed(self.context.stack) if isinstance(one, cst.FunctionDef)), None)
-                named = m.findall(function, m.Name(name)) if function is not None else ()
-                arguments = (
-                    [call.args[0].value for call in m.findall(function, m.Call()) if _converts(call)] if function is not None else []
-                )  # type: ignore[attr-defined]
-                return len(named) == 1 + sum(isinstance(one, cst.Name) and one.value == name for one in arguments)
+                calls = [call for call in m.findall(function, m.Call()) if _converts(call)] if function is not None else []
+                read = sum(m.matches(call, m.Call(args=[m.Arg(value=m.Name(name))])) for call in calls)
+                return function is not None and len(m.findall(function, m.Name(name))) == 1 + read
         return False
 
     def _is_compared(self) -> bool:
