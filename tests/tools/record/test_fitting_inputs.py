@@ -90,3 +90,21 @@ def test_inputs_fit(cls: type[nn.Module]) -> None:
     assert best is not None and not best.outcome.error
     call = trial.example(best.attempt).call
     assert all(part in call for part in CASES[cls]), call
+
+
+class Pair(nn.Module):
+    """Calls one part on what the other one gives."""
+
+    def __init__(self, encoder: nn.Module, decoder: nn.Module) -> None:
+        super().__init__()
+        self.encoder, self.decoder = encoder, decoder
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return self.decoder(2 * self.encoder(x))
+
+
+def test_parts_that_are_handed_over_compute_something_each() -> None:
+    """Of two parts that hand back what they take, nothing tells which one is called."""
+    trial = Trial(Pair, sys.modules[__name__], [str(Path(__file__).parent)])
+    best = Search(trial, Options(trial, []), 20.0).run()
+    assert best is not None and trial.example(best.attempt).init == "torch.nn.Tanh(), torch.nn.Sigmoid()"

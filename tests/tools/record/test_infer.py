@@ -299,7 +299,7 @@ GUESSABLE = {
     "inner module": (
         "class Net(nn.Module):\n def __init__(self, dim, fn):\n  super().__init__()\n  self.norm, self.fn = nn.LayerNorm(dim), fn\n"
         " def forward(self, x):\n  return self.fn(self.norm(x))\n",
-        ("64, torch.nn.Identity()", "torch.randn(2, 16, 64)"),
+        ("64, torch.nn.Tanh()", "torch.randn(2, 16, 64)"),
     ),
     "query, key and value": (
         "class Net(nn.Module):\n def __init__(self, dim):\n  super().__init__()\n  self.q, self.w = nn.Linear(dim, dim), nn.Linear(dim, dim)\n"
@@ -590,7 +590,7 @@ GUESSABLE = {
     "constructor of as many modules as there are": (
         "class Net(nn.Sequential):\n def __init__(self, *branches):\n  super().__init__(*branches)\n"
         " def forward(self, x):\n  return tuple(branch(x) for branch in self)\n",
-        ("torch.nn.Linear(64, 64), torch.nn.Identity()", "torch.randn(2, 16, 64)"),
+        ("torch.nn.Linear(64, 64), torch.nn.Tanh()", "torch.randn(2, 16, 64)"),
     ),
     "image of as many patches as there are positions": (
         "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.patches = nn.Conv2d(3, 8, 16, stride=16)\n"

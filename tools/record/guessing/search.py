@@ -13,6 +13,7 @@ from typing import NamedTuple
 from migrate_agent.tools.record.guessing.options import Options
 from migrate_agent.tools.record.guessing.repairs import repairs, smaller_models
 from migrate_agent.tools.record.guessing.switches import is_unavailable, other_branches, without_downloads
+from migrate_agent.tools.record.guessing.trials.computing_parts import computing_parts
 from migrate_agent.tools.record.guessing.trials.deeper_models import between, whole_depth
 from migrate_agent.tools.record.guessing.trials.fewer_numbers import MOST_AXES, axis_by_axis, flatter, halved, narrower, smaller
 from migrate_agent.tools.record.guessing.trials.other_kinds import with_arrays
@@ -96,9 +97,8 @@ class Search:
             if not 0 < number < len(self.options.of_objects) and self._work(FIRST_MENDS if start is not None else MOST_TRIALS):
                 break
         if self.best is not None and self.best.outcome.stage is Stage.DONE:
-            self._shrink(
-                self._with_arrays(self._as_constructed(self._without_downloads(self._with_kept_shapes(self._deep_enough(self.best)))))
-            )
+            success = self._without_downloads(self._with_kept_shapes(self._deep_enough(self.best)))
+            self._shrink(self._with_computing_parts(self._with_arrays(self._as_constructed(success))))
         return self.best
 
     def run_from(self, start: Attempt) -> Found | None:
@@ -117,6 +117,15 @@ class Search:
                 self.best = Found(attempt, outcome, len(self._seen))
                 return self.best
         return success
+
+    def _with_computing_parts(self, success: Found) -> Found:
+        """Take modules that compute in the place of those that hand back what they take, where these run too."""
+        attempt = computing_parts(success.attempt)
+        other = self._run_again(attempt) if attempt != success.attempt else None
+        if other is None or other.outcome.progress < success.outcome.progress:
+            return success
+        self.best = other
+        return other
 
     def _deep_enough(self, success: Found) -> Found:
         """Take depths of the repository's own where small ones leave places of the code out: the least that reach as many as its own do."""
