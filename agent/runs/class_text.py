@@ -16,7 +16,7 @@ def example_table(file: Path, unit: Unit, guess: NearestGuess | None = None) -> 
     """`[[example]]` as lines of TOML: as the guess that came furthest has it, else the required arguments spelt out as `name=...`."""
     method = guess.method if guess is not None else ""
     init, call = (", ".join(required_arguments(file, unit.name, name)) for name in ("__init__", method or "forward"))
-    if guess is not None:
+    if guess is not None and guess.is_tried:
         # Where the guess did not come as far as the call, its arguments are what nobody could know.
         init, call = guess.init, guess.call or call
     setup = [f"setup = {json.dumps(guess.setup)}"] if guess is not None and guess.setup else []

@@ -44,13 +44,15 @@ class RunState(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class NearestGuess:
-    """A guessed example that came furthest of those that were tried, and the error that it ended with."""
+    """A guessed example that came furthest of those that were tried, and the error that it ended with. No texts where the search itself broke."""
 
     init: str
     call: str
     setup: str
     error: str
     method: str = ""
+    is_tried: bool = True
+    """Whether there is a guess at all."""
 
 
 @dataclass(frozen=True)

@@ -114,9 +114,7 @@ class Exercise:
             ran = self.services.record(self.inventory, (guess.example,), self.sandbox, folder / "run", self.config.limits.limits())
             return merge_recordings((recording, ran))
         if guess.imported is None:
-            imported = self._import_error(unit, folder / "import")
-            ended = {} if imported.errors else {unit.id: f"the search for an example ended with {guess.error}"}
-            return merge_recordings((recording, imported, Recording(errors=ended)))
+            return merge_recordings((recording, self._import_error(unit, folder / "import")))
         errors = {} if guess.imported else {unit.id: f"its file cannot be imported: {guess.error}"}
         return merge_recordings((recording, Recording(errors=errors)))
 

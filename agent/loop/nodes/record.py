@@ -87,6 +87,8 @@ def _guessed(context: Context, exercise: Exercise, recording: Recording) -> tupl
                 nearest[unit.id] = NearestGuess(
                     guess.nearest.init, guess.nearest.call, guess.nearest.setup, guess.error, guess.nearest.method
                 )
+            elif guess.imported is None and guess.error:  # the search itself broke, before it had a guess
+                nearest[unit.id] = NearestGuess("", "", "", guess.error, is_tried=False)
             waiting = [other for other in waiting[1:] if not is_reached(recording, other.id)]
         parts = [unit for unit in units if _is_part_alone(recording, unit)]
         for number, unit in enumerate(parts):
