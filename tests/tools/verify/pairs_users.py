@@ -302,4 +302,48 @@ class M(nnx.Module):
     wrongs=(Wrong("twice the gradient at the detached input", "gradients_inputs", ".add(grad)", ".add(2 * grad)"),),
 )
 """A function with a gradient of its own that the unit hands its table without one: what it computes for that is compared in a call of its own."""
-PAIRS = (DETACHED, MERGED, PADDED, REPARAMETRISED, STANDING, USED)
+BEGUN = Pair(
+    "begun",
+    """
+    class M(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("initialised", torch.zeros(1))
+            self.shift = nn.Parameter(torch.zeros(1, 3))
+
+        def forward(self, x):
+            if not self.initialised and self.training:
+                with torch.no_grad():
+                    self.shift.data.copy_(-x.mean(0, keepdim=True))
+                    self.initialised += 1.0
+            return torch.tanh(x + self.shift)
+    """,
+    """
+import jax
+import jax.numpy as jnp
+from flax import nnx
+
+
+class M(nnx.Module):
+    def __init__(self, *, rngs):
+        self.initialised = nnx.Variable(jnp.zeros(1))
+        self.shift = nnx.Param(jnp.zeros((1, 3)))
+        self.deterministic = False
+
+    def __call__(self, x):
+        if not self.deterministic:
+            begins = (self.initialised[...] == 0).reshape(())
+            new = jax.lax.stop_gradient(-x.mean(0, keepdims=True)).astype(self.shift.dtype)
+            old = self.shift[...]
+            self.shift[...] = jnp.where(begins, new + (old - jax.lax.stop_gradient(old)), old)
+            self.initialised[...] += begins
+        return jnp.tanh(x + self.shift[...])
+""",
+    call="torch.randn(5, 3)",
+    wrongs=(
+        Wrong("never begins", "training_fp64", "(self.initialised[...] == 0)", "(self.initialised[...] < 0)"),
+        Wrong("begins with the other sign", "training_fp64", "(-x.mean(0", "(x.mean(0"),
+    ),
+)
+"""A first batch that sets parameters: sampled flags are never those of a module that has not begun."""
+PAIRS = (BEGUN, DETACHED, MERGED, PADDED, REPARAMETRISED, STANDING, USED)
