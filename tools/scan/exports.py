@@ -16,7 +16,7 @@ _CANONICAL = (
     (re.compile(r"^torch\.nn\.modules\.(?:\w+\.)?([A-Z]\w*)"), r"torch.nn.\1"),
     (re.compile(r"^torch\.nn\.parameter\.([A-Z]\w*)"), r"torch.nn.\1"),
     (re.compile(r"^torch\.(?:functional|_tensor)\.(\w+)"), r"torch.\1"),
-    (re.compile(r"^torch\.nn\.utils\.(?:clip_grad|convert_parameters|spectral_norm|weight_norm)\.(\w+)"), r"torch.nn.utils.\1"),
+    (re.compile(r"^torch\.nn\.utils\.(?:clip_grad|convert_parameters|spectral_norm|weight_norm)\.([a-z_]\w*)"), r"torch.nn.utils.\1"),
     (re.compile(r"^torch\.autograd\.variable\.(Variable)"), r"torch.autograd.\1"),
     (re.compile(r"^torch\.autograd\.function\.([A-Z]\w*)"), r"torch.autograd.\1"),
     (re.compile(r"^torch\.utils\.data\.(?:dataset|dataloader|sampler|distributed)\.([A-Z]\w*)"), r"torch.utils.data.\1"),

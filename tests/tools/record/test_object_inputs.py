@@ -129,7 +129,7 @@ def _object(**items: Value) -> Fields:
         ({"data": _object(x=Tensor((2,)), y="1")}, {"x": ("data", "x"), "y": ("data", "y")}),
         ({"x": Tensor((2,)), "data": _object(x=Tensor((2,)))}, {"x": ("x",), "data_x": ("data", "x")}),
         ({"graphs": Items((_object(x=Tensor((2,))),) * 2)}, {"x": ("graphs", "x")}),
-        ({"xs": Items((Tensor((2,)),) * 2), "table": Fields((("a", "1"),), "dict")}, {"xs": ("xs",), "table": ("table",)}),
+        ({"xs": Items((Tensor((2,)),) * 2), "table": Fields((("a", "1"),), "dict")}, {"xs": ("xs",), "a": ("table", "a")}),
         ({"a": _object(b=_object(c="1"), d="2")}, {"c": ("a", "b", "c"), "d": ("a", "d")}),
     ],
 )

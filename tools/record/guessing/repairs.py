@@ -322,6 +322,7 @@ def _call_repairs(attempt: Attempt, outcome: Outcome, options: Options) -> Itera
     yield from other_numbers(attempt, outcome)
     whole = replace(attempt, call=tuple((name, _with_channels(value, outcome.error)) for name, value in attempt.call or ()))
     yield from (whole,) if whole != attempt else ()
+    yield from within_objects(attempt, outcome, options, _call_repairs, "dict")
     named = [name for name in present if name in (outcome.operation.origins or outcome.place.call)]
     if len(call) > 1:
         if len(named) == 1:

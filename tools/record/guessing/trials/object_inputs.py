@@ -77,10 +77,11 @@ def _keys_asked(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
                 yield set_call(attempt, name, wider)
 
 
-def within_objects(attempt: Attempt, outcome: Outcome, options: Options, repairs: Repairs) -> Iterator[Attempt]:
-    """What `repairs` makes of the attempt where what the attributes of its objects hold are arguments of their own; nothing where it has no objects."""
+def within_objects(attempt: Attempt, outcome: Outcome, options: Options, repairs: Repairs, form: str = FORMS[0]) -> Iterator[Attempt]:
+    """What `repairs` makes of the attempt where what its objects, or its dictionaries (`form`), hold are arguments of their own; nothing where it has
+    none."""
     leaves = list(named_leaves(attempt.call or ()))
-    if all(len(leaf.path) == 1 for leaf in leaves):
+    if not any(_has_form(value, form) for _, value in attempt.call or ()):
         return
     inner = replace(attempt, call=tuple((leaf.name, leaf.value) for leaf in leaves))
     for mended in repairs(inner, _of_leaves(outcome, leaves), _with_parameters(options, leaves)):
@@ -89,6 +90,12 @@ def within_objects(attempt: Attempt, outcome: Outcome, options: Options, repairs
         known = {leaf.name for leaf in leaves}
         call += [(name, value) for name, value in values.items() if name not in known and name in options.call]
         yield replace(mended, call=tuple(call) if mended.call is not None else None)
+
+
+def _has_form(value: Value, form: str) -> bool:
+    """Whether a value is of this form, and has something in it, or is a list of such."""
+    inner = value if isinstance(value, Fields) else _repeated(value)
+    return inner is not None and inner.form == form and bool(inner.items)
 
 
 def named_leaves(call: Arguments) -> Iterator[Leaf]:

@@ -23,8 +23,6 @@ SELF_RETURNING = frozenset("to cuda cpu half float double train eval requires_gr
 REPARAMETRIZATIONS = (
     "torch.nn.utils.weight_norm",
     "torch.nn.utils.spectral_norm",
-    "torch.nn.utils.WeightNorm.",
-    "torch.nn.utils.SpectralNorm.",
     "torch.nn.utils.parametrizations.",
     "torch.nn.utils.parametrize.",
 )

@@ -22,11 +22,16 @@ def _norm_except_dim(call: Call) -> str:
 ROWS = (
     Op("torch.nn.utils.weight_norm", WEIGHT, "vendored.weight_norm({module}, name={name}, dim={dim})", returns=""),
     # What the function itself calls; it gives the hook, which nothing in a rewrite stands for.
-    Op("torch.nn.utils.WeightNorm.apply", "module, name, dim", "vendored.weight_norm({module}, name={name}, dim={dim})", returns=""),
+    Op(
+        "torch.nn.utils.weight_norm.WeightNorm.apply",
+        "module, name, dim",
+        "vendored.weight_norm({module}, name={name}, dim={dim})",
+        returns="",
+    ),
     # The power iteration starts at a random vector, hence `draws`.
     Op("torch.nn.utils.spectral_norm", SPECTRAL, f"vendored.spectral_norm{SPECTRAL_TO}", returns="", draws=True),
     Op(
-        "torch.nn.utils.SpectralNorm.apply",
+        "torch.nn.utils.spectral_norm.SpectralNorm.apply",
         "module, name, n_power_iterations, dim, eps",
         f"vendored.spectral_norm{SPECTRAL_TO}",
         returns="",
