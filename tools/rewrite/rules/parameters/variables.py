@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Sequence
 
 import libcst as cst
@@ -47,17 +48,28 @@ def variable(rule: Rule, node: cst.CSTNode) -> bool:
 
 
 def _holds_parameter(rule: Rule, name: str) -> bool:
-    """Whether all that the function at hand binds a name to are new parameters."""
-    function, stored, created = rule.context.function, 0, 0
-    for node in ast.walk(function) if function is not None else ():
+    """Whether all that the function at hand binds a name to is one new parameter."""
+    function = rule.context.function
+    if function is None:
+        return False
+    # Kept on the function: every name of it is asked for.
+    if "_new_parameters" not in function.__dict__:
+        function.__dict__["_new_parameters"] = _new_parameters(function, rule)
+    return name in function.__dict__["_new_parameters"]
+
+
+def _new_parameters(function: ast.AST, rule: Rule) -> frozenset[str]:
+    """The names that a function binds once, to a new parameter."""
+    stored, created = Counter[str](), Counter[str]()
+    for node in ast.walk(function):
         match node:
-            case ast.Name(id=other, ctx=ast.Store() | ast.Del()):
-                stored += other == name
-            case ast.Assign(targets=[ast.Name(id=other)], value=ast.Call(func=called)):
-                created += other == name and dotted_name(called, rule.context.file) in PARAMETERS
-            case ast.arg(arg=other):
-                stored += other == name
-    return stored == created == 1
+            case ast.Name(id=name, ctx=ast.Store() | ast.Del()) | ast.arg(arg=name):
+                stored[name] += 1
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call(func=called)) if (
+                dotted_name(called, rule.context.file) in PARAMETERS
+            ):
+                created[name] += 1
+    return frozenset(name for name, count in created.items() if count == stored[name] == 1)
 
 
 def _is_looked_up(rule: Rule, call: cst.Call) -> bool:
