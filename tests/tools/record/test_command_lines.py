@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from migrate_agent.tools.record.guessing.objects.command_lines import written_options
+from migrate_agent.tools.record.guessing.objects.command_lines import texts_with_commands, written_options
 from migrate_agent.tools.record.guessing.settings import settings_of
 
 CASES: dict[str, tuple[str, dict[str, Any]]] = {
@@ -27,7 +27,7 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
 def test_options_of_a_line(case: str, tmp_path: Path) -> None:
     text, expected = CASES[case]
     (tmp_path / "README.md").write_text(text)
-    assert written_options(tmp_path, "train.py", ["blocks", "width", "model_name"], ["blocks"]) == expected
+    assert written_options(texts_with_commands(tmp_path), "train.py", ["blocks", "width", "model_name"], ["blocks"]) == expected
 
 
 def test_a_default_goes_before_a_line(tmp_path: Path) -> None:
@@ -38,6 +38,13 @@ def test_a_default_goes_before_a_line(tmp_path: Path) -> None:
     )
     (tmp_path / "run.sh").write_text("python train.py --width 512 --num-blocks 3 4 -k 5\n")
     assert settings_of(tmp_path, [source])[0] == {"width": 4, "num_blocks": [3, 4]}
+
+
+def test_a_parser_without_any_default(tmp_path: Path) -> None:
+    source = tmp_path / "train.py"
+    source.write_text("import argparse\np = argparse.ArgumentParser()\np.add_argument('--width', type=int, required=True)\n")
+    (tmp_path / "run.sh").write_text("python train.py --width 12\n")
+    assert settings_of(tmp_path, [source]) == [{"width": 12}]
 
 
 TABLES: dict[str, tuple[str, dict[str, Any]]] = {

@@ -8,13 +8,13 @@ import json
 import keyword
 import math
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from migrate_agent.tools.record.guessing.assigned import assigned_settings, constants_of, may_assign, processed_options, with_constants
-from migrate_agent.tools.record.guessing.objects.command_lines import written_options
+from migrate_agent.tools.record.guessing.objects.command_lines import texts_with_commands, written_options
 from migrate_agent.tools.record.guessing.values import Fields, Value
 
 Settings = Mapping[str, Any]
@@ -67,17 +67,14 @@ def _name(call: ast.Call) -> str:
 
 
 def _option(call: ast.Call) -> Settings:
-    names = [arg.value for arg in call.args if isinstance(arg, ast.Constant) and isinstance(arg.value, str)]
     keywords = {item.arg: item.value for item in call.keywords if item.arg}
-    long = [name for name in names if name.startswith("--")] or names
-    option: ast.expr | None = keywords.get("dest") or (ast.Constant(long[0].lstrip("-").replace("-", "_")) if long else None)
     action = keywords.get("action")
     default = keywords.get("default")
     if default is None and isinstance(action, ast.Constant) and isinstance(action.value, str) and action.value in FLAGS:
         default = ast.Constant(FLAGS[action.value])
     if default is None and isinstance(choices := keywords.get("choices"), ast.List | ast.Tuple) and choices.elts:
         default = choices.elts[0]
-    return _literals([(option, default)]) if option is not None and default is not None else {}
+    return _literals([(ast.Constant(name), default)]) if default is not None and (name := _name(call)) else {}
 
 
 def _literals(pairs: Collection[tuple[ast.expr, ast.expr]]) -> Settings:
@@ -96,9 +93,10 @@ def settings_of(root: Path, sources: Collection[Path]) -> list[Settings]:
     texts = {path: _text(path) for path in sources}
     likely = [path for path, text in texts.items() if _declares(text) or may_assign(path, text)][:MOST_FILES]
     constants = {name: value for text in texts.values() for name, value in constants_of(text).items()} if likely else {}
+    commands = texts_with_commands(root) if any(_declares(texts[path]) for path in likely) else []
     for path in likely:
         if (tree := _tree(texts[path])) is not None:
-            tables += _of_source(root, path, texts[path], with_constants(tree, constants))
+            tables += _of_source(path, texts[path], with_constants(tree, constants), commands)
     files = sorted(
         path for suffix in ("json", "yaml", "yml") for path in root.rglob(f"*.{suffix}") if ".git" not in path.relative_to(root).parts
     )
@@ -119,13 +117,13 @@ def _declares(text: str) -> bool:
     return any(name in text for name in (*OPTIONS, "DEFINE_"))
 
 
-def _of_source(root: Path, path: Path, text: str, tree: ast.Module) -> list[Settings]:
-    """What a file of the program declares as options, and assigns to configurations. Of options without a default, what a command line says that is
-    written down below `root`."""
+def _of_source(path: Path, text: str, tree: ast.Module, commands: Sequence[str]) -> list[Settings]:
+    """What a file of the program declares as options, and assigns to configurations. Of options without a default, what command lines in the texts
+    `commands` say."""
     declared = command_line(tree) if _declares(text) else {}
-    undecided = _undecided(tree, declared) if declared else {}
+    undecided = _undecided(tree, declared) if _declares(text) else {}
     several = [name for name, takes_list in undecided.items() if takes_list]
-    declared = {**written_options(root, path.name, undecided, several), **declared}
+    declared = {**written_options(commands, path.name, undecided, several), **declared}
     return [{**declared, **processed_options(tree, declared)}, *assigned_settings(path, text, tree, declared)]
 
 
@@ -186,7 +184,8 @@ def narrowed(settings: Collection[Settings]) -> dict[str, str]:
 def deep(settings: Collection[Settings]) -> dict[str, int]:
     """Name → its first value among these settings, of those numbers that say how often something is repeated and are made small."""
     numbers = {name: value for table in reversed([*settings]) for name, value in table.items() if type(value) is int}
-    return {name: value for name, value in numbers.items() if value > 2 and narrowed(settings).get(name) == "2"}
+    small = narrowed(settings)
+    return {name: value for name, value in numbers.items() if value > 2 and small.get(name) == "2"}
 
 
 def _narrow(name: str, value: Any) -> str:

@@ -63,7 +63,7 @@ CASTS = {
     "type": "",
     "type_as": "",
 }
-"""Methods that convert a tensor, and give the tensor itself where it has the dtype already; \"\" where the arguments say which."""
+"""Methods that convert a tensor, and give the tensor itself where it has the dtype already; nothing where the arguments say which."""
 Dtypes = Callable[[ast.expr], tuple[str, ...]]
 """What dtypes an expression was seen to have."""
 

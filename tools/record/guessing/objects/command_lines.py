@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 import re
 import shlex
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -19,11 +20,11 @@ SECRETIVE = re.compile(r"[$<{\[]")
 """What stands for a value that is not written down."""
 
 
-def written_options(root: Path, script: str, undecided: Collection[str], several: Collection[str]) -> dict[str, Any]:
+def written_options(texts: Sequence[str], script: str, undecided: Collection[str], several: Collection[str]) -> dict[str, Any]:
     """Option → the value that the first command line with it gives to a script of this file name, of those that are `undecided`: they have no default.
-    `several` are options that take a list."""
+    `texts` are those of `texts_with_commands`; `several` are options that take a list."""
     values: dict[str, Any] = {}
-    for line in _lines(root, script) if undecided else ():
+    for line in _lines(texts, script) if undecided else ():
         for option, words in _options(line):
             if option in undecided and option not in values and words and not any(SECRETIVE.search(word) for word in words):
                 literals = [_literal(word) for word in words]
@@ -31,20 +32,22 @@ def written_options(root: Path, script: str, undecided: Collection[str], several
     return values
 
 
-def _lines(root: Path, script: str) -> Iterator[str]:
+def texts_with_commands(root: Path) -> list[str]:
+    """The READMEs, other documents and shell scripts below a folder, those further up first."""
+    paths = [path for suffix in ("sh", "md", "rst") for path in root.rglob(f"*.{suffix}") if ".git" not in path.relative_to(root).parts]
+    texts: list[str] = []
+    for path in sorted(paths, key=lambda path: (len(path.parts), path))[:MOST_FILES]:
+        with suppress(OSError, ValueError):
+            texts += [CONTINUED.sub(" ", path.read_text(encoding="utf-8"))] if path.stat().st_size < LARGEST else []
+    return texts
+
+
+def _lines(texts: Sequence[str], script: str) -> Iterator[str]:
     """The options of each command line that runs the script."""
-    for path in sorted((path for path in root.rglob("*") if _may_tell(path, root)), key=lambda path: len(path.parts))[:MOST_FILES]:
-        try:
-            text = path.read_text(encoding="utf-8") if path.stat().st_size < LARGEST else ""
-        except (OSError, ValueError):
-            continue
-        for match in PROGRAM.finditer(CONTINUED.sub(" ", text)):
+    for text in texts:
+        for match in PROGRAM.finditer(text):
             if Path(match["script"]).name == script:
                 yield match["rest"]
-
-
-def _may_tell(path: Path, root: Path) -> bool:
-    return path.suffix in (".sh", ".md", ".rst") and ".git" not in path.relative_to(root).parts
 
 
 def _options(line: str) -> Iterator[tuple[str, list[str]]]:
