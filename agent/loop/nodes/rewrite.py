@@ -104,7 +104,7 @@ def _settle_unexercised(context: Context, state: RunState, work: UnitWork) -> St
         reason = "no example reached it: it has no forward of its own, and is judged as part of what derives from it or uses it"
         return settle(context, state, work, "unverified", Cause.NO_EXAMPLE, reason)
     snippet = example_table(context.original / unit.source, unit, guess)
-    ended = f"; the guess that came furthest ended with {shorten(guess.error, 200)}" if guess and guess.is_tried else ""
-    ended = f"; the search for one ended with {shorten(guess.error, 200)}" if guess and not guess.is_tried else ended
+    what = "the guess that came furthest" if guess and guess.is_tried else "the search for one"
+    ended = f"; {what} ended with {shorten(guess.error, 200)}" if guess else ""
     reason = f"no example reached it: add an [[example]] for it to migrate.toml{ended}"
     return settle(context, state, work, "unverified", Cause.NO_EXAMPLE, reason, notes=(snippet,), example=snippet)

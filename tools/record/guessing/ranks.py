@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from migrate_agent.tools.record.guessing.choices import nodes_of
-from migrate_agent.tools.record.guessing.reads import arguments
+from migrate_agent.tools.record.guessing.reads import arguments, called_part
 from migrate_agent.tools.record.guessing.trials.steps_asked import counters
 from migrate_agent.tools.record.guessing.values import Tensor
 
@@ -179,12 +179,7 @@ class _Walk:
 
     def _part(self, function: ast.expr) -> Any:
         """The part of the instance that is called, the first one of several in a row."""
-        part: Any = None
-        match function:
-            case ast.Attribute(value=ast.Name(id="self"), attr=name):
-                part = getattr(self._instance, name, None)
-            case ast.Name(id=name):
-                part = self._parts.get(name)
+        part = called_part(function, self._instance, self._parts)
         while type(part).__name__ == "Sequential" and len(part):
             part = part[0]
         return part if hasattr(part, "forward") else None

@@ -153,3 +153,14 @@ def arguments(called: Any, call: ast.Call) -> Iterator[tuple[str, ast.expr]]:
     starred = next((at for at, argument in enumerate(call.args) if isinstance(argument, ast.Starred)), len(call.args))
     yield from zip(order, call.args[:starred], strict=False)
     yield from ((keyword.arg, keyword.value) for keyword in call.keywords if keyword.arg)
+
+
+def called_part(function: ast.expr, instance: Any, parts: Mapping[str, Any]) -> Any:
+    """The part of an instance that is called by its attribute, or by the name of a loop over parts (`parts`: name → the first of them); `None` for anything
+    else."""
+    match function:
+        case ast.Attribute(value=ast.Name(id="self"), attr=name):
+            return getattr(instance, name, None)
+        case ast.Name(id=name):
+            return parts.get(name)
+    return None

@@ -12,7 +12,7 @@ from typing import Any
 
 from migrate_agent.tools.record.guessing.choices import nodes_of, value_of_name
 from migrate_agent.tools.record.guessing.configs import MODULE_NAMES, TENSOR_NAMES
-from migrate_agent.tools.record.guessing.reads import arguments, names_around
+from migrate_agent.tools.record.guessing.reads import arguments, called_part, names_around
 from migrate_agent.tools.record.guessing.rows import call_values
 from migrate_agent.tools.record.guessing.tensor_uses import OF_SIZES
 from migrate_agent.tools.record.guessing.trials.trial import parameters
@@ -282,12 +282,8 @@ class _Walk:
 
     def _part(self, function: ast.expr) -> Any:
         """The module of the instance that an expression stands for, the first one of several in a row."""
-        part: Any = None
+        part = called_part(function, self._instance, self._parts)
         match function:
-            case ast.Attribute(value=ast.Name(id="self"), attr=name):
-                part = getattr(self._instance, name, None)
-            case ast.Name(id=name):
-                part = self._parts.get(name)
             case ast.Subscript(value=ast.Attribute(value=ast.Name(id="self"), attr=name)):
                 held: Any = getattr(self._instance, name, None)
                 part = next(iter(held), None) if type(held).__name__ == "ModuleList" else None
