@@ -24,6 +24,7 @@ from migrate_agent.tools.harness.common.partial_import import reduced
 from migrate_agent.tools.record.causality import Probe
 from migrate_agent.tools.record.function_calls import OBSERVE_FUNCTION, FunctionCapture, decorate_functions
 from migrate_agent.tools.record.kernel_calls import OBSERVE_KERNEL, KernelCapture, Skipped, decorate_launchers
+from migrate_agent.tools.record.new_memory import FILLED, filled, may_leave_unset
 from migrate_agent.tools.record.observe import Recorder
 from migrate_agent.tools.scan.growing_loops import growing_loops
 from migrate_agent.tools.types import Span
@@ -47,7 +48,7 @@ OBSERVED = (
     ast.Yield,
 )
 UNTOUCHED_NAMES = frozenset(
-    {"super", "__class__", OBSERVE, OBSERVE_CALL, OBSERVE_ATTRIBUTE, OBSERVE_CALLEE, OBSERVE_KERNEL, OBSERVE_FUNCTION}
+    {"super", "__class__", OBSERVE, OBSERVE_CALL, OBSERVE_ATTRIBUTE, OBSERVE_CALLEE, FILLED, OBSERVE_KERNEL, OBSERVE_FUNCTION}
 )
 _LINE = re.compile(r"\r\n|\r|\n")
 
@@ -129,12 +130,18 @@ class Instrument(ast.NodeTransformer):
 
     def _callee_of(self, node: ast.Call) -> ast.expr:
         probe = self._probes.get(id(node))
+        fills = may_leave_unset(node)
         callee: ast.expr = self.visit(node.func)
-        if probe is None:
-            return callee
-        number = ast.Constant(self._recorder.probe(self._columns.span(node), probe))
-        call = ast.Call(ast.Name(OBSERVE_CALLEE, ast.Load()), [number, callee], [])
-        for new in (call, call.func, number):
+        if fills:
+            callee = self._wrapped(FILLED, [], callee)
+        if probe is not None:
+            callee = self._wrapped(OBSERVE_CALLEE, [ast.Constant(self._recorder.probe(self._columns.span(node), probe))], callee)
+        return callee
+
+    @staticmethod
+    def _wrapped(name: str, numbers: list[ast.Constant], callee: ast.expr) -> ast.Call:
+        call = ast.Call(ast.Name(name, ast.Load()), [*numbers, callee], [])
+        for new in (call, call.func, *numbers):
             ast.copy_location(new, callee)
         return call
 
@@ -317,6 +324,7 @@ def install(
     setattr(builtins, OBSERVE_CALL, recorder.observe_call)
     setattr(builtins, OBSERVE_ATTRIBUTE, recorder.observe_attribute)
     setattr(builtins, OBSERVE_CALLEE, recorder.observe_callee)
+    setattr(builtins, FILLED, filled)
     finder = Finder(files, recorder, torch_imported, watched)
     sys.meta_path.insert(0, finder)
     return finder

@@ -15,6 +15,7 @@ from typing import Any
 from migrate_agent.sandbox.base import Sandbox
 from migrate_agent.tools.record.guessing.trials.trial import time_limit
 from migrate_agent.tools.record.session import Session, Writer, plan
+from migrate_agent.tools.record.new_memory import Filling
 from migrate_agent.tools.record.snippets import Snippet
 from migrate_agent.tools.record.store import NAME, merge_recordings, read_json, save_recording, write_json
 from migrate_agent.tools.removed_names import restore
@@ -114,7 +115,7 @@ def record_snippets(arguments: Mapping[str, Any], inputs: Mapping[str, Path], ou
             namespace |= {**(vars(import_module(piece["module"])) if piece["module"] else {}), "torch": torch, "__name__": "snippet"}
             for statement in ast.parse(piece["code"]).body:
                 try:
-                    exec(compile(ast.Module([statement], []), "<snippet>", "exec"), namespace)
+                    exec(compile(ast.fix_missing_locations(ast.Module([Filling().visit(statement)], [])), "<snippet>", "exec"), namespace)
                 except TimeoutError:
                     raise
                 except Exception as error:

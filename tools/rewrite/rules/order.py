@@ -19,6 +19,7 @@ from migrate_agent.tools.rewrite.rules.calls.forks import CallForks
 from migrate_agent.tools.rewrite.rules.calls.handed_functions import RenameHandedOptions
 from migrate_agent.tools.rewrite.rules.calls.host_draws import DrawOnDevice
 from migrate_agent.tools.rewrite.rules.calls.map_calls import MapWithRngs
+from migrate_agent.tools.rewrite.rules.calls.memory import CompareMemory
 from migrate_agent.tools.rewrite.rules.calls.name_lookups import ReplaceLookups
 from migrate_agent.tools.rewrite.rules.calls.packed_lengths import KeepLengthsInArrays
 from migrate_agent.tools.rewrite.rules.calls.partials import BindTorchFunctions
@@ -221,6 +222,7 @@ TABLES: tuple[type[Rule], ...] = (
     RenameHandedOptions,
     ReplaceSignatureCalls,
     ReplaceGradientContexts,
+    CompareMemory,
     CompareDtypes,
     CompareTypesOfTensors,
     AskForParameters,

@@ -331,14 +331,14 @@ def _channels_in_ratio(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
 def _folded(tensor: Tensor, axes: int, actual: int, asked_for: int) -> Tensor:
     """The tensor with one axis in place of so many behind the first; as it was where there are too few, or no whole number is in the ratio."""
     numbers = math.prod(tensor.shape[1 : axes + 1])
-    if len(tensor.shape) < axes + 2 or numbers * asked_for % actual:
+    if not actual or len(tensor.shape) < axes + 2 or numbers * asked_for % actual:
         return tensor
     return replace(tensor, shape=(tensor.shape[0], numbers * asked_for // actual, *tensor.shape[axes + 1 :]))
 
 
 def _in_ratio(tensor: Tensor, at: int, actual: int, wanted: int) -> Tensor:
     """The tensor with one axis other than the first longer or shorter, in the ratio of two sizes; as it was where no whole number is."""
-    if not 0 < at < len(tensor.shape) or tensor.shape[at] * wanted % actual or tensor.shape[at] * wanted // actual > MOST_COLUMNS:
+    if not actual or not 0 < at < len(tensor.shape) or tensor.shape[at] * wanted % actual or tensor.shape[at] * wanted // actual > MOST_COLUMNS:
         return tensor
     return replace(tensor, shape=(*tensor.shape[:at], tensor.shape[at] * wanted // actual, *tensor.shape[at + 1 :]))
 

@@ -29,6 +29,7 @@ from migrate_agent.tools.rewrite.rules.apply_tables import (
     with_rngs,
 )
 from migrate_agent.tools.rewrite.rules.calls.host_draws import is_traced
+from migrate_agent.tools.rewrite.rules.calls.kept_parts import is_kept_whole, lists_parts
 from migrate_agent.tools.rewrite.rules.calls.torch_references import VERSION
 from migrate_agent.tools.rewrite.rules.environment.gradient_contexts import DROPPED, NO_GRADIENT
 from migrate_agent.tools.rewrite.rules.rule import Rule
@@ -42,6 +43,7 @@ from migrate_agent.tools.types import Observed
 
 CONTEXTS = NO_GRADIENT | DROPPED | AUTOCAST
 TORCH = ("torch", "torchaudio")
+BITWISE = (cst.BitAnd, cst.BitOr, cst.BitXor)
 AT_ONCE = {
     f"torch.nn.{layer}": f"torch.nn.functional.{function}" for layer, function in (("Softmax", "softmax"), ("LogSoftmax", "log_softmax"))
 }
@@ -158,6 +160,8 @@ class ReplaceTorchCalls(Rule):
         except Refuse as refusal:
             self.context.hole(original, refusal.reason, refusal.code)
             return None
+        if result is not None and lists_parts(result) and is_kept_whole(self.context, original):
+            result = self.context.build("tuple({parts})", parts=result)
         return None if result is None else self.context.parenthesise(result)
 
     def leave_BinaryOperation(self, original: cst.BinaryOperation, updated: cst.BinaryOperation) -> cst.BaseExpression | None:
@@ -167,6 +171,9 @@ class ReplaceTorchCalls(Rule):
             parts = {"x": bare(updated.left), "y": bare(updated.right)}
             return self.context.parenthesise(self.context.build("vendored.integer_power({x}, {y})", **parts))
         for side, other in (("left", "right"), ("right", "left")):
+            if isinstance(original.operator, BITWISE) and self._is_truth(getattr(original, side)) and self._is_int(getattr(original, other)):
+                # An integer of Python gives way to any array of integers that the result meets, where torch's result is of the default integers.
+                return updated.with_changes(**{side: self.context.build("{x}.astype(int)", x=bare(getattr(updated, side)))})
             if stays_narrow(self.context, getattr(original, side), getattr(original, other)):
                 parts = {"x": bare(getattr(updated, side)), "y": bare(getattr(updated, other))}
                 return updated.with_changes(**{side: self.context.build("{x}.astype({y}.dtype)", **parts)})
@@ -185,6 +192,15 @@ class ReplaceTorchCalls(Rule):
         fact = self.context.observed(node)
         kinds = {re.sub(r"\d+$", "", kind) for kind in fact.kinds} if fact and not is_traced(self.context, node) else set()
         return {"object:numpy.float": "float", "object:numpy.int": "int"}.get(kinds.pop(), "") if len(kinds) == 1 else ""
+
+    def _is_int(self, node: cst.BaseExpression) -> bool:
+        fact = self.context.observed(node)
+        return isinstance(node, cst.Integer) or (fact is not None and fact.kinds == ("int",))
+
+    def _is_truth(self, node: cst.BaseExpression) -> bool:
+        """Whether it was seen to be a tensor of booleans with axes."""
+        fact = self.context.observed(node)
+        return fact is not None and is_tensor(fact) and fact.dtypes == ("bool",) and all(fact.shapes)
 
     def _is_integral(self, node: cst.BaseExpression, tensor: bool = False) -> bool:
         """Whether it was seen to be a tensor of integers, or (not with `tensor`) is an integer."""

@@ -7,7 +7,7 @@ import math
 
 import libcst as cst
 
-from migrate_agent.tools.rewrite.analysis.facts import is_tensor
+from migrate_agent.tools.rewrite.analysis.facts import is_tensor, span_of
 from migrate_agent.tools.rewrite.rules.context import Context
 from migrate_agent.tools.rewrite.rules.rule import Rule
 
@@ -21,7 +21,7 @@ class HandBackNumbers(Rule):
     """Keep what is handed back as an array: `losses.append(loss.item())` → `losses.append(jax.lax.stop_gradient(loss))`, for a tensor with one element.
 
     Under `jit` no value can be read. A count stays as it is: `return loss, mask.sum().item()` → `return loss, jnp.sum(mask)`. Other numbers may scale
-    a float that is handed back: `return right.item() * (100.0 / n)`. Declines where anything else is computed from the number, or may be, and in code
+    what is handed back: `return right.item() * (100.0 / n)`, also where it has a name. Declines where anything else is computed from the number, or may be, and in code
     that Python runs.
     """
 
@@ -36,6 +36,8 @@ class HandBackNumbers(Rule):
         template = "{x}.reshape(())" if has_axes else "{x}"
         if fact is None or not set(fact.dtypes) <= INTEGERS:
             template = f"lax.stop_gradient({template})"
+        elif isinstance(original.func, cst.Name):  # `float(count)`
+            template = f"{template}.astype(float)"
         return self.context.build(template, x=value)
 
 
@@ -48,12 +50,9 @@ def hands_back(context: Context, call: cst.Call) -> bool:
     if not _is_handed_back(context, scales):
         return False
     fact = context.observed(read)
-    if scales and (fact is None or not set(fact.dtypes) <= FLOATS):
-        return False
     if fact is None or not is_tensor(fact) or not fact.dtypes or not set(fact.dtypes) <= FLOATS | INTEGERS:
         return False
-    # `float(count)` makes another number of it.
-    if set(fact.dtypes) & INTEGERS and (set(fact.dtypes) & FLOATS or isinstance(call.func, cst.Name)):
+    if set(fact.dtypes) & INTEGERS and set(fact.dtypes) & FLOATS:
         return False
     return bool(fact.shapes) and all(math.prod(shape) == 1 for shape in fact.shapes)
 
@@ -120,7 +119,7 @@ def _is_only_returned(context: Context, name: str) -> bool:
     line, end = context.span(assignment).line, context.span(assignment).end_line
     uses = [node for node in ast.walk(function) if isinstance(node, ast.Name) and node.id == name]
     loads = [node for node in uses if isinstance(node.ctx, ast.Load)]
-    returned = [leaf for node in ast.walk(function) if isinstance(node, ast.Return) and node.value for leaf in _leaves(node.value)]
+    returned = [leaf for node in ast.walk(function) if isinstance(node, ast.Return) and node.value for leaf in _leaves(context, node.value)]
     if len(uses) > len(loads) + 1:
         branched = any(isinstance(node, (cst.If, cst.For, cst.While, cst.Try, cst.With, cst.Match)) for node in context.stack)
         if branched or any(isinstance(node.ctx, ast.Store) and node.lineno > end for node in uses) or _is_in_loop(function, line):
@@ -134,14 +133,29 @@ def _is_in_loop(function: ast.AST, line: int) -> bool:
     return any(loop.lineno <= line <= (loop.end_lineno or loop.lineno) for loop in loops)
 
 
-def _leaves(node: ast.expr) -> list[ast.expr]:
-    """The expressions that stand in nested displays."""
+def _leaves(context: Context, node: ast.expr) -> list[ast.expr]:
+    """The expressions that stand in nested displays, and what plain numbers scale there."""
     match node:
         case ast.Tuple(elts=parts) | ast.List(elts=parts):
-            return [leaf for part in parts for leaf in _leaves(part)]
+            return [leaf for part in parts for leaf in _leaves(context, part)]
         case ast.Dict(values=parts):
-            return [leaf for part in parts for leaf in _leaves(part)]
+            return [leaf for part in parts for leaf in _leaves(context, part)]
+        case ast.BinOp(left=left, op=ast.Add() | ast.Sub() | ast.Mult() | ast.Div(), right=right):
+            if _is_plain(context, right):
+                return _leaves(context, left)
+            if _is_plain(context, left) and not isinstance(node.op, ast.Div):
+                return _leaves(context, right)
     return [node]
+
+
+def _is_plain(context: Context, node: ast.expr) -> bool:
+    """Whether an expression is a plain number, and was not read out of a tensor."""
+    if any(isinstance(part, ast.Attribute) and part.attr in ("item", "tolist") for part in ast.walk(node)):
+        return False
+    if isinstance(node, ast.Constant):
+        return isinstance(node.value, (int, float))
+    fact = context.facts.observed.get(span_of(node, context.file.lines))
+    return fact is not None and bool(fact.kinds) and set(fact.kinds) <= {"int", "float"}
 
 
 def _holds(context: Context, node: cst.BaseExpression, kinds: set[str]) -> bool:
