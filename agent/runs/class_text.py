@@ -51,6 +51,31 @@ def _is_left_open(method: ast.FunctionDef) -> bool:
     return False
 
 
+def is_interface(file: Path, name: str) -> bool:
+    """Whether all that a class says is what its subclasses define: it constructs nothing, and each method of it and of its bases in the file is left open."""
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    definition = class_node(tree, name)
+    if not isinstance(definition, ast.ClassDef):
+        return False
+    methods = [node for node in definition.body if isinstance(node, ast.FunctionDef)]
+    declared = [node for node in methods if not node.name.startswith("__")]
+    constructors = [statement for node in methods if node.name == "__init__" for statement in node.body]
+    bases = [ast.unparse(base) for base in definition.bases]
+    return (
+        bool(declared)
+        and all(map(_is_left_open, declared))
+        and all(_calls_base(statement) for statement in constructors)
+        and all(base.rpartition(".")[2] in PLAIN_BASES or (base != name and is_interface(file, base)) for base in bases)
+    )
+
+
+def _calls_base(statement: ast.stmt) -> bool:
+    """Whether a statement of a constructor only calls the one of its base, or says something."""
+    return isinstance(statement, ast.Pass | ast.Expr) and (
+        isinstance(statement, ast.Pass) or isinstance(statement.value, ast.Constant) or "__init__" in ast.unparse(statement)
+    )
+
+
 def public_methods(file: Path, name: str) -> set[str]:
     """The methods that a class defines for its users, its call aside; none of a function."""
     definition = class_node(ast.parse(file.read_text(encoding="utf-8")), name)

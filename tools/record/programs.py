@@ -14,8 +14,8 @@ from typing import Any
 
 from migrate_agent.sandbox.base import Sandbox
 from migrate_agent.tools.record.guessing.trials.trial import time_limit
-from migrate_agent.tools.record.session import Session, Writer, plan
 from migrate_agent.tools.record.new_memory import Filling
+from migrate_agent.tools.record.session import Session, Writer, plan
 from migrate_agent.tools.record.snippets import Snippet
 from migrate_agent.tools.record.store import NAME, merge_recordings, read_json, save_recording, write_json
 from migrate_agent.tools.removed_names import restore

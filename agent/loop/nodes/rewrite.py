@@ -13,7 +13,7 @@ from migrate_agent.agent.loop.nodes.common import Step, isolated, on_unit, settl
 from migrate_agent.agent.loop.torchax import asked_for, wrapper_texts
 from migrate_agent.agent.loop.unit_work import UnitWork
 from migrate_agent.agent.model.interface import Attempt, Proposer
-from migrate_agent.agent.runs.class_text import example_table, is_called
+from migrate_agent.agent.runs.class_text import example_table, is_called, is_interface
 from migrate_agent.agent.runs.recordings import examples_of
 from migrate_agent.agent.runs.state import RunState
 from migrate_agent.tools.rewrite import Unwrappable
@@ -100,7 +100,8 @@ def _settle_unexercised(context: Context, state: RunState, work: UnitWork) -> St
         reason = f"no example runs it alone, since {inside}: it is judged as part of what constructs it"
         return settle(context, state, work, "unverified", Cause.NO_EXAMPLE, reason)
     guess = context.plan.guesses.get(unit.id)
-    if (guess is None or not guess.is_tried) and not is_called(context.original / unit.source, unit.name):
+    source = context.original / unit.source
+    if is_interface(source, unit.name) or ((guess is None or not guess.is_tried) and not is_called(source, unit.name)):
         reason = "no example reached it: it has no forward of its own, and is judged as part of what derives from it or uses it"
         return settle(context, state, work, "unverified", Cause.NO_EXAMPLE, reason)
     snippet = example_table(context.original / unit.source, unit, guess)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from migrate_agent.agent.runs.class_text import example_table, is_called, syntax_methods
+from migrate_agent.agent.runs.class_text import example_table, is_called, is_interface, syntax_methods
 from migrate_agent.agent.runs.state import NearestGuess
 from migrate_agent.tools.types import Unit
 
@@ -28,6 +28,29 @@ CALLED = [
 def test_whether_a_class_may_be_called(tmp_path: Path, source: str, expected: bool) -> None:
     (tmp_path / "a.py").write_text(source)
     assert is_called(tmp_path / "a.py", "A") == expected
+
+
+INTERFACES = [
+    ("class A(nn.Module):\n    def score(self, x):\n        raise NotImplementedError\n", True),
+    (
+        "class B(nn.Module):\n    def score(self, x):\n        pass\nclass A(B):\n    def __init__(self):\n        super().__init__()\n    def rank(self, x): ...\n",
+        True,
+    ),
+    ("class A(Elsewhere):\n    def score(self, x):\n        raise NotImplementedError\n", False),
+    (
+        "class A(nn.Module):\n    def __init__(self, n):\n        super().__init__()\n        self.n = n\n    def score(self, x):\n        pass\n",
+        False,
+    ),
+    ("class A(nn.Module):\n    def score(self, x):\n        raise ValueError\n", False),
+    ("class A(nn.Module):\n    pass\n", False),
+    ("def A(x):\n    raise NotImplementedError\n", False),
+]
+
+
+@pytest.mark.parametrize(("source", "expected"), INTERFACES)
+def test_whether_a_class_is_an_interface(tmp_path: Path, source: str, expected: bool) -> None:
+    (tmp_path / "a.py").write_text(source)
+    assert is_interface(tmp_path / "a.py", "A") == expected
 
 
 SYNTAX = [

@@ -338,7 +338,12 @@ def _folded(tensor: Tensor, axes: int, actual: int, asked_for: int) -> Tensor:
 
 def _in_ratio(tensor: Tensor, at: int, actual: int, wanted: int) -> Tensor:
     """The tensor with one axis other than the first longer or shorter, in the ratio of two sizes; as it was where no whole number is."""
-    if not actual or not 0 < at < len(tensor.shape) or tensor.shape[at] * wanted % actual or tensor.shape[at] * wanted // actual > MOST_COLUMNS:
+    if (
+        not actual
+        or not 0 < at < len(tensor.shape)
+        or tensor.shape[at] * wanted % actual
+        or tensor.shape[at] * wanted // actual > MOST_COLUMNS
+    ):
         return tensor
     return replace(tensor, shape=(*tensor.shape[:at], tensor.shape[at] * wanted // actual, *tensor.shape[at + 1 :]))
 

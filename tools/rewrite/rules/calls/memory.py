@@ -15,7 +15,7 @@ class CompareMemory(Rule):
     in the function. Declines where an address is anything but compared with others, and for parameters.
     """
 
-    KEEP = ("def f(x, y):\n    return x.data_ptr() == y.data_ptr()\n",)
+    KEEP = ("def f(x, y):\n    return x.address() == y.address()\n",)
     CHANGE = (
         (
             "import torch\n\ndef f(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor):\n"
@@ -37,7 +37,9 @@ class CompareMemory(Rule):
             for one in updated.comparisons
         ]
         where = f"{self.context.file.file.path}:{self.context.span(original).line}"
-        self.context.notes.append(f"{where}: tensors are the same where they are one array; what `jax.jit` is handed twice is two arrays in it")
+        self.context.notes.append(
+            f"{where}: tensors are the same where they are one array; what `jax.jit` is handed twice is two arrays in it"
+        )
         return updated.with_changes(comparisons=targets)
 
     def _compares(self, node: cst.CSTNode | None) -> bool:

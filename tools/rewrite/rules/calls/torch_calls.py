@@ -85,6 +85,10 @@ class ReplaceTorchCalls(Rule):
     )
     CHANGE = (
         (
+            "import torch\n\ndef f(x: torch.Tensor):\n    a, b = x.hsplit(2)\n    return x.hsplit(2), (x > 0) ^ 1\n",
+            "def f(x: jax.Array):\n    a, b = jnp.hsplit(x, 2)\n    return tuple(jnp.hsplit(x, 2)), (x > 0).astype(int) ^ 1\n",
+        ),
+        (
             "import torch\n\n\nclass A:\n    def exp(self, w):\n        return torch.sin(w)\n\n\nclass B(A):\n"
             "    def exp(self, w):\n        return super().exp(w)\n",
             "class A:\n    def exp(self, w):\n        return jnp.sin(w)\n\n\nclass B(A):\n    def exp(self, w):\n        return super().exp(w)\n",
@@ -171,7 +175,11 @@ class ReplaceTorchCalls(Rule):
             parts = {"x": bare(updated.left), "y": bare(updated.right)}
             return self.context.parenthesise(self.context.build("vendored.integer_power({x}, {y})", **parts))
         for side, other in (("left", "right"), ("right", "left")):
-            if isinstance(original.operator, BITWISE) and self._is_truth(getattr(original, side)) and self._is_int(getattr(original, other)):
+            if (
+                isinstance(original.operator, BITWISE)
+                and self._is_truth(getattr(original, side))
+                and self._is_int(getattr(original, other))
+            ):
                 # An integer of Python gives way to any array of integers that the result meets, where torch's result is of the default integers.
                 return updated.with_changes(**{side: self.context.build("{x}.astype(int)", x=bare(getattr(updated, side)))})
             if stays_narrow(self.context, getattr(original, side), getattr(original, other)):

@@ -24,7 +24,9 @@ ROWS = (
         samples=("",),
     ),
     Layer("torch.nn.NLLLoss", "weight=None, size_average=None, ignore_index=-100, reduce=None, reduction='mean'", "NLLLoss", samples=("",)),
-    Layer("torch.nn.NLLLoss2d", "weight=None, size_average=None, ignore_index=-100, reduce=None, reduction='mean'", "NLLLoss", samples=("",)),
+    Layer(
+        "torch.nn.NLLLoss2d", "weight=None, size_average=None, ignore_index=-100, reduce=None, reduction='mean'", "NLLLoss", samples=("",)
+    ),
     Layer(
         "torch.nn.CrossEntropyLoss",
         "weight=None, size_average=None, ignore_index=-100, reduce=None, reduction='mean', label_smoothing=0.0",
