@@ -7,6 +7,7 @@ import contextlib
 import importlib
 import inspect
 import re
+import sys
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -48,6 +49,7 @@ from migrate_agent.tools.record.guessing.functions import (
     words,
 )
 from migrate_agent.tools.record.guessing.lists import MOST_ITEMS, list_text
+from migrate_agent.tools.record.guessing.objects.instantiated import instantiable, is_instantiated
 from migrate_agent.tools.record.guessing.objects.layer_rows import layer_rows
 from migrate_agent.tools.record.guessing.objects.named_classes import objects_of_named_classes, spaces_of
 from migrate_agent.tools.record.guessing.objects.object_reads import object_inputs
@@ -136,6 +138,7 @@ class Options:
         self._values: dict[str, Any] = {}
         """What the constructor was given, as far as it is literal."""
         self._files = files
+        self._of_objects: dict[str, tuple[Fields, ...]] = {}
         self._classes: dict[str, Any] = {name: value for name, value in vars(trial.module).items() if isinstance(value, type)}
 
     @cached_property
@@ -238,12 +241,42 @@ class Options:
         """Parameter → value, by tables of the repository's settings: those that have all required parameters, or all that the code reads of
         the one that holds a configuration."""
         for table in covering(self._tables, needed):
-            yield {name: as_value(table[name]) for name in self.init if name in table}
+            yield {name: as_value(table[name]) for name in self.init if name in table and not self._tables_of_objects(name)}
         for name in needed:
-            if CONFIGS.fullmatch(name) and (fields := accessed(self.trial.cls, name)) is not None:
+            if not self._tables_of_objects(name) and CONFIGS.fullmatch(name) and (fields := accessed(self.trial.cls, name)) is not None:
                 for table in covering(self._tables, [key for key, _ in fields.items], MOST_OF):
                     items = tuple((key, as_value(table[key], fields.form) if key in table else value) for key, value in fields.items)
                     yield {name: Fields(items, fields.form)}
+
+    def of_class(self, cls: type) -> Options:
+        """The options of another class, of which this one has an instance made."""
+        trial = Trial(cls, sys.modules[cls.__module__], [str(self._root)] if self._root else [])
+        trial.setups = self.trial.setups
+        inner = Options(trial, self._files, self._root)
+        inner._tables = self._tables
+        return inner
+
+    def _tables_of_objects(self, name: str) -> tuple[Fields, ...]:
+        """Configurations for a parameter of which the constructor has an object made."""
+        if self.trial.function is not None or self._root is None or not is_instantiated(self.trial.cls, name):
+            return ()
+        if name not in self._of_objects:
+            own = {f"{cls.__module__}.{cls.__name__}": cls for other, cls in self._classes.items() if self._own_class(other)}
+            own = {dotted: cls for dotted, cls in own.items() if cls is not self.trial.cls}
+            tables = instantiable(name, self._tables, own, self.loaded, lambda cls: lambda item: self.of_class(cls).init_values(item)[0])
+            self._of_objects[name] = tuple(tables)
+        return self._of_objects[name]
+
+    def loaded(self, dotted: str) -> type | None:
+        """The class of the repository that a dotted name stands for."""
+        module, _, name = dotted.rpartition(".")
+        if module not in {other for _, other in self._files}:
+            return None
+        try:
+            cls = getattr(importlib.import_module(module), name)
+        except (Exception, SystemExit):
+            return None
+        return cls if isinstance(cls, type) and cls is not self.trial.cls else None
 
     def first_calls(self, instance: Any, attempt: Attempt) -> Iterator[tuple[tuple[str, Value], ...]]:
         """Arguments of the first calls of the instance that an attempt constructs."""
@@ -480,6 +513,7 @@ class Options:
         # Of a table that the code takes as an array of NumPy, what its name says comes before any other: that of a graph is square.
         arrays = [text for text in texts if text.endswith(".numpy()")] if any(text.endswith(".numpy()") for text in constructed) else []
         return (
+            *self._tables_of_objects(name),
             *arrays,
             *(layer_rows(self.trial.cls, name) if not annotation else ()),
             *constructed,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -10,6 +11,7 @@ from itertools import combinations, islice, product
 
 from migrate_agent.tools.record.guessing.adapt import adapted_shape
 from migrate_agent.tools.record.guessing.choices import nodes_of
+from migrate_agent.tools.record.guessing.objects.instantiated import TARGET
 from migrate_agent.tools.record.guessing.objects.own_files import NO_PATH
 from migrate_agent.tools.record.guessing.objects.own_items import names_held
 from migrate_agent.tools.record.guessing.options import Options
@@ -41,6 +43,8 @@ NUMBERS = re.compile(r"[\d\[\](), ]+")
 NUMBER_LIST = re.compile(r"[\[(]\d+(, \d+)*,?[\])]")
 EQUAL_NUMBERS = re.compile(r"([\[(])(\d+)(?:, \2)*,?[\])]")
 LENGTHS = (2, 1, 3, 4)
+MOST_WITHIN = 24
+"""Mends of the arguments in a configuration."""
 SMALL = ("1", "2", "3", "4", "8", "16", "32", "64", "128")
 DTYPES: tuple[tuple[str, Kind], ...] = (
     (r"floating point (or|and) complex|does not match weight dtype \(torch\.float", "normal"),
@@ -154,6 +158,7 @@ def _constructor_repairs(attempt: Attempt, outcome: Outcome, options: Options) -
     yield from other_branches(attempt, outcome, options)
     for name in names[:2] if NO_PATH.search(outcome.error) else ():
         yield from (set_init(attempt, name, text) for text in options.files_for(name))
+    yield from _within_tables(attempt, outcome, options)
     yield from _missing_fields(attempt, outcome, options)
     yield from lists_in_fields(attempt, outcome)
     yield from _missing_arguments(attempt, outcome, options)
@@ -171,6 +176,23 @@ def _constructor_repairs(attempt: Attempt, outcome: Outcome, options: Options) -
     for name in dict(attempt.init):
         for value in options.init_values(name, error):
             yield set_init(attempt, name, value)
+
+
+def _within_tables(attempt: Attempt, outcome: Outcome, options: Options) -> Iterator[Attempt]:
+    """A configuration of which an object is made, with other arguments for that: mended as those of a constructor of its own."""
+    for name, value in attempt.init:
+        cls = (
+            options.loaded(ast.literal_eval(str(dict(value.items)[TARGET])))
+            if isinstance(value, Fields) and TARGET in dict(value.items)
+            else None
+        )
+        if cls is None:
+            continue
+        assert isinstance(value, Fields)
+        inner = Attempt(tuple(item for item in value.items if item[0] != TARGET))
+        failed = outcome._replace(place=outcome.place._replace(init=()))
+        for mended in islice(_constructor_repairs(inner, failed, options.of_class(cls)), MOST_WITHIN):
+            yield set_init(attempt, name, replace(value, items=(*value.items[:1], *mended.init)))
 
 
 def _asserted(attempt: Attempt, outcome: Outcome, options: Options) -> Iterator[Attempt]:

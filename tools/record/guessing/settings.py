@@ -15,6 +15,7 @@ from typing import Any
 
 from migrate_agent.tools.record.guessing.assigned import assigned_settings, constants_of, may_assign, processed_options, with_constants
 from migrate_agent.tools.record.guessing.objects.command_lines import texts_with_commands, written_options
+from migrate_agent.tools.record.guessing.objects.interpolations import resolved
 from migrate_agent.tools.record.guessing.values import Fields, Value
 
 Settings = Mapping[str, Any]
@@ -100,8 +101,11 @@ def settings_of(root: Path, sources: Collection[Path]) -> list[Settings]:
     files = sorted(
         path for suffix in ("json", "yaml", "yml") for path in root.rglob(f"*.{suffix}") if ".git" not in path.relative_to(root).parts
     )
-    for path in files[:MOST_FILES]:
-        tables += _tables(_parsed(path))
+    contents = {path: _parsed(path) for path in files[:MOST_FILES]}
+    # A file of a folder of alternatives stands for what the folder is called: `model/small.yaml` for `model`.
+    roots = [*contents.values(), *({path.parent.name: content} for path, content in contents.items() if path.parent != root)]
+    for content in contents.values():
+        tables += _tables(resolved(roots, content))
     return [table for table in tables if table]
 
 

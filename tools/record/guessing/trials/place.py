@@ -30,7 +30,8 @@ class Place(NamedTuple):
 
 def place_of(error: BaseException, cls: type, function: Any = None) -> Place:
     """Read the traceback of an error that the constructor or the call of `cls` raised, or the `function` that the call stands for."""
-    frames = list(_frames(error.__traceback__))
+    frames = [row for one in causes(error) for row in _frames(one.__traceback__)]
+    error = list(causes(error))[-1]
     code = getattr(inspect.unwrap(function), "__code__", None) if function is not None else None
     own = [row for row in frames if isinstance(row[0].f_locals.get("self"), cls) and _is_users(row[0])]
     own = [row for row in frames if row[0].f_code is code] if function is not None else own
@@ -58,6 +59,14 @@ def place_of(error: BaseException, cls: type, function: Any = None) -> Place:
         statement,
         _asserted_shapes(error, frames),
     )
+
+
+def causes(error: BaseException) -> Iterator[BaseException]:
+    """An error, and where a library made it of another one, of code that it had called, that one: it says what was wrong."""
+    yield error
+    frames = [frame for frame, _ in _frames(error.__traceback__)]
+    if error.__cause__ is not None and frames and LIBRARIES.search(frames[-1].f_code.co_filename):
+        yield from causes(error.__cause__)
 
 
 def none_read(error: BaseException) -> Iterator[tuple[Any, str]]:
