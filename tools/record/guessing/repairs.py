@@ -26,11 +26,13 @@ from migrate_agent.tools.record.guessing.trials.labels_asked import labels_asked
 from migrate_agent.tools.record.guessing.trials.looped_lists import looped_lists
 from migrate_agent.tools.record.guessing.trials.numbers_asked import other_numbers, without_negative
 from migrate_agent.tools.record.guessing.trials.object_inputs import objects_asked, within_objects
+from migrate_agent.tools.record.guessing.trials.one_sample import one_sample
 from migrate_agent.tools.record.guessing.trials.other_kinds import other_kinds, spelled_words
 from migrate_agent.tools.record.guessing.trials.squeezed import squeezed
 from migrate_agent.tools.record.guessing.trials.states_asked import states_asked
 from migrate_agent.tools.record.guessing.trials.steps_asked import steps_asked
 from migrate_agent.tools.record.guessing.trials.trial import NOT_FINITE, Attempt, Outcome, Stage, set_call, set_init
+from migrate_agent.tools.record.guessing.trials.unset_names import unset_names
 from migrate_agent.tools.record.guessing.trials.wider_tables import wider_tables
 from migrate_agent.tools.record.guessing.values import Fields, Kind, Tensor, Value, change_tensors, tensors
 from migrate_agent.tools.record.guessing.values import Sequence as Items
@@ -155,6 +157,7 @@ def interleave(*groups: Iterable[Attempt]) -> Iterator[Attempt]:
 
 def _constructor_repairs(attempt: Attempt, outcome: Outcome, options: Options) -> Iterator[Attempt]:
     names = [name for name in outcome.place.init if name in options.init] or list(dict(attempt.init))
+    yield from unset_names(attempt, outcome, options)
     yield from other_branches(attempt, outcome, options)
     for name in names[:2] if NO_PATH.search(outcome.error) else ():
         yield from (set_init(attempt, name, text) for text in options.files_for(name))
@@ -327,6 +330,7 @@ def _call_repairs(attempt: Attempt, outcome: Outcome, options: Options) -> Itera
     yield from objects_asked(attempt, outcome, options)
     yield from within_objects(attempt, outcome, options, _call_repairs)
     yield from _result_repairs(attempt, outcome)
+    yield from unset_names(attempt, outcome, options)
     yield from other_branches(attempt, outcome, options)
     yield from other_kinds(attempt, outcome, options.words_in_call, names_held(options.trial.instance))
     yield from looped_lists(attempt, outcome, options.called, options.numbers_of(attempt))
@@ -337,6 +341,7 @@ def _call_repairs(attempt: Attempt, outcome: Outcome, options: Options) -> Itera
     yield from states_asked(attempt, outcome)
     yield from wider_tables(attempt, outcome)
     yield from squeezed(attempt, outcome, options.called)
+    yield from one_sample(attempt, outcome)
     yield from joined_inputs(attempt, outcome)
     yield from labels_asked(attempt, outcome)
     yield from _tensors_for_numbers(attempt, outcome)
