@@ -11,6 +11,7 @@ from itertools import combinations, islice, product
 
 from migrate_agent.tools.record.guessing.adapt import adapted_shape
 from migrate_agent.tools.record.guessing.choices import nodes_of
+from migrate_agent.tools.record.guessing.objects.called_fields import called_fields
 from migrate_agent.tools.record.guessing.objects.instantiated import TARGET
 from migrate_agent.tools.record.guessing.objects.own_files import NO_PATH
 from migrate_agent.tools.record.guessing.objects.own_items import names_held
@@ -163,6 +164,7 @@ def _constructor_repairs(attempt: Attempt, outcome: Outcome, options: Options) -
         yield from (set_init(attempt, name, text) for text in options.files_for(name))
     yield from _within_tables(attempt, outcome, options)
     yield from _missing_fields(attempt, outcome, options)
+    yield from called_fields(attempt, outcome)
     yield from lists_in_fields(attempt, outcome)
     yield from _missing_arguments(attempt, outcome, options)
     error = f"{outcome.error} {outcome.place.statement}" if outcome.error.startswith("AssertionError") else outcome.error
@@ -263,6 +265,10 @@ def _missing_fields(attempt: Attempt, outcome: Outcome, options: Options) -> Ite
     if re.search("SimpleNamespace' (object )?is not (iterable|a container)", outcome.error):
         parsed = tuple((name, replace(value, form="arguments") if isinstance(value, Fields) else value) for name, value in attempt.init)
         yield replace(attempt, init=parsed)
+    # Of a base class that leaves to others what it is asked for, an object that has it.
+    for name, text in attempt.init if outcome.error.startswith("NotImplementedError") else ():
+        if isinstance(text, str) and text.endswith(")") and (fields := options.fields_of(name)) is not None:
+            yield set_init(attempt, name, fields)
     match = re.search(r"has no attribute '(\w+)'|KeyError: '(\w+)'", outcome.error)
     if not match:
         return
@@ -336,6 +342,7 @@ def _call_repairs(attempt: Attempt, outcome: Outcome, options: Options) -> Itera
     yield from looped_lists(attempt, outcome, options.called, options.numbers_of(attempt))
     yield from steps_asked(attempt, outcome, options.called)
     yield from index_vectors(attempt, outcome)
+    yield from called_fields(attempt, outcome)
     yield from demands(attempt, outcome, options.init)
     yield from _in_place_of_none(attempt, outcome, options)
     yield from states_asked(attempt, outcome)

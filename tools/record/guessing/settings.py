@@ -95,9 +95,15 @@ def settings_of(root: Path, sources: Collection[Path]) -> list[Settings]:
     likely = [path for path, text in texts.items() if _declares(text) or may_assign(path, text)][:MOST_FILES]
     constants = {name: value for text in texts.values() for name, value in constants_of(text).items()} if likely else {}
     commands = texts_with_commands(root) if any(_declares(texts[path]) for path in likely) else []
-    for path in likely:
-        if (tree := _tree(texts[path])) is not None:
-            tables += _of_source(path, texts[path], with_constants(tree, constants), commands)
+    trees = {path: with_constants(tree, constants) for path in likely if (tree := _tree(texts[path])) is not None}
+    options = {path: _options(path, texts[path], tree, commands) for path, tree in trees.items()}
+    everywhere = {name: value for own in options.values() for name, value in own.items()}
+    for path, tree in trees.items():
+        # One file may declare what another one reads: `config["width"] = args.width`.
+        tables += [
+            {**options[path], **processed_options(tree, options[path])},
+            *assigned_settings(path, texts[path], tree, options[path] or everywhere),
+        ]
     files = sorted(
         path for suffix in ("json", "yaml", "yml") for path in root.rglob(f"*.{suffix}") if ".git" not in path.relative_to(root).parts
     )
@@ -121,14 +127,12 @@ def _declares(text: str) -> bool:
     return any(name in text for name in (*OPTIONS, "DEFINE_"))
 
 
-def _of_source(path: Path, text: str, tree: ast.Module, commands: Sequence[str]) -> list[Settings]:
-    """What a file of the program declares as options, and assigns to configurations. Of options without a default, what command lines in the texts
-    `commands` say."""
+def _options(path: Path, text: str, tree: ast.Module, commands: Sequence[str]) -> Settings:
+    """What a file of the program declares as options. Of those without a default, what command lines in the texts `commands` say."""
     declared = command_line(tree) if _declares(text) else {}
     undecided = _undecided(tree, declared) if _declares(text) else {}
     several = [name for name, takes_list in undecided.items() if takes_list]
-    declared = {**written_options(commands, path.name, undecided, several), **declared}
-    return [{**declared, **processed_options(tree, declared)}, *assigned_settings(path, text, tree, declared)]
+    return {**written_options(commands, path.name, undecided, several), **declared}
 
 
 def _text(path: Path) -> str:
