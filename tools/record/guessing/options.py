@@ -49,6 +49,7 @@ from migrate_agent.tools.record.guessing.functions import (
     words,
 )
 from migrate_agent.tools.record.guessing.lists import MOST_ITEMS, list_text
+from migrate_agent.tools.record.guessing.objects.called_parts import Use, fits, results_of, use_of, without_options
 from migrate_agent.tools.record.guessing.objects.instantiated import instantiable, is_instantiated
 from migrate_agent.tools.record.guessing.objects.layer_rows import layer_rows
 from migrate_agent.tools.record.guessing.objects.named_classes import objects_of_named_classes, spaces_of
@@ -104,6 +105,7 @@ from migrate_agent.tools.record.guessing.trials.numbers_asked import negative_fi
 from migrate_agent.tools.record.guessing.trials.trial import Attempt, Trial, required
 from migrate_agent.tools.record.guessing.values import Fields, Tensor, Value, tensors
 from migrate_agent.tools.record.guessing.values import Sequence as Items
+from migrate_agent.tools.record.guessing.values import text as value_text
 
 SOUGHT = (
     (r"iterable|len\(\)|subscriptable|unpack|multiply sequence|can't multiply|Sequence|tuple|list", ("(", "[")),
@@ -138,6 +140,8 @@ class Options:
         self._values: dict[str, Any] = {}
         """What the constructor was given, as far as it is literal."""
         self._files = files
+        self._inner = False
+        """Whether these are of a part that another class is handed."""
         self._of_objects: dict[str, tuple[Fields, ...]] = {}
         self._classes: dict[str, Any] = {name: value for name, value in vars(trial.module).items() if isinstance(value, type)}
 
@@ -494,9 +498,14 @@ class Options:
 
     def init_values(self, name: str, error: str = "") -> tuple[Value, ...]:
         """All that a parameter of the constructor may take; what the error asks for first."""
-        values = [*self._init_domain(name), *(POOL if annotation_text(self.init[name].annotation) not in ("bool", "str") else ())]
+        values: list[Value] = [
+            *self._init_domain(name),
+            *(POOL if annotation_text(self.init[name].annotation) not in ("bool", "str") else ()),
+        ]
         if annotation_text(self.init[name].annotation) in NUMBERS:
             values = [value for value in values if not isinstance(value, str) or re.fullmatch(r"[\d.e-]+", value)]
+        if (use := self._use(name)) is not None and use.arguments > 1:
+            values = [*without_options(tuple(values), use)]
         sought = next((starts for pattern, starts in SOUGHT if re.search(pattern, error)), ())
         fits = [value for value in values if isinstance(value, str) and sought and value.startswith(sought)]
         nested = [text for count in (2, 3) for text in nested_texts(["int"] * count)] if OF_NUMBERS.search(error) else []
@@ -514,6 +523,7 @@ class Options:
         arrays = [text for text in texts if text.endswith(".numpy()")] if any(text.endswith(".numpy()") for text in constructed) else []
         return (
             *self._tables_of_objects(name),
+            *(self._called_parts(name) if not annotation or annotation.endswith("Module") else ()),
             *arrays,
             *(layer_rows(self.trial.cls, name) if not annotation else ()),
             *constructed,
@@ -554,6 +564,41 @@ class Options:
         ]
         fitting.sort(key=lambda other: name.lower()[:ALIKE] not in other.lower())
         return tuple(fitting[:MOST_WRAPPED]) if calls else ()
+
+    def _use(self, name: str) -> Use | None:
+        """How the class calls a part that it is handed."""
+        return use_of(self.trial.cls, name) if self.trial.function is None else None
+
+    def _called_parts(self, name: str) -> tuple[str, ...]:
+        """Modules for a parameter that the class calls: of the repository where it gives them several arguments, those first that give as many values."""
+        import torch
+
+        use = self._use(name)
+        if use is None or use.arguments < 2:
+            return ("torch.nn.Identity()",) if use is not None and use.arguments and not use.results and says_little(name) else ()
+        sources: dict[str, bool] = {}
+        self._find_classes(lambda other, source: sources.setdefault(other, fits(source, other, use)))
+        own = inspect.getsource(self.trial.module)
+        fitting = [
+            other
+            for other, cls in self._classes.items()
+            if self._own_class(other)
+            and issubclass(cls, torch.nn.Module)
+            and cls is not self.trial.cls
+            and (sources.get(other) or fits(own, other, use))
+        ]
+        fitting.sort(key=lambda other: use.results not in results_of(self._classes[other]))
+        return tuple(self._made_text(other) for other in fitting[:MOST_WRAPPED])
+
+    def _made_text(self, name: str) -> str:
+        """The text that makes an instance of a class with what its own constructor takes first."""
+        cls = self._classes[name]
+        inner = self.of_class(cls)
+        needed = required(inner.trial.init_parameters)
+        if self._inner or not needed:
+            return object_texts(cls, name, self._classes, 1)[0]
+        inner._inner = True
+        return f"{name}({', '.join(f'{item.name}={value_text(inner.init_values(item.name)[0])}' for item in needed)})"
 
     def _own_modules(self, name: str) -> tuple[str, ...]:
         """Modules of the file for a parameter that takes a module: the one that the parameter is named after first."""
