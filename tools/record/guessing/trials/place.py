@@ -78,6 +78,18 @@ def none_read(error: BaseException) -> Iterator[tuple[Any, str]]:
                 yield owner, name.removeprefix("self.")
 
 
+def none_asked(error: BaseException) -> Iterator[tuple[Any, str]]:
+    """The objects and their attributes that are None, of those which code asked before it refused on purpose: by the failed assertion, or by the
+    conditions around the statement that raised."""
+    yield from none_read(error)
+    for frame, line in reversed(list(_frames(error.__traceback__))):
+        owner = frame.f_locals.get("self")
+        for node in _nodes(_tree(frame.f_code.co_filename)) if _is_users(frame) and hasattr(owner, "__dict__") else ():
+            if isinstance(node, ast.If) and node.lineno <= line <= (node.end_lineno or node.lineno):
+                names = [name.removeprefix("self.") for name in _names(node.test) if name.startswith("self.")]
+                yield from ((owner, name) for name in names if _look_up(frame, f"self.{name}") is None)
+
+
 def _asserted_shapes(error: BaseException, frames: Sequence[tuple[FrameType, int]]) -> tuple[tuple[int, ...], ...]:
     """Both sides of `assert x.shape == (y.shape[0], 4)`, where that failed."""
     frame, line = frames[-1] if frames else (None, 0)
