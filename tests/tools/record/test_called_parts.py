@@ -55,3 +55,14 @@ def test_which_classes_take_as_many_arguments(name: str, whether: bool) -> None:
 def test_layers_whose_second_argument_is_an_option_take_one() -> None:
     texts = ("64", "torch.nn.Identity()", "torch.nn.ReLU", "torch.nn.functional.relu", "torch.nn.Bilinear(8, 8, 4)", "Own()")
     assert [*without_options(texts, Use(2))] == ["64", "torch.nn.Bilinear(8, 8, 4)", "Own()"]
+
+
+def test_a_part_that_is_named_after_a_class_is_one(repository: Any, sandbox: Sandbox, tmp_path: Path) -> None:
+    source = (
+        HEAD + "class NetPool(nn.Module):\n def forward(self, x):\n  return x.mean(-1)\n"
+        "class Net(nn.Module):\n def __init__(self, base, net_pool):\n  super().__init__()\n  self.base, self.net_pool = base, net_pool\n"
+        " def forward(self, x):\n  x = self.base(x)\n  return self.net_pool(x)\n"
+    )
+    inventory = repository({"net.py": source})
+    example = infer(inventory, inventory.unit("net.py:Net"), sandbox, tmp_path / "guess").example
+    assert example is not None and example.init == "torch.nn.Tanh(), NetPool()"

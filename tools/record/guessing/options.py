@@ -521,14 +521,16 @@ class Options:
         constructed = (*tensor_texts(self.trial.cls, name), *self._own_factories(name)) if not annotation else ()
         # Of a table that the code takes as an array of NumPy, what its name says comes before any other: that of a graph is square.
         arrays = [text for text in texts if text.endswith(".numpy()")] if any(text.endswith(".numpy()") for text in constructed) else []
+        unsaid = not annotation or annotation.endswith("Module")
         return (
             *self._tables_of_objects(name),
-            *(self._called_parts(name) if not annotation or annotation.endswith("Module") else ()),
+            *(self._called_parts(name) if unsaid else ()),
             *arrays,
             *(layer_rows(self.trial.cls, name) if not annotation else ()),
             *constructed,
             *objects,
             *words,
+            *(self._plain_part(name) if unsaid else ()),
             *texts,
             *(self._own_modules(name) if any("torch.nn.Identity()" in text for text in texts) else ()),
         ) or ("64",)
@@ -570,12 +572,12 @@ class Options:
         return use_of(self.trial.cls, name) if self.trial.function is None else None
 
     def _called_parts(self, name: str) -> tuple[str, ...]:
-        """Modules for a parameter that the class calls: of the repository where it gives them several arguments, those first that give as many values."""
+        """Modules of the repository for a parameter that the class calls with several arguments, those first that give as many values."""
         import torch
 
         use = self._use(name)
         if use is None or use.arguments < 2:
-            return ("torch.nn.Identity()",) if use is not None and use.arguments and not use.results and says_little(name) else ()
+            return ()
         sources: dict[str, bool] = {}
         self._find_classes(lambda other, source: sources.setdefault(other, fits(source, other, use)))
         own = inspect.getsource(self.trial.module)
@@ -589,6 +591,11 @@ class Options:
         ]
         fitting.sort(key=lambda other: use.results not in results_of(self._classes[other]))
         return tuple(self._made_text(other) for other in fitting[:MOST_WRAPPED])
+
+    def _plain_part(self, name: str) -> tuple[str, ...]:
+        """A module for a parameter that the class calls with one argument, and whose name does not say so."""
+        use = self._use(name)
+        return ("torch.nn.Identity()",) if use is not None and use.arguments == 1 and not use.results and says_little(name) else ()
 
     def _made_text(self, name: str) -> str:
         """The text that makes an instance of a class with what its own constructor takes first."""
