@@ -134,7 +134,11 @@ def load_leaves(targets: Mapping[str, Leaf], state: Mapping[str, Array]) -> dict
         raise StateDictError("; ".join(problems))
     stacks: dict[int, tuple[nnx.Variable[Any], list[tuple[tuple[int, ...], Array]]]] = {}
     own: dict[str, Any] = {}
+    first: dict[int, str] = {}
     for name, leaf in targets.items():
+        if not leaf.index and first.setdefault(id(leaf.variable), name) != name:
+            own[name] = own[first[id(leaf.variable)]]  # a tied variable, whose names carry equal arrays
+            continue
         array = np.array(leaf.from_torch(state[name]))
         if leaf.index:
             stacks.setdefault(id(leaf.variable), (leaf.variable, []))[1].append((leaf.index, array))

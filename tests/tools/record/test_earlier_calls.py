@@ -89,6 +89,50 @@ class Complete(nn.Module):
 """
 
 
+CHOSEN = """
+import torch
+from torch import nn
+
+class Asserting(nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+        self.linear, self.decode_type, self.temp = nn.Linear(dim, dim), None, 1.0
+
+    def set_decode_type(self, decode_type, temp=None):
+        self.decode_type = decode_type
+        if temp is not None:
+            self.temp = temp
+
+    def forward(self, x):
+        return self._select(torch.softmax(self.linear(x) / self.temp, -1))
+
+    def _select(self, probs):
+        {asserted}
+        if self.decode_type == "greedy":
+            return probs.max(-1)[0]
+        elif self.decode_type == "sampling":
+            return probs * 2
+        else:
+            {refused}
+"""
+REFUSALS = {
+    "asserted": ("assert self.decode_type is not None", "return None"),
+    "refused last": ("", "assert False, 'Unknown decode type'"),
+    "raised": ("", "raise ValueError('unknown')"),
+    "not written": ("", "raise NotImplementedError"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSALS)
+def test_what_the_code_asks_for_is_chosen_first(tmp_path: Path, sandbox: Sandbox, name: str) -> None:
+    asserted, refused = REFUSALS[name]
+    (tmp_path / "m.py").write_text(CHOSEN.format(asserted=asserted, refused=refused), encoding="utf-8")
+    inventory = scan(tmp_path)
+    example = infer(inventory, inventory.unit("m.py:Asserting"), sandbox, tmp_path / "out").example
+    assert example is not None and example.method == "set_decode_type, forward"
+    assert example.call.startswith("dict(decode_type='greedy'), torch.")
+
+
 def example_of(folder: Path, sandbox: Sandbox, name: str) -> Example | None:
     (folder / "m.py").write_text(SOURCE, encoding="utf-8")
     inventory = scan(folder)

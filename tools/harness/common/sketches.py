@@ -35,6 +35,8 @@ EXTREMES: Final = 32
 """So many of the largest elements are kept, and of the smallest; of complex arrays so many of the largest and smallest absolute values."""
 ELEMENTS: Final = 2**22
 """Elements whose signs are drawn at once, which bounds the memory beside the array."""
+CACHED: Final = 2**16
+"""Elements that are worked on at once."""
 
 
 class Extremes(NamedTuple):
@@ -84,26 +86,51 @@ def sketch(value: Array) -> Sketch:
     sums: Array = np.zeros(count, np.complex128 if flat.dtype.kind == "c" else np.float64)
     with np.errstate(invalid="ignore", over="ignore"):
         for start in range(0, flat.size, ELEMENTS // count * count):
-            part = _signed(flat[start : start + ELEMENTS // count * count], generator).astype(sums.dtype)
-            whole = part.size // count * count
-            sums += part[:whole].reshape(-1, count).sum(axis=0)
-            sums[: part.size - whole] += part[whole:]
+            _add(sums, flat[start : start + ELEMENTS // count * count], generator)
         return Sketch.of(np.asarray(sums * np.sqrt(count / flat.size), value.dtype), Extremes(_extremes(flat), flat.size / count))
+
+
+def _add(sums: Array, part: Array, generator: np.random.Generator) -> None:
+    """Add an array [n] with random signs to the sums, a few rows of these at a time: they stay in the processor's cache."""
+    bits = np.unpackbits(np.frombuffer(generator.bytes(-(-part.size // 8)), np.uint8), count=part.size)
+    step = max(CACHED // sums.size, 1) * sums.size
+    for start in range(0, part.size, step):
+        signed = _signed(part[start : start + step].astype(sums.dtype), bits[start : start + step])
+        whole = signed.size // sums.size * sums.size
+        sums += signed[:whole].reshape(-1, sums.size).sum(axis=0)
+        sums[: signed.size - whole] += signed[whole:]
+
+
+def _signed(part: Array, bits: Array) -> Array:
+    """The array [n] with the signs of these bits, which it is given in place."""
+    if part.dtype.kind == "c":
+        return np.where(bits, part, -part)
+    signs = bits.astype(np.uint64)
+    signs ^= 1
+    signs <<= 63
+    words = part.view(np.uint64)
+    words ^= signs
+    return part
 
 
 def _extremes(flat: Array) -> Array:
     """The least and the largest finite elements of an array [n] of at least 2 `EXTREMES`, in order; 0 in place of those that are missing."""
-    finite = flat[np.isfinite(flat)]
-    real = np.abs(finite) if flat.dtype.kind == "c" else finite
-    padded = np.asarray(real if real.size >= 2 * EXTREMES else np.append(real, np.zeros(2 * EXTREMES - real.size)), np.float64)
-    ends = np.partition(padded, (EXTREMES - 1, padded.size - EXTREMES))
-    return np.sort(np.concatenate([ends[:EXTREMES], ends[-EXTREMES:]]))
+    kept: Array = np.zeros(0)
+    for start in range(0, flat.size, CACHED):
+        part = flat[start : start + CACHED]
+        real = np.asarray(np.abs(part) if part.dtype.kind == "c" else part, np.float64)
+        if kept.size == 2 * EXTREMES:
+            real = real[(real < kept[EXTREMES - 1]) | (real > kept[EXTREMES])]  # what is between is none of them; nor is NaN
+        kept = _ends(np.concatenate([kept, real[np.isfinite(real)]]))
+    return np.sort(np.append(kept, np.zeros(2 * EXTREMES - kept.size)))
 
 
-def _signed(part: Array, generator: np.random.Generator) -> Array:
-    """A copy of the array [n] with random signs."""
-    bits = np.unpackbits(np.frombuffer(generator.bytes(-(-part.size // 8)), np.uint8), count=part.size)
-    return np.where(bits, part, -part)
+def _ends(values: Array) -> Array:
+    """The least and the largest `EXTREMES` of these values [n], in order; all of them where there are fewer."""
+    if values.size > 2 * EXTREMES:
+        ends = np.partition(values, (EXTREMES - 1, values.size - EXTREMES))
+        values = np.concatenate([ends[:EXTREMES], ends[-EXTREMES:]])
+    return np.sort(values)
 
 
 @cache

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
@@ -20,6 +22,8 @@ from migrate_agent.tools.harness.common.sketches import Extremes, Sketch
 COMPLEX = "@complex"
 SEEDED = "@seeded"
 """Marks the recipe of an array that is drawn when the file is read."""
+DRAWING_THREADS = 2
+"""Random numbers are drawn without the interpreter, so that each array of a large state has a thread."""
 EXTREMES = "@extremes"
 """Marks the extremes that belong to a sketch of the same name."""
 
@@ -57,9 +61,16 @@ def load(path: Path) -> dict[str, NDArray[Any]]:
         stored = load_file(path)
     except SafetensorError as error:
         raise ValueError(f"{path.name} is no safetensors file: {error}") from error
-    arrays = dict(_restored(name, value) for name, value in stored.items() if not name.endswith(EXTREMES))
+    arrays = dict(_all_restored({name: value for name, value in stored.items() if not name.endswith(EXTREMES)}))
     of_sketches = {name.removesuffix(EXTREMES): value for name, value in stored.items() if name.endswith(EXTREMES)}
     return arrays | {name: Sketch.of(arrays[name], Extremes.from_array(value)) for name, value in of_sketches.items() if name in arrays}
+
+
+def _all_restored(stored: Mapping[str, NDArray[Any]]) -> Iterable[tuple[str, NDArray[Any]]]:
+    if sum(name.endswith(SEEDED) for name in stored) < 2:
+        return itertools.starmap(_restored, stored.items())
+    with ThreadPoolExecutor(DRAWING_THREADS) as pool:
+        return [*pool.map(_restored, stored.keys(), stored.values())]
 
 
 def _restored(name: str, value: NDArray[Any]) -> tuple[str, NDArray[Any]]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -108,6 +108,22 @@ class Absent:
 def module_path(path: Sequence[Any]) -> str:
     """The dotted path in torch's spelling (`h.0.attn`), without the `layers` of `nnx.Sequential`."""
     return ".".join(str(part) for part in path if part != "layers")
+
+
+class MadeWhenAsked(Mapping[str, Array]):
+    """Arrays by name, each made when it is asked for: all of a large unit's take as long as a call."""
+
+    def __init__(self, makers: Mapping[str, Callable[[], Array]]) -> None:
+        self._makers = makers
+
+    def __getitem__(self, name: str) -> Array:
+        return self._makers[name]()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._makers)
+
+    def __len__(self) -> int:
+        return len(self._makers)
 
 
 class Candidate:
@@ -340,14 +356,18 @@ class Candidate:
     def state_of(self, graphdef: Any, *states: Any, changed: bool = False) -> dict[str, Array]:
         """These leaves under torch's names and in torch's layout; where `changed`, without those that still are the arrays that were loaded."""
         values, structure = jax.tree.flatten(states)
-        key = (id(graphdef), structure)
-        if key not in self._places:
-            self._places[key] = graphdef, self._located(graphdef, structure, values)
-        leaf_numbers = self._places[key][1]
+        leaf_numbers = self._numbers(graphdef, structure, values)
         if leaf_numbers is None:
             return {name: np.asarray(value) for name, value in self.state(nnx.merge(graphdef, *states, copy=True)).items()}
         left_out = self._as_given if changed else {}
         return {name: leaf.to_torch(values[number]) for name, (number, leaf) in leaf_numbers.items() if id(values[number]) not in left_out}
+
+    def _numbers(self, graphdef: Any, structure: Any, values: Sequence[Any]) -> dict[str, tuple[int, Leaf]] | None:
+        """As `_located`, looked for once."""
+        key = (id(graphdef), structure)
+        if key not in self._places:
+            self._places[key] = graphdef, self._located(graphdef, structure, values)
+        return self._places[key][1]
 
     @cached_property
     def _places(self) -> dict[Any, tuple[Any, dict[str, tuple[int, Leaf]] | None]]:
@@ -366,9 +386,31 @@ class Candidate:
         except Exception:  # what is wrong here is told where it is made of values
             return None
 
+    def as_loaded(self) -> Mapping[str, Array]:
+        """What was loaded last, under torch's names, each array made when it is asked for. Only of a candidate that `keeps_all`."""
+        return MadeWhenAsked({name: partial(leaf.to_torch, self.loaded[name]) for name, leaf in self._leaves.items()})
+
+    def origins(self) -> dict[int, tuple[str, Sequence[int]]]:
+        """By the ids of the arrays that hold what was loaded last as it was given: the name in the state, and the order of its axes that gives the array."""
+        origins: dict[int, tuple[str, Sequence[int]]] = {}
+        for name, array in self.loaded.items():
+            if id(array) in self._as_given:
+                axes = self._leaves[name].axes
+                origins[id(array)] = name, [int(axis) for axis in (range(array.ndim) if axes is None else np.argsort(axes))]
+        return origins
+
+    def shapes(self) -> dict[str, list[int]]:
+        """State name → shape in torch's axis order."""
+        return {name: list(leaf.shape) for name, leaf in self._leaves.items()}
+
     def kinds(self) -> dict[str, str]:
-        """State name → `parameter` or `buffer`, found by filling parameters with ones and other state with zeros, and reading the state."""
+        """State name → `parameter` or `buffer`: which part the leaf of a name stands in, or where none does, what the state reads as with parameters
+        filled with ones and other state with zeros."""
         graphdef, trainable, rest = self.parts("eval")
+        values, structure = jax.tree.flatten((trainable, rest))
+        if (leaf_numbers := self._numbers(graphdef, structure, values)) is not None:
+            count = len(jax.tree.leaves(trainable))
+            return {name: "parameter" if number < count and all(leaf.shape) else "buffer" for name, (number, leaf) in leaf_numbers.items()}
         filled = jax.tree.map(lambda leaf: jax.device_put(np.ones(leaf.shape, leaf.dtype)), trainable)
         zeros = jax.tree.map(lambda leaf: leaf if is_key(leaf) else jax.device_put(np.zeros(leaf.shape, leaf.dtype)), rest)
         state = self.state_of(graphdef, filled, zeros)

@@ -143,6 +143,10 @@ class PortCandidate(Candidate):
             name: location.get(np.asarray(leaves[location.leaf].get_value()), self.wanted[name]) for name, location in self.places.items()
         }
 
+    def shapes(self) -> dict[str, list[int]]:
+        """State name → shape in torch's axis order."""
+        return {name: list(value.shape) for name, value in self.state().items()}
+
     def _located(self, *parts: Any) -> None:
         """None: a port's leaves do not have the names of its attributes."""
         return

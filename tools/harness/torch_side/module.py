@@ -54,6 +54,8 @@ from migrate_agent.tools.harness.torch_side.scripts_as_written import run_script
 from migrate_agent.tools.harness.torch_side.second_derivatives import WeightNormByFormula
 from migrate_agent.tools.types import Example
 
+LARGE_PARAMETER = 2**16
+"""Parameters with so many elements are copied no more often than they must be."""
 PLAIN = (bool, int, float, str, tuple, type(None))
 Given = TypeVar("Given")
 State = Mapping[str, Array]
@@ -118,7 +120,7 @@ def wide(value: Array) -> Array:
 
 
 def copied(module: torch.nn.Module) -> torch.nn.Module:
-    """A deep copy of a module.
+    """A deep copy of a module, whose state is written into it next: large parameters of it hold nothing yet.
 
     Closures in its attributes that hold a module (`self.f = lambda x: self.lin(x)`) hold its copy.
     """
@@ -130,6 +132,7 @@ def copied(module: torch.nn.Module) -> torch.nn.Module:
         for value in vars(part).values()
         if isinstance(value, torch.Tensor) and not value.is_leaf
     }
+    memo |= {id(value): _unfilled(value) for value in module.state_dict(keep_vars=True).values() if _is_large(value)}
     clone = _deep_copy(module, memo)
     for part in clone.modules():
         for attributes in (vars(part), *(value for value in vars(part).values() if isinstance(value, dict))):
@@ -137,6 +140,16 @@ def copied(module: torch.nn.Module) -> torch.nn.Module:
                 if isinstance(value, FunctionType):
                     attributes[key] = _rebound(value, memo)
     return clone
+
+
+def _is_large(value: Any) -> bool:
+    """Whether a value is a parameter whose copy takes as long as a small unit's call."""
+    return type(value) is torch.nn.Parameter and value.layout is torch.strided and value.numel() >= LARGE_PARAMETER
+
+
+def _unfilled(value: torch.nn.Parameter) -> torch.nn.Parameter:
+    """What `deepcopy` makes of a parameter, without its numbers."""
+    return torch.nn.Parameter(torch.empty_like(value.data, memory_format=torch.preserve_format), value.requires_grad)
 
 
 def _deep_copy(module: torch.nn.Module, memo: dict[int, Any]) -> torch.nn.Module:
@@ -231,6 +244,7 @@ class Original:
             self.exact = self.fresh(namespace=wide_names(self.namespace, module))
         self.exact._apply(widened)
         self._made = module, seed
+        self._arrays: dict[str, tuple[Any, Array]] = {}
         self._has_tables = bool(tables_of(self.exact))
         self.parameters = dict(self.native.named_parameters(remove_duplicate=False))
         self.constructed = reach.take()
@@ -321,7 +335,18 @@ class Original:
 
     def state(self) -> dict[str, Array]:
         """Parameters and persistent buffers as constructed, float64."""
-        return {name: wide(to_numpy(value)) for name, value in tensors_of(self.exact).items()}
+        return {name: self._read(name, value) for name, value in tensors_of(self.exact).items()}
+
+    def _read(self, name: str, value: torch.Tensor) -> Array:
+        """A tensor of the state as an array that nobody writes into; the same one as before where the tensor is the same, since large ones take long."""
+        key = value.data_ptr(), value._version, value.shape, value.dtype
+        if value.numel() < LARGE_PARAMETER or value.dtype != torch.float64 or value.layout is not torch.strided:
+            return wide(to_numpy(value))
+        if name not in self._arrays or self._arrays[name][0] != key:
+            array = to_numpy(value, shared=True).view()
+            array.flags.writeable = False
+            self._arrays[name] = key, array
+        return self._arrays[name][1]
 
     def tied(self) -> dict[str, str]:
         """State name → the earlier name whose memory it shares."""

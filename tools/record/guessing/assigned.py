@@ -87,14 +87,21 @@ def assigned_settings(path: Path, source: str, tree: ast.Module, options: Mappin
 
 
 def _tables(tree: ast.Module) -> Iterator[dict[str, Any]]:
-    """Tables that are written out: `config = {"layers": 2}`, `config = dict(layers=2)`, `args = SimpleNamespace(layers=2)`."""
+    """Tables that are written out, `config = {"layers": 2}`, `config = dict(layers=2)`, `args = SimpleNamespace(layers=2)`, or filled one by one,
+    `config["layers"] = 2`."""
+    keyed: dict[str, dict[str, Any]] = {}
     for node in ast.walk(tree):
         match node:
+            case ast.Assign(targets=[ast.Subscript(value=ast.Name(id=name), slice=ast.Constant(value=str(key)))], value=value) if (
+                CONFIGS.fullmatch(name)
+            ):
+                keyed[name] = {**dict(_literal(key, value)), **keyed.get(name, {})}
             case ast.Assign(targets=[ast.Name(id=name) | ast.Attribute(attr=name)], value=value) if CONFIGS.fullmatch(name):
                 if table := dict(_entries(value)):
                     yield table
                 # One table for each model: `configs = {Size.SMALL: dict(layers=2), …}`.
                 yield from filter(None, (dict(_entries(item)) for item in value.values)) if isinstance(value, ast.Dict) else ()
+    yield from filter(None, keyed.values())
 
 
 def _entries(value: ast.expr) -> Iterator[tuple[str, Any]]:

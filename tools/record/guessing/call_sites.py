@@ -352,9 +352,9 @@ class Inline(ast.NodeTransformer):
             case ast.Name(id=owner) | ast.Attribute(attr=owner) if CONFIGS.fullmatch(owner) and node.attr in self.program.settings:
                 return ast.parse(self.program.settings[node.attr], mode="eval").body
             case ast.Name(id=owner) if owner in self.importable and owner not in self.bindings:
-                made = self._elsewhere(f"{_imported(self.importable[owner])}.{node.attr}")
-                if made is not None:
-                    return made
+                layers = self._elsewhere(f"{_imported(self.importable[owner])}.{node.attr}")
+                if layers is not None:
+                    return layers
         if self._is_number(_held_by(node)):
             return _number_of(node.attr)
         self.generic_visit(node)
@@ -386,10 +386,10 @@ class Inline(ast.NodeTransformer):
 
     def _elsewhere(self, dotted: str) -> ast.expr | None:
         """The layers that another file binds a name to."""
-        found = self.program.layers(dotted) if self.depth else None
-        if found is None:
+        layers = self.program.layers(dotted) if self.depth else None
+        if layers is None:
             return None
-        value, tree, module = found
+        value, tree, module = layers
         others = {name: bound for name, bound in _assigned(tree.body).items() if bound is not value}
         return self._within(
             Inline(others, self.scope, _importable(tree, module, self.program.modules.values()), self.program, self.depth - 1), value
@@ -403,9 +403,9 @@ class Inline(ast.NodeTransformer):
 
     def _inlined(self, name: str, node: ast.expr) -> ast.expr:
         if name not in self.bindings and name in self.importable:
-            made = self._elsewhere(_imported(self.importable[name]))
-            if made is not None:
-                return made
+            layers = self._elsewhere(_imported(self.importable[name]))
+            if layers is not None:
+                return layers
         if name not in self.bindings or not self.depth:
             self.open = self.open or not self.depth or isinstance(node, ast.Attribute) or not self._is_known(name)
             return node

@@ -15,6 +15,7 @@ from migrate_agent.tools.harness.common.trees import is_own_class
 from migrate_agent.tools.record.guessing.arguments import Call, by_position, text_of
 from migrate_agent.tools.record.guessing.choices import choices, nodes_of
 from migrate_agent.tools.record.guessing.lists import constructor, items_of, list_text
+from migrate_agent.tools.record.guessing.objects.called_fields import called_text
 from migrate_agent.tools.record.guessing.reads import Holder, Reads, aliases, handed_on, reads_of
 from migrate_agent.tools.record.guessing.rows import (
     ARRAY_TABLES,
@@ -138,7 +139,8 @@ def _fields(reads: Reads, holders: Sequence[Any], settings: Mapping[str, str]) -
     items = []
     for name, inner in (reads.keys or reads.attributes).items():
         deeper = inner.keys or (inner.attributes.keys() - TENSOR_NAMES)
-        items.append((name, _fields(inner, holders, settings) if deeper else _value(name, holders, settings)))
+        plain = called_text(name) if inner.called and not deeper else _value(name, holders, settings)
+        items.append((name, _fields(inner, holders, settings) if deeper else plain))
     return Fields(tuple(items), "dict" if reads.keys else "namespace")
 
 

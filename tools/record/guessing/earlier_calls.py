@@ -10,10 +10,10 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from migrate_agent.tools.harness.common import methods
-from migrate_agent.tools.record.guessing.choices import nodes_of
+from migrate_agent.tools.record.guessing.choices import choices, nodes_of
 from migrate_agent.tools.record.guessing.rows import DEVICES, annotation_text, call_values
 from migrate_agent.tools.record.guessing.tensor_uses import used_as_tensors
-from migrate_agent.tools.record.guessing.trials.place import none_read
+from migrate_agent.tools.record.guessing.trials.place import none_asked, none_read
 from migrate_agent.tools.record.guessing.values import Tensor, Value, tensors, text
 
 BATCHES = re.compile(r"b|n|bs|bsz|bz|nb?atch|num|(.*_)?batch(_?(size|sz|dim|n))?|(n|num)_?(samples|envs|sequences|batch(es)?)")
@@ -22,6 +22,7 @@ SHAPES = re.compile(r"(.*_)?(shape|size|dims?)")
 RESETS = re.compile(r"(re)?(init|set|start|begin|prepare|new|build|create|clear|update)")
 MOST_STEPS = 4
 MOST_AXES = 2
+MOST_WORDS = 3
 
 
 class Missing(NamedTuple):
@@ -36,6 +37,8 @@ class Step(NamedTuple):
 
     name: str
     axis: int = 0
+    word: int = 0
+    """Which of the words that its first parameter may be it is given."""
 
 
 def missing_state(error: BaseException, instance: Any) -> Missing | None:
@@ -49,7 +52,41 @@ def missing_state(error: BaseException, instance: Any) -> Missing | None:
     for owner, name in (*absent, *(none_read(error) if "NoneType" in str(error) else ())):
         if id(owner) in paths:
             return Missing(paths[id(owner)], name)
+    for owner, name in none_asked(error) if isinstance(error, REFUSALS) else ():
+        if id(owner) in paths and getattr(owner, name, None) is None and _taken_by(type(owner), name):
+            return Missing(paths[id(owner)], name)
     return None
+
+
+REFUSALS = (AssertionError, ValueError, NotImplementedError, TypeError)
+"""What code raises where it has not been told what to do."""
+
+
+def _taken_by(cls: type, attribute: str) -> list[str]:
+    """The public methods of a class that set an attribute to an argument of theirs."""
+    return [name for name in _setting(cls, attribute) if attribute in _kept_as(inspect.getattr_static(cls, name), None)]
+
+
+def _kept_as(function: Any, parameter: str | None) -> list[str]:
+    """The attributes of `self` that a method sets to one of its parameters, or to any of them where it is None."""
+    names = [parameter] if parameter is not None else list(getattr(getattr(function, "__code__", None), "co_varnames", ()))[1:]
+    attributes: list[str] = []
+    for node in nodes_of(function):
+        match node:
+            case ast.Assign(targets=[ast.Attribute(value=ast.Name(id="self"), attr=attribute)], value=ast.Name(id=value)) if value in names:
+                attributes.append(attribute)
+    return attributes
+
+
+def _words(instance: Any, name: str, parameter: inspect.Parameter) -> list[str]:
+    """The words that a method takes for a parameter: what it compares it with itself, and what its class compares the attribute with that keeps it."""
+    method = methods.bound(instance, name)
+    function, owner = getattr(method, "__func__", None), getattr(method, "__self__", None)
+    if function is None:
+        return []
+    kept = [inspect.Parameter(attribute, inspect.Parameter.KEYWORD_ONLY) for attribute in _kept_as(function, parameter.name)]
+    texts = [*choices(function, parameter), *(text for one in kept for text in choices(type(owner), one))]
+    return [text for text in dict.fromkeys(texts) if text[:1] in "'\""][:MOST_WORDS]
 
 
 def steps(instance: Any, missing: Missing, called: str) -> list[Step]:
@@ -60,7 +97,12 @@ def steps(instance: Any, missing: Missing, called: str) -> list[Step]:
     if missing.path:
         handing = [name for name in _calling(type(instance), frozenset(setting)) if name != called]
         names = [*handing, *(f"{missing.path}.{name}" for name in setting)]
-    return [Step(name, axis) for name in names[:MOST_STEPS] for axis in range(MOST_AXES if _counts(instance, name) else 1)]
+    return [
+        Step(name, axis, word)
+        for name in names[:MOST_STEPS]
+        for axis in range(MOST_AXES if _counts(instance, name) else 1)
+        for word in range(max((len(_words(instance, name, one)) for one in _parameters(instance, name)), default=0) or 1)
+    ]
 
 
 def _setting(cls: type, attribute: str) -> list[str]:
@@ -139,6 +181,8 @@ def _value(instance: Any, step: Step, parameter: inspect.Parameter, call: Mappin
         return number
     if parameter.default is not parameter.empty:
         return None
+    if words := _words(instance, step.name, parameter):
+        return words[min(step.word, len(words) - 1)]
     if name in call:
         return call[name]
     if DEVICES.fullmatch(name.lower()):

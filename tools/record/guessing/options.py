@@ -7,6 +7,7 @@ import contextlib
 import importlib
 import inspect
 import re
+import sys
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -48,6 +49,8 @@ from migrate_agent.tools.record.guessing.functions import (
     words,
 )
 from migrate_agent.tools.record.guessing.lists import MOST_ITEMS, list_text
+from migrate_agent.tools.record.guessing.objects.called_parts import Use, fits, results_of, use_of, without_options
+from migrate_agent.tools.record.guessing.objects.instantiated import instantiable, is_instantiated
 from migrate_agent.tools.record.guessing.objects.layer_rows import layer_rows
 from migrate_agent.tools.record.guessing.objects.named_classes import objects_of_named_classes, spaces_of
 from migrate_agent.tools.record.guessing.objects.object_reads import object_inputs
@@ -102,6 +105,7 @@ from migrate_agent.tools.record.guessing.trials.numbers_asked import negative_fi
 from migrate_agent.tools.record.guessing.trials.trial import Attempt, Trial, required
 from migrate_agent.tools.record.guessing.values import Fields, Tensor, Value, tensors
 from migrate_agent.tools.record.guessing.values import Sequence as Items
+from migrate_agent.tools.record.guessing.values import text as value_text
 
 SOUGHT = (
     (r"iterable|len\(\)|subscriptable|unpack|multiply sequence|can't multiply|Sequence|tuple|list", ("(", "[")),
@@ -136,6 +140,9 @@ class Options:
         self._values: dict[str, Any] = {}
         """What the constructor was given, as far as it is literal."""
         self._files = files
+        self._inner = False
+        """Whether these are of a part that another class is handed."""
+        self._of_objects: dict[str, tuple[Fields, ...]] = {}
         self._classes: dict[str, Any] = {name: value for name, value in vars(trial.module).items() if isinstance(value, type)}
 
     @cached_property
@@ -238,12 +245,42 @@ class Options:
         """Parameter → value, by tables of the repository's settings: those that have all required parameters, or all that the code reads of
         the one that holds a configuration."""
         for table in covering(self._tables, needed):
-            yield {name: as_value(table[name]) for name in self.init if name in table}
+            yield {name: as_value(table[name]) for name in self.init if name in table and not self._tables_of_objects(name)}
         for name in needed:
-            if CONFIGS.fullmatch(name) and (fields := accessed(self.trial.cls, name)) is not None:
+            if not self._tables_of_objects(name) and CONFIGS.fullmatch(name) and (fields := accessed(self.trial.cls, name)) is not None:
                 for table in covering(self._tables, [key for key, _ in fields.items], MOST_OF):
                     items = tuple((key, as_value(table[key], fields.form) if key in table else value) for key, value in fields.items)
                     yield {name: Fields(items, fields.form)}
+
+    def of_class(self, cls: type) -> Options:
+        """The options of another class, of which this one has an instance made."""
+        trial = Trial(cls, sys.modules[cls.__module__], [str(self._root)] if self._root else [])
+        trial.setups = self.trial.setups
+        inner = Options(trial, self._files, self._root)
+        inner._tables = self._tables
+        return inner
+
+    def _tables_of_objects(self, name: str) -> tuple[Fields, ...]:
+        """Configurations for a parameter of which the constructor has an object made."""
+        if self.trial.function is not None or self._root is None or not is_instantiated(self.trial.cls, name):
+            return ()
+        if name not in self._of_objects:
+            own = {f"{cls.__module__}.{cls.__name__}": cls for other, cls in self._classes.items() if self._own_class(other)}
+            own = {dotted: cls for dotted, cls in own.items() if cls is not self.trial.cls}
+            tables = instantiable(name, self._tables, own, self.loaded, lambda cls: lambda item: self.of_class(cls).init_values(item)[0])
+            self._of_objects[name] = tuple(tables)
+        return self._of_objects[name]
+
+    def loaded(self, dotted: str) -> type | None:
+        """The class of the repository that a dotted name stands for."""
+        module, _, name = dotted.rpartition(".")
+        if module not in {other for _, other in self._files}:
+            return None
+        try:
+            cls = getattr(importlib.import_module(module), name)
+        except (Exception, SystemExit):
+            return None
+        return cls if isinstance(cls, type) and cls is not self.trial.cls else None
 
     def first_calls(self, instance: Any, attempt: Attempt) -> Iterator[tuple[tuple[str, Value], ...]]:
         """Arguments of the first calls of the instance that an attempt constructs."""
@@ -461,9 +498,14 @@ class Options:
 
     def init_values(self, name: str, error: str = "") -> tuple[Value, ...]:
         """All that a parameter of the constructor may take; what the error asks for first."""
-        values = [*self._init_domain(name), *(POOL if annotation_text(self.init[name].annotation) not in ("bool", "str") else ())]
+        values: list[Value] = [
+            *self._init_domain(name),
+            *(POOL if annotation_text(self.init[name].annotation) not in ("bool", "str") else ()),
+        ]
         if annotation_text(self.init[name].annotation) in NUMBERS:
             values = [value for value in values if not isinstance(value, str) or re.fullmatch(r"[\d.e-]+", value)]
+        if (use := self._use(name)) is not None and use.arguments > 1:
+            values = [*without_options(tuple(values), use)]
         sought = next((starts for pattern, starts in SOUGHT if re.search(pattern, error)), ())
         fits = [value for value in values if isinstance(value, str) and sought and value.startswith(sought)]
         nested = [text for count in (2, 3) for text in nested_texts(["int"] * count)] if OF_NUMBERS.search(error) else []
@@ -479,12 +521,16 @@ class Options:
         constructed = (*tensor_texts(self.trial.cls, name), *self._own_factories(name)) if not annotation else ()
         # Of a table that the code takes as an array of NumPy, what its name says comes before any other: that of a graph is square.
         arrays = [text for text in texts if text.endswith(".numpy()")] if any(text.endswith(".numpy()") for text in constructed) else []
+        unsaid = not annotation or annotation.endswith("Module")
         return (
+            *self._tables_of_objects(name),
+            *(self._called_parts(name) if unsaid else ()),
             *arrays,
             *(layer_rows(self.trial.cls, name) if not annotation else ()),
             *constructed,
             *objects,
             *words,
+            *(self._plain_part(name) if unsaid else ()),
             *texts,
             *(self._own_modules(name) if any("torch.nn.Identity()" in text for text in texts) else ()),
         ) or ("64",)
@@ -520,6 +566,46 @@ class Options:
         ]
         fitting.sort(key=lambda other: name.lower()[:ALIKE] not in other.lower())
         return tuple(fitting[:MOST_WRAPPED]) if calls else ()
+
+    def _use(self, name: str) -> Use | None:
+        """How the class calls a part that it is handed."""
+        return use_of(self.trial.cls, name) if self.trial.function is None else None
+
+    def _called_parts(self, name: str) -> tuple[str, ...]:
+        """Modules of the repository for a parameter that the class calls with several arguments, those first that give as many values."""
+        import torch
+
+        use = self._use(name)
+        if use is None or use.arguments < 2:
+            return ()
+        sources: dict[str, bool] = {}
+        self._find_classes(lambda other, source: sources.setdefault(other, fits(source, other, use)))
+        own = inspect.getsource(self.trial.module)
+        fitting = [
+            other
+            for other, cls in self._classes.items()
+            if self._own_class(other)
+            and issubclass(cls, torch.nn.Module)
+            and cls is not self.trial.cls
+            and (sources.get(other) or fits(own, other, use))
+        ]
+        fitting.sort(key=lambda other: use.results not in results_of(self._classes[other]))
+        return tuple(self._made_text(other) for other in fitting[:MOST_WRAPPED])
+
+    def _plain_part(self, name: str) -> tuple[str, ...]:
+        """A module for a parameter that the class calls with one argument, and whose name does not say so."""
+        use = self._use(name)
+        return ("torch.nn.Identity()",) if use is not None and use.arguments == 1 and not use.results and says_little(name) else ()
+
+    def _made_text(self, name: str) -> str:
+        """The text that makes an instance of a class with what its own constructor takes first."""
+        cls = self._classes[name]
+        inner = self.of_class(cls)
+        needed = required(inner.trial.init_parameters)
+        if self._inner or not needed:
+            return object_texts(cls, name, self._classes, 1)[0]
+        inner._inner = True
+        return f"{name}({', '.join(f'{item.name}={value_text(inner.init_values(item.name)[0])}' for item in needed)})"
 
     def _own_modules(self, name: str) -> tuple[str, ...]:
         """Modules of the file for a parameter that takes a module: the one that the parameter is named after first."""

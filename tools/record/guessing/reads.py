@@ -28,12 +28,15 @@ class Reads:
 
     attributes: dict[str, Reads] = field(default_factory=dict)
     keys: dict[str, Reads] = field(default_factory=dict)
+    called: bool = False
+    """Whether it is called without arguments."""
 
-    def add(self, steps: Steps) -> None:
-        """Note a chain of reads."""
+    def add(self, steps: Steps) -> Reads:
+        """Note a chain of reads. Returns what is noted of its end."""
         node = self
         for name, is_key in steps:
             node = (node.keys if is_key else node.attributes).setdefault(name, Reads())
+        return node
 
 
 class Holder(NamedTuple):
@@ -52,13 +55,16 @@ def reads_of(holders: Collection[Holder]) -> Reads:
         for node in nodes_of(holder.code):
             if isinstance(node, ast.Attribute | ast.Subscript | ast.Call) and (steps := _steps(node, names)):
                 reads.add(steps)
+            match node:
+                case ast.Call(func=ast.Attribute() as method, args=[], keywords=[]) if steps := _steps(method, names):
+                    reads.add(steps).called = True
     return reads
 
 
 def aliases(holder: Holder) -> dict[str, Steps]:
     """Names of the parameter, and of parts of it that are kept in variables or attributes → where these lie."""
     names: dict[str, Steps] = {holder.name: holder.path}
-    assigned = [pair for node in nodes_of(holder.code) if isinstance(node, ast.Assign) for pair in _pairs(node)]
+    assigned = [pair for node in nodes_of(holder.code) if isinstance(node, ast.Assign | ast.AnnAssign) for pair in _pairs(node)]
     for _ in range(2):  # nodes come breadth first: what is read before it is found is found in the second round
         for target, value in assigned:
             other = target.id if isinstance(target, ast.Name) else target.attr if _is_own(target) else ""
@@ -68,12 +74,14 @@ def aliases(holder: Holder) -> dict[str, Steps]:
     return names
 
 
-def _pairs(node: ast.Assign) -> Iterator[tuple[ast.expr, ast.expr]]:
+def _pairs(node: ast.Assign | ast.AnnAssign) -> Iterator[tuple[ast.expr, ast.expr]]:
     """What is assigned to what, one by one."""
     match node:
         case ast.Assign(targets=[ast.Tuple(elts=targets)], value=ast.Tuple(elts=values)) if len(targets) == len(values):
             yield from zip(targets, values, strict=True)
         case ast.Assign(targets=[target], value=value):
+            yield target, value
+        case ast.AnnAssign(target=target, value=ast.expr() as value):
             yield target, value
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -10,6 +11,8 @@ from itertools import combinations, islice, product
 
 from migrate_agent.tools.record.guessing.adapt import adapted_shape
 from migrate_agent.tools.record.guessing.choices import nodes_of
+from migrate_agent.tools.record.guessing.objects.called_fields import called_fields
+from migrate_agent.tools.record.guessing.objects.instantiated import TARGET
 from migrate_agent.tools.record.guessing.objects.own_files import NO_PATH
 from migrate_agent.tools.record.guessing.objects.own_items import names_held
 from migrate_agent.tools.record.guessing.options import Options
@@ -24,11 +27,13 @@ from migrate_agent.tools.record.guessing.trials.labels_asked import labels_asked
 from migrate_agent.tools.record.guessing.trials.looped_lists import looped_lists
 from migrate_agent.tools.record.guessing.trials.numbers_asked import other_numbers, without_negative
 from migrate_agent.tools.record.guessing.trials.object_inputs import objects_asked, within_objects
+from migrate_agent.tools.record.guessing.trials.one_sample import one_sample
 from migrate_agent.tools.record.guessing.trials.other_kinds import other_kinds, spelled_words
 from migrate_agent.tools.record.guessing.trials.squeezed import squeezed
 from migrate_agent.tools.record.guessing.trials.states_asked import states_asked
 from migrate_agent.tools.record.guessing.trials.steps_asked import steps_asked
 from migrate_agent.tools.record.guessing.trials.trial import NOT_FINITE, Attempt, Outcome, Stage, set_call, set_init
+from migrate_agent.tools.record.guessing.trials.unset_names import unset_names
 from migrate_agent.tools.record.guessing.trials.wider_tables import wider_tables
 from migrate_agent.tools.record.guessing.values import Fields, Kind, Tensor, Value, change_tensors, tensors
 from migrate_agent.tools.record.guessing.values import Sequence as Items
@@ -41,6 +46,8 @@ NUMBERS = re.compile(r"[\d\[\](), ]+")
 NUMBER_LIST = re.compile(r"[\[(]\d+(, \d+)*,?[\])]")
 EQUAL_NUMBERS = re.compile(r"([\[(])(\d+)(?:, \2)*,?[\])]")
 LENGTHS = (2, 1, 3, 4)
+MOST_WITHIN = 24
+"""Mends of the arguments in a configuration."""
 SMALL = ("1", "2", "3", "4", "8", "16", "32", "64", "128")
 DTYPES: tuple[tuple[str, Kind], ...] = (
     (r"floating point (or|and) complex|does not match weight dtype \(torch\.float", "normal"),
@@ -151,10 +158,13 @@ def interleave(*groups: Iterable[Attempt]) -> Iterator[Attempt]:
 
 def _constructor_repairs(attempt: Attempt, outcome: Outcome, options: Options) -> Iterator[Attempt]:
     names = [name for name in outcome.place.init if name in options.init] or list(dict(attempt.init))
+    yield from unset_names(attempt, outcome, options)
     yield from other_branches(attempt, outcome, options)
     for name in names[:2] if NO_PATH.search(outcome.error) else ():
         yield from (set_init(attempt, name, text) for text in options.files_for(name))
+    yield from _within_tables(attempt, outcome, options)
     yield from _missing_fields(attempt, outcome, options)
+    yield from called_fields(attempt, outcome)
     yield from lists_in_fields(attempt, outcome)
     yield from _missing_arguments(attempt, outcome, options)
     error = f"{outcome.error} {outcome.place.statement}" if outcome.error.startswith("AssertionError") else outcome.error
@@ -171,6 +181,23 @@ def _constructor_repairs(attempt: Attempt, outcome: Outcome, options: Options) -
     for name in dict(attempt.init):
         for value in options.init_values(name, error):
             yield set_init(attempt, name, value)
+
+
+def _within_tables(attempt: Attempt, outcome: Outcome, options: Options) -> Iterator[Attempt]:
+    """A configuration of which an object is made, with other arguments for that: mended as those of a constructor of its own."""
+    for name, value in attempt.init:
+        cls = (
+            options.loaded(ast.literal_eval(str(dict(value.items)[TARGET])))
+            if isinstance(value, Fields) and TARGET in dict(value.items)
+            else None
+        )
+        if cls is None:
+            continue
+        assert isinstance(value, Fields)
+        inner = Attempt(tuple(item for item in value.items if item[0] != TARGET))
+        failed = outcome._replace(place=outcome.place._replace(init=()))
+        for mended in islice(_constructor_repairs(inner, failed, options.of_class(cls)), MOST_WITHIN):
+            yield set_init(attempt, name, replace(value, items=(*value.items[:1], *mended.init)))
 
 
 def _asserted(attempt: Attempt, outcome: Outcome, options: Options) -> Iterator[Attempt]:
@@ -238,6 +265,10 @@ def _missing_fields(attempt: Attempt, outcome: Outcome, options: Options) -> Ite
     if re.search("SimpleNamespace' (object )?is not (iterable|a container)", outcome.error):
         parsed = tuple((name, replace(value, form="arguments") if isinstance(value, Fields) else value) for name, value in attempt.init)
         yield replace(attempt, init=parsed)
+    # Of a base class that leaves to others what it is asked for, an object that has it.
+    for name, text in attempt.init if outcome.error.startswith("NotImplementedError") else ():
+        if isinstance(text, str) and text.endswith(")") and (fields := options.fields_of(name)) is not None:
+            yield set_init(attempt, name, fields)
     match = re.search(r"has no attribute '(\w+)'|KeyError: '(\w+)'", outcome.error)
     if not match:
         return
@@ -305,16 +336,19 @@ def _call_repairs(attempt: Attempt, outcome: Outcome, options: Options) -> Itera
     yield from objects_asked(attempt, outcome, options)
     yield from within_objects(attempt, outcome, options, _call_repairs)
     yield from _result_repairs(attempt, outcome)
+    yield from unset_names(attempt, outcome, options)
     yield from other_branches(attempt, outcome, options)
     yield from other_kinds(attempt, outcome, options.words_in_call, names_held(options.trial.instance))
     yield from looped_lists(attempt, outcome, options.called, options.numbers_of(attempt))
     yield from steps_asked(attempt, outcome, options.called)
     yield from index_vectors(attempt, outcome)
+    yield from called_fields(attempt, outcome)
     yield from demands(attempt, outcome, options.init)
     yield from _in_place_of_none(attempt, outcome, options)
     yield from states_asked(attempt, outcome)
     yield from wider_tables(attempt, outcome)
     yield from squeezed(attempt, outcome, options.called)
+    yield from one_sample(attempt, outcome)
     yield from joined_inputs(attempt, outcome)
     yield from labels_asked(attempt, outcome)
     yield from _tensors_for_numbers(attempt, outcome)

@@ -15,6 +15,7 @@ from typing import Any
 
 from migrate_agent.tools.record.guessing.assigned import assigned_settings, constants_of, may_assign, processed_options, with_constants
 from migrate_agent.tools.record.guessing.objects.command_lines import texts_with_commands, written_options
+from migrate_agent.tools.record.guessing.objects.interpolations import resolved
 from migrate_agent.tools.record.guessing.values import Fields, Value
 
 Settings = Mapping[str, Any]
@@ -94,14 +95,23 @@ def settings_of(root: Path, sources: Collection[Path]) -> list[Settings]:
     likely = [path for path, text in texts.items() if _declares(text) or may_assign(path, text)][:MOST_FILES]
     constants = {name: value for text in texts.values() for name, value in constants_of(text).items()} if likely else {}
     commands = texts_with_commands(root) if any(_declares(texts[path]) for path in likely) else []
-    for path in likely:
-        if (tree := _tree(texts[path])) is not None:
-            tables += _of_source(path, texts[path], with_constants(tree, constants), commands)
+    trees = {path: with_constants(tree, constants) for path in likely if (tree := _tree(texts[path])) is not None}
+    options = {path: _options(path, texts[path], tree, commands) for path, tree in trees.items()}
+    everywhere = {name: value for own in options.values() for name, value in own.items()}
+    for path, tree in trees.items():
+        # One file may declare what another one reads: `config["width"] = args.width`.
+        tables += [
+            {**options[path], **processed_options(tree, options[path])},
+            *assigned_settings(path, texts[path], tree, options[path] or everywhere),
+        ]
     files = sorted(
         path for suffix in ("json", "yaml", "yml") for path in root.rglob(f"*.{suffix}") if ".git" not in path.relative_to(root).parts
     )
-    for path in files[:MOST_FILES]:
-        tables += _tables(_parsed(path))
+    contents = {path: _parsed(path) for path in files[:MOST_FILES]}
+    # A file of a folder of alternatives stands for what the folder is called: `model/small.yaml` for `model`.
+    roots = [*contents.values(), *({path.parent.name: content} for path, content in contents.items() if path.parent != root)]
+    for content in contents.values():
+        tables += _tables(resolved(roots, content))
     return [table for table in tables if table]
 
 
@@ -117,14 +127,12 @@ def _declares(text: str) -> bool:
     return any(name in text for name in (*OPTIONS, "DEFINE_"))
 
 
-def _of_source(path: Path, text: str, tree: ast.Module, commands: Sequence[str]) -> list[Settings]:
-    """What a file of the program declares as options, and assigns to configurations. Of options without a default, what command lines in the texts
-    `commands` say."""
+def _options(path: Path, text: str, tree: ast.Module, commands: Sequence[str]) -> Settings:
+    """What a file of the program declares as options. Of those without a default, what command lines in the texts `commands` say."""
     declared = command_line(tree) if _declares(text) else {}
     undecided = _undecided(tree, declared) if _declares(text) else {}
     several = [name for name, takes_list in undecided.items() if takes_list]
-    declared = {**written_options(commands, path.name, undecided, several), **declared}
-    return [{**declared, **processed_options(tree, declared)}, *assigned_settings(path, text, tree, declared)]
+    return {**written_options(commands, path.name, undecided, several), **declared}
 
 
 def _text(path: Path) -> str:

@@ -69,13 +69,21 @@ def used_as_arrays(called: Called) -> frozenset[str]:
     return frozenset(annotated | {name for node in nodes_of(called) for name in _array_names(node, libraries)})
 
 
+MAKERS = frozenset(
+    {"zeros", "ones", "full", "empty", "arange", "linspace", "eye", "identity", "prod", "log", "log2", "sqrt", "ceil", "floor"}
+)
+"""Functions of NumPy that make arrays of sizes, or that are as often given numbers."""
+
+
 def _array_names(node: ast.AST, libraries: Collection[str]) -> Iterator[str]:
     match node:
         case ast.Attribute(value=ast.Name(id=name), attr="astype"):
             yield name
         case ast.Call(func=ast.Attribute(attr="from_numpy"), args=[ast.Name(id=name), *_]):
             yield name
-        case ast.Call(func=ast.Attribute(value=ast.Name(id=library)), args=args) if library in libraries:
+        case ast.Call(func=ast.Attribute(value=ast.Name(id=library), attr=function), args=args) if (
+            library in libraries and function not in MAKERS
+        ):
             yield from (name for argument in args for name in _whole(argument))
 
 

@@ -39,8 +39,7 @@ def exported(session: Session, name: str) -> dict[str, Any] | None:
 
 def _export(session: Session, scenario: Any) -> dict[str, Any]:
     candidate = session.candidate(scenario.example)
-    original_state = session.state(scenario.state, scenario.example)
-    candidate.load(original_state)
+    original_state = session.load(candidate, scenario.state, scenario.example)
     program = session.programs.get(candidate, scenario.mode, session.tree(scenario), gradient=True)
     _, trainable, rest = candidate.parts(scenario.mode)
     leaves, targets = session.leaves(scenario)
@@ -64,9 +63,9 @@ def _export(session: Session, scenario: Any) -> dict[str, Any]:
         return bytes(export.export(jax.jit(step))(*(flat[index] for index in data_indices)).serialize())
 
     (session.output / "search.bin").write_bytes(session.once(("export", scenario.name, session.form(scenario)), serialised))
-    state = [np.asarray(value) for value in jax.tree.leaves((trainable, rest)) if not is_key(value)]
-    sources = [source(value, original_state) if value.size >= LARGE else None for value in state]
-    others = {str(index): value for index, value in enumerate(state) if sources[index] is None}
+    state, origins = [value for value in jax.tree.leaves((trainable, rest)) if not is_key(value)], candidate.origins()
+    sources = [origins.get(id(value)) or source(np.asarray(value), original_state) if value.size >= LARGE else None for value in state]
+    others = {str(index): np.asarray(value) for index, value in enumerate(state) if sources[index] is None}
     tensor_files.save(session.output / "search.safetensors", others)
     layout = {"compares": compares(traced.jaxpr), "outputs": len(outputs), "sources": sources}
     layout["constants"] = [index for index, leaf in enumerate(leaves) if isinstance(leaf, HostArray)]

@@ -18,6 +18,7 @@ from flax import nnx
 
 from migrate_agent.tools.harness.common import budgets, reach, tensor_files
 from migrate_agent.tools.harness.common.class_values import class_values
+from migrate_agent.tools.harness.common.compare_arrays import equal
 from migrate_agent.tools.harness.common.conditions import AS_MADE
 from migrate_agent.tools.harness.common.input_sampling import Array
 from migrate_agent.tools.harness.common.signatures import describe, describe_methods
@@ -118,8 +119,7 @@ def specification(session: Session, candidate: Candidate) -> dict[str, Any]:
     values = class_values(cls, arguments, sys.path[0], nnx.Module) if arguments is not None else None
     signatures["methods"] = describe_methods(cls, nnx.Module) if mirror else {}
     try:
-        state = session.state("e0-s0", 0)
-        names = {name: list(value.shape) for name, value in candidate.state().items()}
+        names = candidate.shapes()
         before: dict[str, Any] = {
             "signatures": signatures,
             "state": names,
@@ -132,7 +132,7 @@ def specification(session: Session, candidate: Candidate) -> dict[str, Any]:
     except Exception as error:
         return {"signatures": signatures, **session.fail(error)}
     try:
-        candidate.load(state)
+        state = session.load(candidate, "e0-s0", 0)
         after = candidate.state()
     except Exception as error:
         return {**before, "load": session.fail(error), **session.fail(error)}
@@ -141,9 +141,7 @@ def specification(session: Session, candidate: Candidate) -> dict[str, Any]:
     # must this one be.
     before["trains"] = not mirror or candidate.constructed == modes(candidate.model)
     checked = {name: value for name, value in state.items() if name not in candidate.omitted}
-    changed = [
-        name for name, value in checked.items() if name not in after or not np.array_equal(np.asarray(after[name]), value, equal_nan=True)
-    ]
+    changed = [name for name, value in checked.items() if name not in after or not equal(np.asarray(after[name]), value)]
     return {**before, "changed": changed, "kinds": candidate.kinds(), "weights": candidate.weights()}
 
 
@@ -152,7 +150,7 @@ def _other_state(session: Session, scenario: Request) -> dict[str, Any]:
     if scenario.role != Role.CONFIGURATION:
         return {}
     described, candidate = session.arguments["described"][scenario.example], session.candidate(scenario.example)
-    theirs, ours = described["state"], {name: list(value.shape) for name, value in candidate.state().items()}
+    theirs, ours = described["state"], candidate.shapes()
     wrong = sorted(name for name in {*theirs, *ours} if theirs.get(name) != ours.get(name))
     if not wrong and described["frozen"] and session.arguments["port"] is None:
         kinds = candidate.kinds()
@@ -201,7 +199,7 @@ def _compile_one(session: Session, scenario: Request, loaded: set[int], forms: s
     if _absent(session, scenario):
         return
     if example not in loaded:
-        candidate.load(session.state(scenario.state, example))
+        session.load(candidate, scenario.state, example)
         loaded.add(example)
     program = session.program(candidate, scenario)
     _, trainable, rest = candidate.parts(scenario.mode, scenario.conditions)

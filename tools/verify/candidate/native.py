@@ -167,7 +167,7 @@ def contract(session: Session) -> dict[str, Any]:
 def compile_contract(session: Session, scenario: Request) -> dict[str, Any]:
     """Tracer leaks, stability of the module's structure, and lowering for TPU and CUDA, of one forward pass."""
     candidate = session.candidate(scenario.example)
-    candidate.load(session.state(scenario.state, scenario.example))
+    session.load(candidate, scenario.state, scenario.example)
     program = session.programs.get(candidate, scenario.mode, session.tree(scenario), gradient=False, paired=False)
     graphdef, trainable, rest = candidate.parts(scenario.mode)
     leaves, _ = session.leaves(scenario)
@@ -330,7 +330,7 @@ def dropout(session: Session) -> dict[str, Any] | None:
     if scenario is None:
         return None
     candidate = session.candidate(scenario.example)
-    candidate.load(session.state(scenario.state, scenario.example))
+    session.load(candidate, scenario.state, scenario.example)
     graphdef, trainable, rest = candidate.parts("train")
     options: dict[str, Any] = {"gradient": False, "paired": False, "method": candidate.method}
     options["changes_objects"] = candidate.changes_objects

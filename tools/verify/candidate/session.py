@@ -39,9 +39,6 @@ if TYPE_CHECKING:
 
 NATIVE_DTYPES = {"float64": "float32", "complex128": "complex64", "int64": "int32", "uint64": "uint32"}
 
-KEPT_ELEMENTS = 2**25
-"""A state of so many elements is kept between calls, where the next one starts from it too: 256 MiB in float64."""
-
 Made = TypeVar("Made")
 
 
@@ -74,8 +71,8 @@ class Session:
         self.programs: Programs = Programs(self.arguments["renamed"], self.draws) if shared is self else shared.programs
         self.candidates: dict[int, Candidate] = {} if shared is self else shared.candidates
         self._made: dict[Any, Any] = {} if shared is self else shared._made
-        self._last: tuple[tuple[str, int, str], int, Mapping[str, Any], dict[str, Array]] | None = None
-        """Of the state that was loaded last: its name, example and width, the candidate's id, what that holds of it, and the state."""
+        self._last: tuple[tuple[str, int, str], int, Mapping[str, Any]] | None = None
+        """Of the state that was loaded last: its name, example and width, the candidate's id, and what that holds of it."""
         self.reached: dict[str, set[int]] = {} if shared is self else shared.reached
         compiling = partial(ThreadPoolExecutor, budgets.COMPILING_THREADS, thread_name_prefix="compile")
         self.pool: ThreadPoolExecutor = compiling() if shared is self else shared.pool
@@ -181,17 +178,15 @@ class Session:
         dtypes = self.arguments["described"][example]["state_dtypes"]
         return {key: value.astype(_native(width if width and value.dtype.kind == "f" else dtypes[key])) for key, value in state.items()}
 
-    def load(self, candidate: Candidate, name: str, example: int, width: str = "") -> dict[str, Array]:
+    def load(self, candidate: Candidate, name: str, example: int, width: str = "") -> Mapping[str, Array]:
         """Put a state into the candidate; that of the last time is neither read nor drawn again. Gives it as `state` does."""
         key = name, example, width
         if self._last is not None and self._last[:2] == (key, id(candidate)) and candidate.loaded is self._last[2] and candidate.keeps_all:
             candidate.reload()
-            return self._last[3]
-        self._last = None  # both are not in memory at once
+            return candidate.as_loaded()
         state = self.state(name, example, width)
         candidate.load(state)
-        if sum(value.size for value in state.values()) <= KEPT_ELEMENTS:
-            self._last = key, id(candidate), candidate.loaded, state
+        self._last = key, id(candidate), candidate.loaded
         return state
 
     def leaves(self, scenario: Request) -> tuple[list[Any], dict[str, Any]]:

@@ -102,6 +102,7 @@ def run(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) 
     # Larger inputs than the example's may need more memory than there is: they are left out then.
     bound_memory(arguments["memory"])
     example_units = Examples(arguments, inputs)
+    first: Any = None
     scenarios: list[list[Scenario]] = []
     examples: list[dict[str, Any]] = []
     calls: list[Any] = []
@@ -130,6 +131,7 @@ def run(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) 
                 paths |= {writer.path()} if one.new else set()
                 count += 1
             examples.append({"index": one.index, "changes": {}, **facts})
+            first = cls if first is None else first
         except Exception as error:
             example_units.fail(one.index, error)
             continue
@@ -143,7 +145,7 @@ def run(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) 
     lines = example_units.lines.told(cls) if examples else {}
     if examples:
         del one, writer, small  # a large unit's modules, which would stand beside those that this makes
-        examples[0]["methods"] = surface(example_units, examples[0]["index"])
+        examples[0]["methods"] = surface(example_units, examples[0]["index"], first)
     return {
         "examples": examples,
         "scenarios": [scenario.to_json() for scenario in chain(*scenarios)],
@@ -219,10 +221,12 @@ def _refusals(make: Callable[[Changes], Original], texts: Mapping[str, Any], out
     return refusals(writer, make) if elements(plain) <= budgets.CONFIGURATION_ELEMENTS else []
 
 
-def surface(example_units: Examples, index: int) -> dict[str, Any]:
+def surface(example_units: Examples, index: int, cls: Any) -> dict[str, Any]:
     """The public methods of the class, and which of them run while the example with this number is constructed and called."""
+    members = methods.public_methods(cls, torch.nn.Module)
+    if not members:  # most classes have none, and a large unit takes seconds to construct
+        return {"names": [], "constructing": [], "calling": []}
     unit = example_units.make(index)
-    members = methods.public_methods(unit.cls, torch.nn.Module)
     state, inputs = unit.state(), input_sampling.recorded_inputs(unit.leaves)
     constructing = methods.called_in(members, unit.fresh)
     calling = methods.called_in(members, lambda: attempt(partial(unit.run, state, inputs, "eval")))

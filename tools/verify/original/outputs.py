@@ -13,7 +13,7 @@ import torch
 
 from migrate_agent.tools.harness.common import budgets, input_sampling, methods, tensor_files, tolerances
 from migrate_agent.tools.harness.common.class_values import class_values
-from migrate_agent.tools.harness.common.compare_arrays import rms
+from migrate_agent.tools.harness.common.compare_arrays import equal, rms
 from migrate_agent.tools.harness.common.example_text import init_arguments
 from migrate_agent.tools.harness.common.input_sampling import Array
 from migrate_agent.tools.harness.common.signatures import describe, describe_methods
@@ -150,7 +150,7 @@ def unsteady(result: Result, shifted: Sequence[Result | None]) -> list[str]:
 
 def elements(unit: Original) -> int:
     """Numbers in state and inputs."""
-    return sum(value.size for value in unit.state().values()) + sum(leaf.value.size for leaf in unit.leaves)
+    return sum(value.numel() for value in tensors_of(unit.exact).values()) + sum(leaf.value.size for leaf in unit.leaves)
 
 
 def one_line(error: BaseException) -> str:
@@ -160,9 +160,7 @@ def one_line(error: BaseException) -> str:
 
 def same(one: Result, other: Result) -> bool:
     """Whether two runs gave equal arrays, states included."""
-    return one.arrays.keys() == other.arrays.keys() and all(
-        np.array_equal(value, other.arrays[key], equal_nan=value.dtype.kind in "fc") for key, value in one.arrays.items()
-    )
+    return one.arrays.keys() == other.arrays.keys() and all(equal(value, other.arrays[key]) for key, value in one.arrays.items())
 
 
 def initial_values(unit: Original, base: int) -> tuple[dict[str, Any], dict[str, Array]]:

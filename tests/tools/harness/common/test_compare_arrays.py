@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from migrate_agent.tools.harness.common import tolerances
-from migrate_agent.tools.harness.common.compare_arrays import compare
+from migrate_agent.tools.harness.common.compare_arrays import compare, equal
 from migrate_agent.tools.verify.contract.scenario import UNKNOWN
 
 NOTHING = (0.0, 0.0)
@@ -38,3 +38,21 @@ COMPARISONS: list[tuple[str, Any, Any, tuple[float, float], bool]] = [
 @pytest.mark.parametrize(("expected", "got", "noise", "failed"), [row[1:] for row in COMPARISONS], ids=[row[0] for row in COMPARISONS])
 def test_comparison(expected: Any, got: Any, noise: tuple[float, float], failed: bool) -> None:
     assert compare("x", np.array(expected), np.array(got), lambda: noise, tolerances.FLOOR_FP64).failed == failed
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ([1.0, 2.0], [1.0, 2.0], True),
+        ([1.0, 2.0], [1.0, 3.0], False),
+        ([np.nan, 2.0], [np.nan, 2.0], True),
+        ([np.nan, 2.0], [2.0, np.nan], False),
+        ([np.nan, 2.0], [np.nan, 3.0], False),
+        ([1.0, 2.0], [[1.0, 2.0]], False),
+        ([1, 2], [1, 2], True),
+        ([True], [False], False),
+        ([], [], True),
+    ],
+)
+def test_equal_arrays_have_equal_numbers_and_nan_at_the_same_places(one: Any, other: Any, same: bool) -> None:
+    assert equal(np.array(one), np.array(other)) == same

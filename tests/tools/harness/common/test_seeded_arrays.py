@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from migrate_agent.tools.harness.common import input_sampling, tensor_files
-from migrate_agent.tools.harness.common.seeded_arrays import LARGE, Recipe, SeededArray
+from migrate_agent.tools.harness.common.seeded_arrays import LARGE, PIECE, Recipe, SeededArray
 
 SHAPE = (512, 514)
 
@@ -86,3 +86,18 @@ def test_normal_numbers_have_centre_scale_and_dtype() -> None:
         assert (drawn.dtype, drawn.shape) == (like.dtype, like.shape)
         assert float(np.mean(drawn.real)) == pytest.approx(1.0, abs=0.01)
         assert float(np.std(drawn.real)) == pytest.approx(0.25, rel=0.03)
+
+
+def test_numbers_drawn_in_pieces_are_those_of_one_call() -> None:
+    recipe = Recipe((1, 2), 0.5, 2.0, (3, PIECE + 7), "float64")
+    whole = np.random.Generator(np.random.Philox(np.random.SeedSequence(recipe.key))).standard_normal(recipe.shape, dtype=np.float32)
+    np.testing.assert_array_equal(recipe.draw(), whole * np.float32(2) + np.float32(0.5))
+
+
+def test_a_file_of_several_recipes_gives_each_its_numbers(tmp_path: Path) -> None:
+    arrays = {name: sample(base(), name=name) for name in ("c", "a", "b")} | {"small": np.ones(3)}
+    tensor_files.save(tmp_path / "state.safetensors", arrays)
+    loaded = tensor_files.load(tmp_path / "state.safetensors")
+    assert loaded.keys() == arrays.keys()
+    for name, value in arrays.items():
+        np.testing.assert_array_equal(loaded[name], value)

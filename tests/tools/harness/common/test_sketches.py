@@ -144,3 +144,45 @@ def test_a_sketch_judges_as_all_elements_do_up_to_its_bound(name: str, strength:
 
 def test_what_lies_within_the_limit_passes() -> None:
     assert judged("rounding", 0, SHAPE, strength=0.5) == (False, False)
+
+
+def plain_sketch(value: np.ndarray, short: Sketch) -> np.ndarray:
+    """The sums of a sketch by their definition, with the signs that it has for this shape."""
+    flat, ones = value.reshape(-1), np.ones(value.shape)
+    signs = np.empty(flat.size)
+    for first in range(0, flat.size, short.size):  # a sketch of ones in a row alone has the row's signs
+        ones[...] = 0
+        ones.reshape(-1)[first : first + short.size] = 1
+        row = sketch(ones)
+        signs[first : first + short.size] = np.sign(row[: flat.size - first])
+    terms = np.zeros(-(-flat.size // short.size) * short.size, value.dtype)
+    terms[: flat.size] = flat * signs
+    return np.asarray(terms.reshape(-1, short.size).sum(0) * np.sqrt(short.size / flat.size))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex128])
+def test_sums_are_those_of_the_definition(dtype: type) -> None:
+    value = array(dtype)
+    np.testing.assert_allclose(sketch(value), plain_sketch(value, sketch(value)), rtol=1e-4 if dtype is np.float32 else 1e-9, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        np.arange(float(LARGE)),
+        np.arange(float(LARGE))[::-1].copy(),
+        np.zeros(LARGE),
+        np.arange(LARGE) % 3.0,
+        np.full(LARGE, np.nan),
+        np.append(np.full(LARGE, np.inf), np.arange(-5.0, 5.0)),
+        np.append(np.full(LARGE, -np.inf), np.arange(100.0)),
+        np.append(np.full(LARGE, np.nan), np.arange(40.0)),
+    ],
+    ids=["rising", "falling", "zeros", "equal ones", "none finite", "few finite", "some finite", "fewer than are kept"],
+)
+def test_extremes_are_the_least_and_the_largest(value: np.ndarray) -> None:
+    finite = np.sort(value[np.isfinite(value)])
+    padded = finite if finite.size >= 2 * EXTREMES else np.sort(np.append(finite, np.zeros(2 * EXTREMES - finite.size)))
+    extremes = sketch(value).extremes
+    assert extremes is not None
+    np.testing.assert_array_equal(extremes.elements, np.concatenate([padded[:EXTREMES], padded[-EXTREMES:]]))

@@ -30,7 +30,8 @@ class Place(NamedTuple):
 
 def place_of(error: BaseException, cls: type, function: Any = None) -> Place:
     """Read the traceback of an error that the constructor or the call of `cls` raised, or the `function` that the call stands for."""
-    frames = list(_frames(error.__traceback__))
+    frames = [row for one in causes(error) for row in _frames(one.__traceback__)]
+    error = list(causes(error))[-1]
     code = getattr(inspect.unwrap(function), "__code__", None) if function is not None else None
     own = [row for row in frames if isinstance(row[0].f_locals.get("self"), cls) and _is_users(row[0])]
     own = [row for row in frames if row[0].f_code is code] if function is not None else own
@@ -60,6 +61,14 @@ def place_of(error: BaseException, cls: type, function: Any = None) -> Place:
     )
 
 
+def causes(error: BaseException) -> Iterator[BaseException]:
+    """An error, and where a library made it of another one, of code that it had called, that one: it says what was wrong."""
+    yield error
+    frames = [frame for frame, _ in _frames(error.__traceback__)]
+    if error.__cause__ is not None and frames and LIBRARIES.search(frames[-1].f_code.co_filename):
+        yield from causes(error.__cause__)
+
+
 def none_read(error: BaseException) -> Iterator[tuple[Any, str]]:
     """The objects and their attributes that are None, of those which the statements read that an error came through, the innermost first."""
     for frame, line in reversed(list(_frames(error.__traceback__))):
@@ -67,6 +76,18 @@ def none_read(error: BaseException) -> Iterator[tuple[Any, str]]:
         for name in _mentioned(frame, line) if _is_users(frame) else ():
             if name.startswith("self.") and hasattr(owner, "__dict__") and _look_up(frame, name) is None:
                 yield owner, name.removeprefix("self.")
+
+
+def none_asked(error: BaseException) -> Iterator[tuple[Any, str]]:
+    """The objects and their attributes that are None, of those which code asked before it refused on purpose: by the failed assertion, or by the
+    conditions around the statement that raised."""
+    yield from none_read(error)
+    for frame, line in reversed(list(_frames(error.__traceback__))):
+        owner = frame.f_locals.get("self")
+        for node in _nodes(_tree(frame.f_code.co_filename)) if _is_users(frame) and hasattr(owner, "__dict__") else ():
+            if isinstance(node, ast.If) and node.lineno <= line <= (node.end_lineno or node.lineno):
+                names = [name.removeprefix("self.") for name in _names(node.test) if name.startswith("self.")]
+                yield from ((owner, name) for name in names if _look_up(frame, f"self.{name}") is None)
 
 
 def _asserted_shapes(error: BaseException, frames: Sequence[tuple[FrameType, int]]) -> tuple[tuple[int, ...], ...]:

@@ -27,7 +27,7 @@ from migrate_agent.tools.record.guessing.functions import called_parameters
 from migrate_agent.tools.record.guessing.trials.keyword_reads import is_name, parameters_read
 from migrate_agent.tools.record.guessing.trials.origins import Operation, Origins
 from migrate_agent.tools.record.guessing.trials.own_seconds import WAITING
-from migrate_agent.tools.record.guessing.trials.place import Place, place_of
+from migrate_agent.tools.record.guessing.trials.place import Place, causes, place_of
 from migrate_agent.tools.record.guessing.values import Sequence as Items
 from migrate_agent.tools.record.guessing.values import Value, text
 from migrate_agent.tools.types import Example
@@ -214,8 +214,9 @@ class Trial:
         self._places.clear()
         return self.cls(*args, **kwargs)
 
-    def _failure(self, stage: Stage, error: Exception) -> Outcome:
+    def _failure(self, stage: Stage, error: BaseException) -> Outcome:
         place, operation = place_of(error, self.cls, self.function), Operation()
+        *_, error = causes(error)
         if stage is not Stage.CONSTRUCT:
             # What the operation was given says more than what the statement reads: a statement of the caller names all arguments of a part.
             operation = self._origins.failed
@@ -229,12 +230,12 @@ class Trial:
         text_of_error = f"{type(error).__name__}: {error}"
         return Outcome(stage, progress, text_of_error, place, hopeless or missing, operation, missing=self._missing(stage, error))
 
-    def _missing(self, stage: Stage, error: Exception) -> Missing | None:
+    def _missing(self, stage: Stage, error: BaseException) -> Missing | None:
         """What the call read that another method sets."""
         absent = missing_state(error, self.instance) if stage is Stage.CALL and self.function is None else None
         return absent if absent is not None and steps(self.instance, absent, self.method) else None
 
-    def _of_an_argument(self, error: Exception) -> bool:
+    def _of_an_argument(self, error: BaseException) -> bool:
         """Whether a method of another object raised: a base of the class that the unit should be given, for one."""
         frame = [frame for frame, _ in traceback.walk_tb(error.__traceback__)][-1]
         owner = frame.f_locals.get("self")
@@ -409,7 +410,7 @@ def required(function_parameters: Sequence[inspect.Parameter]) -> list[inspect.P
     return [p for p in function_parameters if p.default is EMPTY and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
 
 
-def _is_conditional(error: Exception) -> bool:
+def _is_conditional(error: BaseException) -> bool:
     """Whether the statement that raised stands under a condition of its function."""
     frame, line = [*traceback.walk_tb(error.__traceback__)][-1]
     try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from migrate_agent.tools.scan.nodes import walk
 
@@ -19,7 +19,7 @@ def type_that_stands_behind(name: ast.expr, holders: Sequence[ast.AST], kind: Ki
         return ""
     text = ast.unparse(name)
     for holder in holders:
-        bound = [value for node in walk(holder) for value in _bound(node, text)]
+        bound = _bindings(holder).get(text, ())
         if (default := _default(holder, text)) is not None:
             usual = kind(default)
             return usual if usual in FLOATS and not bound and _all_hand_types(holders[-1], text) else ""
@@ -43,18 +43,27 @@ def kind_of(value: ast.expr, dotted: Callable[[ast.expr], str], is_tensor: Calla
     return ""
 
 
-def _bound(node: ast.AST, text: str) -> list[ast.expr | None]:
-    """The values that a statement binds a name to; `None` for one that is not written out."""
+def _bindings(holder: ast.AST) -> Mapping[str, Sequence[ast.expr | None]]:
+    """By the text of a name, the values that statements bind it to; `None` for one that is not written out. Cached on the holder, as `walk` is: it is
+    asked for each call."""
+    bindings: dict[str, list[ast.expr | None]] | None = holder.__dict__.get("_bindings")
+    if bindings is None:
+        bindings = holder.__dict__["_bindings"] = {}
+        for target, value in (pair for node in walk(holder) for pair in _bound(node)):
+            bindings.setdefault(ast.unparse(target), []).append(value)
+    return bindings
+
+
+def _bound(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr | None]]:
+    """What a statement binds, and to what; `None` for what is not written out."""
     match node:
         case ast.Assign(targets=targets, value=value):
-            whole = [value for target in targets if ast.unparse(target) == text]
-            apart = [None for target in targets if isinstance(target, ast.Tuple | ast.List) if text in map(ast.unparse, target.elts)]
-            return [*whole, *apart]
-        case ast.AnnAssign(target=target, value=value) if ast.unparse(target) == text:
-            return [value]
-        case ast.For(target=target) | ast.AugAssign(target=target) | ast.NamedExpr(target=target) if ast.unparse(target) == text:
-            return [None]
-    return []
+            yield from ((target, value) for target in targets)
+            yield from ((one, None) for target in targets if isinstance(target, ast.Tuple | ast.List) for one in target.elts)
+        case ast.AnnAssign(target=target, value=value):
+            yield target, value
+        case ast.For(target=target) | ast.AugAssign(target=target) | ast.NamedExpr(target=target):
+            yield target, None
 
 
 def _default(holder: ast.AST, text: str) -> ast.expr | None:

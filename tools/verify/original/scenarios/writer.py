@@ -18,6 +18,7 @@ from migrate_agent.tools.harness.common import budgets, input_sampling, reach, t
 from migrate_agent.tools.harness.common.conditions import AS_MADE, Conditions
 from migrate_agent.tools.harness.common.input_sampling import Array, Extreme
 from migrate_agent.tools.harness.common.random_streams import USUAL, Drawing
+from migrate_agent.tools.harness.common.seeded_arrays import SeededArray
 from migrate_agent.tools.harness.common.sketches import sketched
 from migrate_agent.tools.harness.torch_side.line_coverage import Lines
 from migrate_agent.tools.harness.torch_side.module import Layout, Original, Result, State
@@ -162,6 +163,8 @@ class ScenarioWriter:
         """A digest of an array's values. That of a large one is kept while the array is: nobody writes into states and inputs."""
         if value.nbytes < LARGE_BYTES:
             return value.tobytes()
+        if isinstance(value, SeededArray) and value.recipe is not None:
+            return value.recipe.to_bytes().tobytes()
         entry = self._digests.get(id(value))
         if entry is None or entry[0]() is not value:
             digest = hashlib.blake2b(np.ascontiguousarray(value).reshape(-1).view(np.uint8).data).digest()
