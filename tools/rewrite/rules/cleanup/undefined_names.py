@@ -20,11 +20,15 @@ class RefuseUndefinedNames(Rule):
 
     Declines where the file was not observed, or where anything ran on the statement's lines: the name then stands
     where it is not read. A condition or a loop that would read it becomes the error that it ends with: `elif kind == "log":` →
-    `else: raise NotImplementedError(...)`. In the message of an assertion it is written as text: `f"one of {KIND}"` → `f"one of KIND"`.
+    `else: raise NotImplementedError(...)`. An annotation of an assignment in a function is dropped. In the message of an assertion it is written as text: `f"one of {KIND}"` → `f"one of KIND"`.
     """
 
     KEEP = ("def f(x):\n    return g(x)\n",)
     CHANGE = (
+        (
+            "class A:\n    def f(self, data):\n        self.data: loader.Data = data\n        return self.data\n",
+            "class A:\n    def f(self, data):\n        self.data = data\n        return self.data\n",
+        ),
         (
             "KINDS = {'exp': 1}\n\ndef f(kind):\n    assert kind in KINDS, f'{kind} is none of {KIND.keys()}'\n    return KINDS[kind]\n",
             "KINDS = {'exp': 1}\n\ndef f(kind):\n    assert kind in KINDS, f'{kind} is none of KIND.keys()'\n    return KINDS[kind]\n",
@@ -50,6 +54,16 @@ class RefuseUndefinedNames(Rule):
         span = context.span(statement) if statement else None
         if span and not any(span.line <= line <= span.end_line for line in context.observed_lines):
             context.hole(original, f"{original.value} is not defined in the original either", "undefined-name")
+
+    def leave_AnnAssign(self, original: cst.AnnAssign, updated: cst.AnnAssign) -> cst.Assign | None:
+        """`self.data: loader.Data = data` in a function, which never reads the annotation: an assignment."""
+        read = _Read()
+        original.annotation.annotation.visit(read)
+        if updated.value is None or not self.context.functions:
+            return None
+        if any(name in self._unknown_names and not self._is_bound(name) for name in read.names):
+            return cst.Assign([cst.AssignTarget(updated.target)], updated.value, updated.semicolon)
+        return None
 
     def leave_If(self, original: cst.If, updated: cst.If) -> cst.CSTNode | None:
         error = self._error_of(original, original.test)
