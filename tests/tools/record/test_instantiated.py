@@ -95,7 +95,8 @@ def test_an_object_is_made_of_a_table(name: str, repository: Any, sandbox: Sandb
 def test_a_library_tells_of_the_error_that_it_wraps() -> None:
     source = "def call(function):\n try:\n  function()\n except Exception as error:\n  raise RuntimeError('in a call') from error\n"
     wrapping: dict[str, Any] = {}
+    empty: dict[str, int] = {}
     exec(compile(source, "/env/site-packages/library.py", "exec"), wrapping)
     with pytest.raises(RuntimeError) as caught:
-        wrapping["call"](lambda: {}["width"])
+        wrapping["call"](lambda: empty["width"])
     assert [type(error) for error in causes(caught.value)] == [RuntimeError, KeyError]
