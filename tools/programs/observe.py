@@ -72,12 +72,14 @@ def observe_program(arguments: Mapping[str, Any], inputs: Mapping[str, Path], ou
     os.environ.setdefault("TORCHDYNAMO_DISABLE", "1")
     import torch
 
+    from migrate_agent.tools.harness.torch_side.removed_functions import restore_functions
     from migrate_agent.tools.harness.torch_side.scripts_as_written import run_scripts_as_written
     from migrate_agent.tools.programs.judge.contract import StopProgramError
     from migrate_agent.tools.programs.judge.devices import everything_on_cpu
     from migrate_agent.tools.programs.judge.running import WORK, program_folder
 
     run_scripts_as_written()
+    restore_functions()
     torch.manual_seed(0)
     with program_folder(output, arguments) as script:
         root = output / WORK

@@ -36,10 +36,12 @@ def start_session(arguments: Mapping[str, Any]) -> Session:
     import torch
 
     from migrate_agent.tools.harness.torch_side.downloads import spare_downloads
+    from migrate_agent.tools.harness.torch_side.removed_functions import restore_functions
     from migrate_agent.tools.harness.torch_side.scripts_as_written import run_scripts_as_written
 
     spare_downloads()  # scripts and tests are run without `import_module`
     run_scripts_as_written()
+    restore_functions()
     torch.manual_seed(SEED)
     root = Path(sys.path[0] or ".").resolve()
     session = Session(

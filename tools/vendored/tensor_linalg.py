@@ -135,6 +135,17 @@ def eigh(x: jax.Array, uplo: str = "L") -> tuple[jax.Array, jax.Array]:
     return values, vectors
 
 
+def symeig(x: jax.Array, eigenvectors: bool = False, upper: bool = True) -> tuple[jax.Array, jax.Array]:
+    """`torch.symeig` of PyTorch before 2.0; without eigenvectors these are empty (https://docs.pytorch.org/docs/1.7.1/generated/torch.symeig.html)."""
+    values, vectors = eigh(x, "U" if upper else "L")
+    return values, vectors if eigenvectors else jnp.zeros(0, x.dtype)
+
+
+def solve_with_factors(b: jax.Array, a: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """`torch.solve` of PyTorch before 2.0: `X` of `a X = b`, and the factors of `a` (https://docs.pytorch.org/docs/1.7.1/generated/torch.solve.html)."""
+    return jnp.linalg.solve(a, b), jax.scipy.linalg.lu_factor(a)[0]
+
+
 def legacy_qr(x: jax.Array, some: bool = True) -> tuple[jax.Array, jax.Array]:
     """`torch.qr` (https://pytorch.org/docs/stable/generated/torch.qr.html)."""
     q, r = jnp.linalg.qr(x, mode="reduced" if some else "complete")

@@ -36,6 +36,38 @@ def fft_over(
     return x if kind in ("rfft", "ihfft") else last(x, lengths[-1], axis=axes[-1], norm=norm)
 
 
+def paired_fft(x: jax.Array, signal_ndim: int, normalized: bool = False, *, inverse: bool = False) -> jax.Array:
+    """`torch.fft` and `torch.ifft` of PyTorch before 1.8, whose last axis has a real and an imaginary part
+    (https://docs.pytorch.org/docs/1.7.1/generated/torch.fft.html)."""
+    transform = jnp.fft.ifftn if inverse else jnp.fft.fftn
+    return _pairs(transform(_complex(x), axes=tuple(range(-signal_ndim, 0)), norm="ortho" if normalized else "backward"))
+
+
+def paired_rfft(x: jax.Array, signal_ndim: int, normalized: bool = False, onesided: bool = True) -> jax.Array:
+    """`torch.rfft` of PyTorch before 1.8: pairs of a real and an imaginary part in a new last axis
+    (https://docs.pytorch.org/docs/1.7.1/generated/torch.rfft.html)."""
+    transform = jnp.fft.rfftn if onesided else jnp.fft.fftn
+    return _pairs(transform(x, axes=tuple(range(-signal_ndim, 0)), norm="ortho" if normalized else "backward"))
+
+
+def paired_irfft(
+    x: jax.Array, signal_ndim: int, normalized: bool = False, onesided: bool = True, signal_sizes: Sequence[int] | None = None
+) -> jax.Array:
+    """`torch.irfft` of PyTorch before 1.8 (https://docs.pytorch.org/docs/1.7.1/generated/torch.irfft.html)."""
+    axes, norm = tuple(range(-signal_ndim, 0)), "ortho" if normalized else "backward"
+    if onesided:
+        return jnp.fft.irfftn(_complex(x), s=tuple(signal_sizes) if signal_sizes else None, axes=axes, norm=norm)
+    return jnp.fft.ifftn(_complex(x), axes=axes, norm=norm).real
+
+
+def _complex(pairs: jax.Array) -> jax.Array:
+    return jax.lax.complex(pairs[..., 0], pairs[..., 1])
+
+
+def _pairs(values: jax.Array) -> jax.Array:
+    return jnp.stack([values.real, values.imag], axis=-1)
+
+
 def framing_window(window: jax.Array | None, n_fft: int, win_length: int | None, dtype: DTypeLike) -> jax.Array:
     """The window, ones where none is given, put in the middle of `n_fft` samples."""
     length = n_fft if win_length is None else win_length

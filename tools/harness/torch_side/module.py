@@ -50,6 +50,7 @@ from migrate_agent.tools.harness.torch_side.filled_memory import FilledMemory
 from migrate_agent.tools.harness.torch_side.held_values import held_values, noted, parted, spoil
 from migrate_agent.tools.harness.torch_side.precision import PairedDraws, Widths, exact, wide_names, widened
 from migrate_agent.tools.harness.torch_side.rounding import RoundingNoise
+from migrate_agent.tools.harness.torch_side.removed_functions import restore_functions
 from migrate_agent.tools.harness.torch_side.scripts_as_written import run_scripts_as_written
 from migrate_agent.tools.harness.torch_side.second_derivatives import WeightNormByFormula
 from migrate_agent.tools.types import Example
@@ -256,6 +257,7 @@ class Original:
         # `torch.compile` runs its function as it is: there may be no compiler, and it has not all kernels in float64.
         os.environ.setdefault("TORCHDYNAMO_DISABLE", "1")
         run_scripts_as_written()
+        restore_functions()
         reach.count(Path(sys.path[0]), arguments.get("folder", ""))
         use_roots(arguments["roots"])
         use_parts(arguments["parts"], Path(sys.path[0]))

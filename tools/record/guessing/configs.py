@@ -135,9 +135,18 @@ def accessed(cls: Any, name: str, settings: Mapping[str, str] = MappingProxyType
     return None
 
 
+TENSOR_METHODS = frozenset("clone cpu cuda contiguous detach double float half long numpy repeat squeeze transpose unsqueeze view".split())
+"""Names that nothing but a tensor is asked for."""
+ONE_NUMBER = "torch.full((1,), 0.5)"
+"""A tensor that goes with others of any size."""
+
+
 def _fields(reads: Reads, holders: Sequence[Any], settings: Mapping[str, str]) -> Fields:
     items = []
     for name, inner in (reads.keys or reads.attributes).items():
+        if inner.attributes.keys() & TENSOR_METHODS:
+            items.append((name, ONE_NUMBER))
+            continue
         deeper = inner.keys or (inner.attributes.keys() - TENSOR_NAMES)
         plain = called_text(name) if inner.called and not deeper else _value(name, holders, settings)
         items.append((name, _fields(inner, holders, settings) if deeper else plain))

@@ -41,12 +41,14 @@ def guess_example(arguments: Mapping[str, Any], inputs: Mapping[str, Path], outp
     """
     import torch
 
+    from migrate_agent.tools.harness.torch_side.removed_functions import restore_functions
     from migrate_agent.tools.harness.torch_side.scripts_as_written import run_scripts_as_written
 
     # `torch.compile` and `torch.jit.script` leave functions as they are, as they do where examples are recorded and verified: what
     # they compile has no signature.
     os.environ.setdefault("TORCHDYNAMO_DISABLE", "1")
     run_scripts_as_written()
+    restore_functions()
     # Guesses are small: threads cost more than they gain, most of all where the machine is busy.
     torch.set_num_threads(1)
     bound_memory(MEMORY_BYTES)

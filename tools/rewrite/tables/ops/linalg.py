@@ -100,6 +100,8 @@ DECOMPOSITIONS = [
     Op(f"{L}svdvals", "A, *, driver=None", "jnp.linalg.svd({A}, compute_uv=False)"),
     Op(f"{L}eigh", "A, UPLO='L'", "vendored.eigh({A}, {UPLO})", returns="tuple"),
     Op(f"{L}eigvalsh", "A, UPLO='L'", "vendored.eigh({A}, {UPLO})[0]"),
+    *spelled("symeig", "input, eigenvectors=False, upper=True", "vendored.symeig({input}, {eigenvectors}, {upper})", returns="tuple"),
+    *spelled("solve", "input, A", "vendored.solve_with_factors({input}, {A})", returns="tuple"),
     Op(f"{L}eig", "A", "vendored.eig({A})", returns="tuple"),
     Op(f"{L}eigvals", "A", "jnp.linalg.eigvals({A})"),
     Op(f"{L}lu", "A, *, pivot=True", "vendored.lu({A})", returns="tuple"),

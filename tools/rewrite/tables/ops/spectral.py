@@ -72,6 +72,21 @@ STFT = [
 ]
 
 
+REMOVED = [
+    *spelled("fft", "input, signal_ndim, normalized=False", "vendored.paired_fft({input}, {signal_ndim}, {normalized})"),
+    *spelled("ifft", "input, signal_ndim, normalized=False", "vendored.paired_fft({input}, {signal_ndim}, {normalized}, inverse=True)"),
+    *spelled(
+        "rfft", "input, signal_ndim, normalized=False, onesided=True", "vendored.paired_rfft({input}, {signal_ndim}, {normalized}, {onesided})"
+    ),
+    *spelled(
+        "irfft",
+        "input, signal_ndim, normalized=False, onesided=True, signal_sizes=None",
+        "vendored.paired_irfft({input}, {signal_ndim}, {normalized}, {onesided}, {signal_sizes})",
+    ),
+]
+"""Functions of PyTorch before 1.8: of pairs of numbers in place of complex ones."""
+
+
 def _window(coefficients: str) -> str:
     return f"vendored.cosine_window({{window_length}}, {coefficients}, periodic={{periodic}}, dtype={{dtype}})"
 
