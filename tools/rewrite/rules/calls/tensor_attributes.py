@@ -48,6 +48,10 @@ DIFFERENTIABLE = ("float", "bfloat", "complex")
 """How the names of dtypes begin whose arrays can have a gradient."""
 
 
+FORM = frozenset("shape dtype ndim size dim ndimension numel nelement device is_cuda".split())
+"""What tells nothing of a tensor's numbers, and so has no gradient."""
+
+
 class ReplaceTensorAttributes(Rule):
     """Replace attributes of tensors: `x.data` → `lax.stop_gradient(x)`, `x.is_cuda` → `False`, `x.H` → `x.conj().T`.
 
@@ -59,6 +63,10 @@ class ReplaceTensorAttributes(Rule):
 
     KEEP = ("def f(row: dict):\n    return row.data\n",)
     CHANGE = (
+        (
+            "import torch\n\ndef f(x: torch.Tensor):\n    return x.data.shape[0], x.data.size(1), x.data\n",
+            "def f(x: jax.Array):\n    return x.shape[0], x.shape[1], lax.stop_gradient(x)\n",
+        ),
         (
             "import torch\nfrom torch import nn\n\nclass M(nn.Conv2d):\n    def __init__(self, std):\n        super().__init__(3, 3, 1)\n"
             "        self.weight.data = torch.eye(3).view(3, 3, 1, 1)\n        self.bias.data = torch.zeros(3)\n",
@@ -122,7 +130,8 @@ class ReplaceTensorAttributes(Rule):
             # A constructor is not differentiated, and a type has no gradient.
             holder = context.parent(2)
             of_type = holder is not None and m.matches(holder, m.Call(func=m.Name("type"), args=[m.Arg(value=m.Attribute())]))
-            return value if self.context.before_calls or of_type else context.build("lax.stop_gradient({x})", x=value)
+            of_form = isinstance(parent, cst.Attribute) and parent.attr.value in FORM
+            return value if self.context.before_calls or of_type or of_form else context.build("lax.stop_gradient({x})", x=value)
         if name in REFUSED:
             if not isinstance(parent, cst.AssignTarget):
                 context.hole(original, REFUSED[name], "autograd")

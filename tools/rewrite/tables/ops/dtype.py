@@ -86,6 +86,8 @@ WITHOUT_GRADIENT = frozenset(
     {"jnp.zeros", "jnp.ones", "jnp.empty", "jnp.eye", "jax.random.normal", "jax.random.randint", "lax.stop_gradient"}
 )
 """Functions of JAX whose results depend on nothing that has a gradient."""
+SAME_NUMBERS = frozenset({"astype", "reshape", "transpose"})
+"""Methods of arrays that compute no others."""
 
 
 def _leaf(call: Call) -> str:
@@ -94,6 +96,8 @@ def _leaf(call: Call) -> str:
         data = ast.parse(call.text("data").strip(), mode="eval").body
     except SyntaxError:
         data = None
+    while isinstance(data, ast.Call) and isinstance(data.func, ast.Attribute) and data.func.attr in SAME_NUMBERS:
+        data = data.func.value
     constant = isinstance(data, ast.Call) and ast.unparse(data.func) in WITHOUT_GRADIENT
     return "{data}" if constant else "lax.stop_gradient({data})"
 
