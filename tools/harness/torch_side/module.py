@@ -49,8 +49,8 @@ from migrate_agent.tools.harness.torch_side.built_tables import put_tables, tabl
 from migrate_agent.tools.harness.torch_side.filled_memory import FilledMemory
 from migrate_agent.tools.harness.torch_side.held_values import held_values, noted, parted, spoil
 from migrate_agent.tools.harness.torch_side.precision import PairedDraws, Widths, exact, wide_names, widened
-from migrate_agent.tools.harness.torch_side.rounding import RoundingNoise
 from migrate_agent.tools.harness.torch_side.removed_functions import restore_functions
+from migrate_agent.tools.harness.torch_side.rounding import RoundingNoise
 from migrate_agent.tools.harness.torch_side.scripts_as_written import run_scripts_as_written
 from migrate_agent.tools.harness.torch_side.second_derivatives import WeightNormByFormula
 from migrate_agent.tools.types import Example

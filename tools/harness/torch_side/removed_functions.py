@@ -1,7 +1,7 @@
 """Functions that PyTorch has removed, as what took their place computes them: the original may call them. Used inside the sandbox.
 
 Sources: https://github.com/pytorch/pytorch/wiki/The-torch.fft-module-in-PyTorch-1.7 (a last axis of two numbers in place of complex ones),
-https://docs.pytorch.org/docs/1.7.1/torch.html (`symeig`, `solve`, `gels`, `lstsq`, `matrix_rank`).
+https://docs.pytorch.org/docs/1.7.1/torch.html (`symeig`, `solve`).
 """
 
 from __future__ import annotations
@@ -32,14 +32,16 @@ def rfft(input: torch.Tensor, signal_ndim: int, normalized: bool = False, onesid
     return torch.view_as_real(function(input, dim=_last(signal_ndim), norm=_norm(normalized)))
 
 
-def irfft(
-    input: torch.Tensor, signal_ndim: int, normalized: bool = False, onesided: bool = True, signal_sizes: Any = None
-) -> torch.Tensor:
+def irfft(input: torch.Tensor, signal_ndim: int, normalized: bool = False, onesided: bool = True, signal_sizes: Any = None) -> torch.Tensor:
     """The real numbers whose transform this is."""
     values = torch.view_as_complex(input.contiguous())
-    if not onesided:
-        return torch.fft.ifftn(values, dim=_last(signal_ndim), norm=_norm(normalized)).real
-    return torch.fft.irfftn(values, s=tuple(signal_sizes) if signal_sizes else None, dim=_last(signal_ndim), norm=_norm(normalized))
+    over: dict[str, Any] = {"dim": _last(signal_ndim), "norm": _norm(normalized)}
+    real: torch.Tensor = (
+        torch.fft.irfftn(values, s=tuple(signal_sizes) if signal_sizes else None, **over)
+        if onesided
+        else torch.fft.ifftn(values, **over).real
+    )
+    return real
 
 
 def fft(input: torch.Tensor, signal_ndim: int, normalized: bool = False) -> torch.Tensor:
@@ -67,11 +69,6 @@ def solve(input: torch.Tensor, A: torch.Tensor) -> Solution:
     return Solution(torch.linalg.solve(A, input), torch.linalg.lu_factor(A)[0])
 
 
-def matrix_rank(input: torch.Tensor, tol: float | None = None, symmetric: bool = False) -> torch.Tensor:
-    """The number of singular values that are not nearly zero."""
-    return torch.linalg.matrix_rank(input, tol=tol, hermitian=symmetric)
-
-
 def _last(axes: int) -> tuple[int, ...]:
     return tuple(range(-axes, 0))
 
@@ -87,7 +84,7 @@ class _CallableFft(ModuleType):
         return fft(*args, **kwargs)
 
 
-REMOVED = {function.__name__: function for function in (rfft, irfft, ifft, symeig, solve, matrix_rank)}
+REMOVED = {function.__name__: function for function in (rfft, irfft, ifft, symeig, solve)}
 """Functions by name; those that are methods of tensors too have the tensor first."""
 
 

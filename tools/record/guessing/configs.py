@@ -142,7 +142,7 @@ ONE_NUMBER = "torch.full((1,), 0.5)"
 
 
 def _fields(reads: Reads, holders: Sequence[Any], settings: Mapping[str, str]) -> Fields:
-    items = []
+    items: list[tuple[str, Value]] = []
     for name, inner in (reads.keys or reads.attributes).items():
         if inner.attributes.keys() & TENSOR_METHODS:
             items.append((name, ONE_NUMBER))

@@ -20,7 +20,8 @@ class RefuseUndefinedNames(Rule):
 
     Declines where the file was not observed, or where anything ran on the statement's lines: the name then stands
     where it is not read. A condition or a loop that would read it becomes the error that it ends with: `elif kind == "log":` →
-    `else: raise NotImplementedError(...)`. An annotation of an assignment in a function is dropped. In the message of an assertion it is written as text: `f"one of {KIND}"` → `f"one of KIND"`.
+    `else: raise NotImplementedError(...)`. An annotation of an assignment in a function is dropped. In the message of an assertion the name is written as
+    text: `f"one of {KIND}"` → `f"one of KIND"`.
     """
 
     KEEP = ("def f(x):\n    return g(x)\n",)

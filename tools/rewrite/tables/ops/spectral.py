@@ -76,7 +76,9 @@ REMOVED = [
     *spelled("fft", "input, signal_ndim, normalized=False", "vendored.paired_fft({input}, {signal_ndim}, {normalized})"),
     *spelled("ifft", "input, signal_ndim, normalized=False", "vendored.paired_fft({input}, {signal_ndim}, {normalized}, inverse=True)"),
     *spelled(
-        "rfft", "input, signal_ndim, normalized=False, onesided=True", "vendored.paired_rfft({input}, {signal_ndim}, {normalized}, {onesided})"
+        "rfft",
+        "input, signal_ndim, normalized=False, onesided=True",
+        "vendored.paired_rfft({input}, {signal_ndim}, {normalized}, {onesided})",
     ),
     *spelled(
         "irfft",
