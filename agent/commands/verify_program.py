@@ -67,7 +67,7 @@ def _in_time(program: Program, root: Path, judged: Callable[[Program], Evidence]
     try:
         return judged(program)
     except ProgramFailedError as error:
-        shorter = shortened(program, (root / program.source).read_text()) if error.too_long else None
+        shorter = shortened(program, (root / program.source).read_text(encoding="utf-8-sig")) if error.too_long else None
         if shorter is None:
             raise
         evidence = judged(shorter)
@@ -78,7 +78,7 @@ def _in_time(program: Program, root: Path, judged: Callable[[Program], Evidence]
 def working_copies(root: Path, program: Program, folder: Path) -> tuple[Path, Path]:
     """Copies of what the original may read, and of that with the Python files of the working tree: for the original and for a rewrite."""
     original = stage(root, program, folder / "original")
-    files = {path.relative_to(root).as_posix(): path.read_text() for path in _python_files(root)}
+    files = {path.relative_to(root).as_posix(): path.read_text(encoding="utf-8-sig") for path in _python_files(root)}
     return original, lay_out(original, files, folder / "candidate")
 
 

@@ -90,7 +90,7 @@ def offered_keys(context: Context, state: RunState) -> tuple[Key, ...]:
 def show(console: Console, context: Context, state: RunState, work: UnitWork) -> None:
     """Source and rewrite, side by side where the terminal is wide enough, the verdicts, the holes and the notes."""
     unit, draft, evidence = context.unit(state), work.drafted(), work.evidence
-    source = class_text((context.original / unit.source).read_text(encoding="utf-8"), unit.name)
+    source = class_text((context.original / unit.source).read_text(encoding="utf-8-sig"), unit.name)
     rewritten = class_text(draft.files[unit.target], unit.name)
     wide = console.width >= SIDE_BY_SIDE
     width = console.width // 2 - 1 if wide else console.width
@@ -114,7 +114,7 @@ def show(console: Console, context: Context, state: RunState, work: UnitWork) ->
 def diff(console: Console, context: Context, state: RunState, work: UnitWork) -> None:
     """The class before and after, as a unified diff."""
     unit = context.unit(state)
-    before = class_text((context.original / unit.source).read_text(encoding="utf-8"), unit.name).splitlines()
+    before = class_text((context.original / unit.source).read_text(encoding="utf-8-sig"), unit.name).splitlines()
     after = class_text(work.drafted().files[unit.target], unit.name).splitlines()
     lines = difflib.unified_diff(before, after, unit.source, unit.target, lineterm="", n=2)
     console.print(Syntax("\n".join(lines), "diff", word_wrap=True, background_color="default"))

@@ -53,7 +53,7 @@ def first_request(context: Context, unit: Unit, draft: Draft) -> Request:
         draft,
         1,
         None,
-        {path: (context.original / path).read_text(encoding="utf-8") for path in paths},
+        {path: (context.original / path).read_text(encoding="utf-8-sig") for path in paths},
         context.inventory,
         draft,
         context.recording.observations.get(unit.source, {}),

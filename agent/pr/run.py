@@ -143,7 +143,7 @@ def _sheet(base: str, original: Path, unit: Unit, report: UnitReport, work: Unit
     draft, evidence = work.draft, work.evidence
     if draft is None or evidence is None:
         raise UsageError(f"the evidence of {unit.id} is missing from {work.folder}: run `migrate-agent run` again, then submit")
-    source = (original / unit.source).read_text(encoding="utf-8")
+    source = (original / unit.source).read_text(encoding="utf-8-sig")
     written = [attempt for attempt in work.attempts if attempt.by == "llm" and attempt.name]
     return Sheet(
         unit=unit.id,

@@ -32,7 +32,7 @@ PLAIN_BASES = frozenset({"Module", "ABC", "object"})
 def is_called(file: Path, name: str) -> bool:
     """Whether a class may have a `forward`: it defines one that does something, or derives from anything but `nn.Module`. A function is called
     itself."""
-    definition = class_node(ast.parse(file.read_text(encoding="utf-8")), name)
+    definition = class_node(ast.parse(file.read_text(encoding="utf-8-sig")), name)
     if not isinstance(definition, ast.ClassDef) or any(
         isinstance(node, ast.FunctionDef) and node.name in ("forward", "__call__") and not _is_left_open(node) for node in definition.body
     ):
@@ -53,7 +53,7 @@ def _is_left_open(method: ast.FunctionDef) -> bool:
 
 def is_interface(file: Path, name: str) -> bool:
     """Whether all that a class says is what its subclasses define: it constructs nothing, and each method of it and of its bases in the file is left open."""
-    tree = ast.parse(file.read_text(encoding="utf-8"))
+    tree = ast.parse(file.read_text(encoding="utf-8-sig"))
     definition = class_node(tree, name)
     if not isinstance(definition, ast.ClassDef):
         return False
@@ -78,7 +78,7 @@ def _calls_base(statement: ast.stmt) -> bool:
 
 def public_methods(file: Path, name: str) -> set[str]:
     """The methods that a class defines for its users, its call aside; none of a function."""
-    definition = class_node(ast.parse(file.read_text(encoding="utf-8")), name)
+    definition = class_node(ast.parse(file.read_text(encoding="utf-8-sig")), name)
     body = definition.body if isinstance(definition, ast.ClassDef) else []
     names = {node.name for node in body if isinstance(node, ast.FunctionDef)}
     return {name for name in names if not name.startswith("_")} - {"forward", "extra_repr"}
@@ -86,7 +86,7 @@ def public_methods(file: Path, name: str) -> set[str]:
 
 def syntax_methods(file: Path, name: str) -> set[str]:
     """The setters of properties that a class defines (`buffer=`), and what Python's own syntax calls (`__len__`); none of a function."""
-    definition = class_node(ast.parse(file.read_text(encoding="utf-8")), name)
+    definition = class_node(ast.parse(file.read_text(encoding="utf-8-sig")), name)
     functions = [node for node in (definition.body if isinstance(definition, ast.ClassDef) else ()) if isinstance(node, ast.FunctionDef)]
     setters = {
         f"{node.name}{SETTER}" for node in functions if any(ast.unparse(one) == f"{node.name}.setter" for one in node.decorator_list)
@@ -99,7 +99,7 @@ def required_arguments(file: Path, name: str, method: str) -> list[str]:
 
     The `forward` of a function is the function.
     """
-    definition = class_node(ast.parse(file.read_text(encoding="utf-8")), name)
+    definition = class_node(ast.parse(file.read_text(encoding="utf-8-sig")), name)
     own = isinstance(definition, ast.FunctionDef)
     methods = [node for node in (definition.body if definition else ()) if isinstance(node, ast.FunctionDef) and node.name == method]
     function = (definition if method == "forward" else None) if isinstance(definition, ast.FunctionDef) else next(iter(methods), None)

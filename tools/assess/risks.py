@@ -57,7 +57,7 @@ def _of_syntax(inventory: Inventory) -> Iterator[Risk]:
     for file in inventory.files:
         if not file.uses_torch or file.adopted or file.error:
             continue
-        text = (inventory.root / file.path).read_text(encoding="utf-8", errors="replace")
+        text = (inventory.root / file.path).read_text(encoding="utf-8-sig", errors="replace")
         try:
             tree = ast.parse(text)
         except (SyntaxError, ValueError):

@@ -126,4 +126,4 @@ def _text(inventory: Inventory, unit: Unit, units: dict[str, Unit]) -> str:
         seen |= {one.id for one in near}
         waiting += near
     paths = sorted({units[one].source for one in seen})
-    return "\n".join((inventory.root / path).read_text(encoding="utf-8", errors="replace") for path in paths)
+    return "\n".join((inventory.root / path).read_text(encoding="utf-8-sig", errors="replace") for path in paths)

@@ -46,7 +46,7 @@ def converted_checkpoint(arguments: Mapping[str, Any], inputs: Mapping[str, Path
 
     tree = value_of(json.loads(inputs["tree"].read_text(encoding="utf-8")), load_file(inputs["tensors"]))
     with program_folder(output, arguments) as script:
-        module = _helpers_of(script.read_text())
+        module = _helpers_of(script.read_text(encoding="utf-8-sig"))
         if not module:
             return {"error": f"{arguments['command'][0]} reads no checkpoint"}
         helpers = importlib.import_module(module)

@@ -64,7 +64,7 @@ def migrate_program(
         return _migrated(one, root, sandbox, folder, limits, tell, units, known, style, keep, scan_layers)
 
     whole = migrated(program)
-    shorter = shortened(program, (root / program.source).read_text()) if whole.too_long else None
+    shorter = shortened(program, (root / program.source).read_text(encoding="utf-8-sig")) if whole.too_long else None
     if shorter is None:
         return whole
     tell(f"takes longer than {limits.seconds:g} s: once more with {difference(shorter, program)}")
@@ -100,7 +100,7 @@ def _migrated(
     original = stage(root, program, folder / "original")
     inventory = replace(scan(original), style=style, scan_layers=scan_layers)
     target = next((file.target for file in inventory.files if file.path == program.source), program.source)
-    if reasons := refusals((original / program.source).read_text()):
+    if reasons := refusals((original / program.source).read_text(encoding="utf-8-sig")):
         return Migrated(target, Draft({}), reason=f"{program.source}: {reasons[0]}")
     tell("running it, watched")
     began = time.monotonic()
@@ -208,7 +208,9 @@ def _reached(migrated: Migrated, original: Path, missed: Sequence[Missed], keep:
         target = one.file.target
         if target not in draft.files:
             return migrated
-        result = as_reached((original / one.file.source).read_text(), draft.files[target], (one.original, one.rewrite), keep)
+        result = as_reached(
+            (original / one.file.source).read_text(encoding="utf-8-sig"), draft.files[target], (one.original, one.rewrite), keep
+        )
         if result is None:
             return migrated
         text, chosen = result

@@ -53,14 +53,15 @@ def observe(program: Program, inventory: Inventory, sandbox: Sandbox, folder: Pa
     if run.status != "ok":
         raise ObservationError(f"{program.source} does not run: {problem(run)}", run.status == "timeout")
     try:
-        rows = json.loads((run.output / OPTIMIZERS).read_text())
+        rows = json.loads((run.output / OPTIMIZERS).read_text(encoding="utf-8-sig"))
         optimizers = tuple(RecordedOptimizer(tuple(map(frozenset, row["groups"])), row["axes"]) for row in rows)
         calls = tuple(
-            Construction(line, name, tuple(keywords)) for line, name, keywords in json.loads((run.output / CONSTRUCTIONS).read_text())
+            Construction(line, name, tuple(keywords))
+            for line, name, keywords in json.loads((run.output / CONSTRUCTIONS).read_text(encoding="utf-8-sig"))
         )
         parts = tuple(
             Contained(row["whole"], row["part"], tuple(row["path"]), row["alone"])
-            for row in json.loads((run.output / CONTAINED).read_text())
+            for row in json.loads((run.output / CONTAINED).read_text(encoding="utf-8-sig"))
         )
         return Watched(save_recording(read_json(run.output / NAME), folder), optimizers, calls, parts)
     finally:
@@ -176,7 +177,7 @@ def _watch_constructions(script: Path) -> list[tuple[int, str, list[str]]]:
 def _run_watched(script: Path, session: Session, path: str) -> None:
     from migrate_agent.tools.record import instrument
 
-    code = instrument.compile_instrumented(script.read_text(), str(script), path, session.recorder, script=True)
+    code = instrument.compile_instrumented(script.read_text(encoding="utf-8-sig"), str(script), path, session.recorder, script=True)
     main = types.ModuleType("__main__")
     main.__file__ = str(script)
     # Classes of the script are found by it, so it stays.

@@ -100,7 +100,7 @@ def stage(root: Path, program: Program, folder: Path) -> Path:
 
 def bound_run(script: Path, program: Program) -> bool:
     """Put the bounds of a program's run into a copy of its script, or of its rewrite; whether each of them stands there just once."""
-    text = with_bounds(script.read_text(), program.bounds)
+    text = with_bounds(script.read_text(encoding="utf-8-sig"), program.bounds)
     if text is not None:
         script.write_text(text)
     return text is not None

@@ -96,7 +96,7 @@ def _ran(statement: ast.stmt, lines: set[int]) -> bool:
 
 def _definition(path: Path, name: str) -> ast.ClassDef | ast.FunctionDef | None:
     try:
-        body: Sequence[ast.stmt] = ast.parse(path.read_text(encoding="utf-8")).body
+        body: Sequence[ast.stmt] = ast.parse(path.read_text(encoding="utf-8-sig")).body
     except (OSError, SyntaxError, ValueError):
         return None
     node: ast.ClassDef | ast.FunctionDef | None = None

@@ -53,7 +53,7 @@ def _modules_beside(inventory: Inventory, unit: Unit) -> tuple[Example, ...]:
 def _factories_beside(file: Path, name: str) -> list[str]:
     """The functions of a file that construct a class of it."""
     try:
-        tree = ast.parse(file.read_text(encoding="utf-8"))
+        tree = ast.parse(file.read_text(encoding="utf-8-sig"))
     except (OSError, SyntaxError, ValueError):
         return []
     functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]

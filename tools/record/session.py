@@ -162,7 +162,7 @@ def _statement_lines(path: Path, line: int) -> tuple[int, int]:
     """The first and the last line of the innermost statement on a line; of one with a body, of what stands before it."""
     lines = (line, line)
     with suppress(OSError, SyntaxError, ValueError):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8-sig"))):
             if isinstance(node, ast.stmt) and node.lineno <= line <= (node.end_lineno or node.lineno):
                 body = getattr(node, "body", None)
                 last = max(body[0].lineno - 1, node.lineno) if body else node.end_lineno or node.lineno

@@ -52,7 +52,7 @@ def snippets(inventory: Inventory, units: Collection[str]) -> tuple[Snippet, ...
 def _methods(inventory: Inventory, units: Collection[str]) -> set[str]:
     """The names of the public methods of these units."""
     chosen = [unit for unit in inventory.units if unit.id in units and unit.kind == "module"]
-    trees = {path: ast.parse((inventory.root / path).read_text(encoding="utf-8")) for path in {unit.source for unit in chosen}}
+    trees = {path: ast.parse((inventory.root / path).read_text(encoding="utf-8-sig")) for path in {unit.source for unit in chosen}}
     classes = {(path, node.name): node for path, tree in trees.items() for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
     bodies = [classes[key].body for unit in chosen if (key := (unit.source, unit.name.rpartition(".")[2])) in classes]
     return {item.name for body in bodies for item in body if isinstance(item, ast.FunctionDef) and not item.name.startswith("_")}
@@ -133,7 +133,7 @@ def _given(test: ast.FunctionDef, tree: ast.Module) -> Iterator[ast.stmt]:
 def _of_texts(root: Path) -> Iterator[Snippet]:
     """The fenced blocks of each text file, one after the other as one piece: a later block goes on with names of an earlier one."""
     for path in dict.fromkeys(path for pattern in TEXTS for path in sorted(root.glob(pattern))):
-        blocks = FENCED.findall(path.read_text(encoding="utf-8", errors="replace"))
+        blocks = FENCED.findall(path.read_text(encoding="utf-8-sig", errors="replace"))
         codes = [code for block in blocks for code in [(">>>" in block and "".join(documented(block))) or block] if _parses(code)]
         for at, code in enumerate(codes):
             imports = [line for earlier in codes[:at] for line in earlier.splitlines() if re.match(r"(from \S+ )?import ", line)]

@@ -49,7 +49,7 @@ def request(context: Context, state: RunState, work: UnitWork) -> Request:
         work.drafted(),
         state["attempts"],
         work.evidence,
-        {path: (context.original / path).read_text(encoding="utf-8") for path in sorted(paths)},
+        {path: (context.original / path).read_text(encoding="utf-8-sig") for path in sorted(paths)},
         context.inventory,
         rules,
         context.recording.observations.get(unit.source, {}),

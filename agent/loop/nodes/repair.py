@@ -48,7 +48,7 @@ def _known_repair(context: Context, work: UnitWork, unit: Unit) -> Step | None:
         return None
     owner = f"{unit.source}:{unit.name.partition('.')[0]}"
     text = latest.texts.get(owner) or statement_text(work.rules, context.inventory, owner)
-    source = (context.original / unit.source).read_text(encoding="utf-8")
+    source = (context.original / unit.source).read_text(encoding="utf-8-sig")
     for name, repaired in known_repairs.repairs(text, source, latest.evidence):
         texts = {**latest.texts, owner: repaired}
         if attempt_with_same_code(work.attempts, texts) is None:

@@ -30,6 +30,11 @@ def test_whether_a_class_may_be_called(tmp_path: Path, source: str, expected: bo
     assert is_called(tmp_path / "a.py", "A") == expected
 
 
+def test_a_file_may_begin_with_a_mark_of_its_encoding(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("class A(nn.Module):\n    def forward(self, x):\n        return x\n", encoding="utf-8-sig")
+    assert is_called(tmp_path / "a.py", "A") and not is_interface(tmp_path / "a.py", "A")
+
+
 INTERFACES = [
     ("class A(nn.Module):\n    def score(self, x):\n        raise NotImplementedError\n", True),
     (

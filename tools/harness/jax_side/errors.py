@@ -89,7 +89,7 @@ def _on_purpose(error: BaseException, root: Path) -> bool:
         return False
     line = frames[-1].lineno or 0
     try:
-        tree = ast.parse(Path(frames[-1].filename).read_text(encoding="utf-8"))
+        tree = ast.parse(Path(frames[-1].filename).read_text(encoding="utf-8-sig"))
     except (OSError, SyntaxError, ValueError):
         return False
     return any(isinstance(node, (ast.Raise, ast.Assert)) and node.lineno <= line <= (node.end_lineno or 0) for node in ast.walk(tree))

@@ -119,7 +119,7 @@ class Lines:
 
 def _parsed(file: str) -> ast.Module:
     try:
-        return _tree(Path(file).read_text(encoding="utf-8"))
+        return _tree(Path(file).read_text(encoding="utf-8-sig"))
     except (OSError, SyntaxError, ValueError):
         return ast.Module([], [])
 

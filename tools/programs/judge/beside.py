@@ -36,7 +36,7 @@ def unrun_of(
 ) -> dict[str, dict[str, list[int]]]:
     """The lines of the named functions and classes of files below `work` that are not among the `lines` that ran: those that `missed` gives."""
     return {
-        path: dict(_unrun((work / path).read_text(), names, missed, lines[path]))
+        path: dict(_unrun((work / path).read_text(encoding="utf-8-sig"), names, missed, lines[path]))
         for path, names in files.items()
         if (work / path).is_file()
     }

@@ -36,7 +36,7 @@ HandOptimizer.__name__ = "SGD"
 @contextmanager
 def updates_by_hand(script: Path, made: Callable[[Any], None], stepped: Callable[[Any], None]) -> Iterator[None]:
     """A context in which `made` and `stepped` get a `HandOptimizer` where a script would have an optimizer. The file is as before afterwards."""
-    text = script.read_text()
+    text = script.read_text(encoding="utf-8-sig")
     updates, optimizers = hand_updates(text), dict[int, HandOptimizer]()
 
     def make(number: int, module: Any) -> None:

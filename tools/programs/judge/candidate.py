@@ -77,7 +77,7 @@ def run_candidate(arguments: Mapping[str, Any], inputs: Mapping[str, Path], outp
         opened = stack.enter_context(reading(work, before))
         stack.enter_context(counting_compilations(counts))
         stack.enter_context(printing(trace))
-        plain = PlainLines(script.read_text())
+        plain = PlainLines(script.read_text(encoding="utf-8-sig"))
         others: dict[str, set[int]] = {path: set() for path in arguments["beside"]} if arguments["lines"] else {}
         watched_files = {str(work / path): ran for path, ran in others.items()}
         lines = stack.enter_context(reached(script, plain.look, watched_files)) if arguments["lines"] else set()
@@ -86,9 +86,9 @@ def run_candidate(arguments: Mapping[str, Any], inputs: Mapping[str, Path], outp
         _wait(trace)
         watch.keep_last()
         schedules = later_rates(functions, watch.schedulers, arguments["schedules"], trace.steps)
-        unrun = unreached(script.read_text(), lines) if arguments["lines"] else []
+        unrun = unreached(script.read_text(encoding="utf-8-sig"), lines) if arguments["lines"] else []
     files = written(work, before)
-    text = script.read_text()
+    text = script.read_text(encoding="utf-8-sig")
     trace.write(
         output,
         files=files,

@@ -35,7 +35,10 @@ def split_constructions(rows: Collection[Missed], original: Path, rewrite: Path)
 
 
 def _split(row: Missed, original: Path, rewrite: Path) -> tuple[Missed, list[str]]:
-    ours, theirs = (constructions((root / path).read_text()) for root, path in ((original, row.file.source), (rewrite, row.file.target)))
+    ours, theirs = (
+        constructions((root / path).read_text(encoding="utf-8-sig"))
+        for root, path in ((original, row.file.source), (rewrite, row.file.target))
+    )
     same = [name for name in ours if name in theirs and ours[name][0] == theirs[name][0]]
     unrun = [name for name in same if set(theirs[name][1]) & set(row.rewrite)]
     left = [{line for name in same for line in side[name][1]} for side in (ours, theirs)]

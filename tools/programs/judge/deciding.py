@@ -69,7 +69,7 @@ class Parts:
 @contextmanager
 def deciding(script: Path) -> Iterator[Parts]:
     """A context in which the parts of a script's conditions are noted while it runs. The file is as before afterwards."""
-    text = script.read_text()
+    text = script.read_text(encoding="utf-8-sig")
     parts = Parts(text)
     try:
         watched = parts.watched()

@@ -144,7 +144,7 @@ class Judge:
             ran, moved = in_order(lambda perturb: self._try(root, variant, perturb), (False, True))
             return ran, moved
 
-        yield from VariantSearch(self.program, (root / self.program.source).read_text(), self.exact, run).variants()
+        yield from VariantSearch(self.program, (root / self.program.source).read_text(encoding="utf-8-sig"), self.exact, run).variants()
 
     def _clipping(self, root: Path, target: str) -> list[Verdict]:
         """What is seen where the bounds of clipping matter; nothing of a program that clips nothing."""
@@ -245,7 +245,7 @@ class Judge:
         for file in (TRACE, TENSORS):
             shutil.copyfile(run.output / file, folder / file)
         (folder / "log.txt").write_text(run.log)
-        ran = Ran(json.loads((folder / TRACE).read_text()), load_file(str(folder / TENSORS)))
+        ran = Ran(json.loads((folder / TRACE).read_text(encoding="utf-8-sig")), load_file(str(folder / TENSORS)))
         _keep_files(run.output / WORK, ran.trace["files"], folder / WORK)
         self.sandbox.release(run)
         return ran

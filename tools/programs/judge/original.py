@@ -80,7 +80,7 @@ def run_original(arguments: Mapping[str, Any], inputs: Mapping[str, Path], outpu
             widen_arrays()
             stack.enter_context(NativeDraws(watch.paired))
         stack.enter_context(printing(trace))
-        plain = PlainLines(script.read_text())
+        plain = PlainLines(script.read_text(encoding="utf-8-sig"))
         others: dict[str, set[int]] = {path: set() for path in arguments["beside"]} if arguments["lines"] else {}
         watched_files = {str(work / path): ran for path, ran in others.items()}
         lines = stack.enter_context(reached(script, plain.look, watched_files)) if arguments["lines"] else set()
@@ -93,7 +93,7 @@ def run_original(arguments: Mapping[str, Any], inputs: Mapping[str, Path], outpu
         watch.keep_last()
         schedules = later_rates(schedulers)
         # A second run of the same lines, which follows them, is enough.
-        unrun = unreached_on_cpu(script.read_text(), lines) if arguments["lines"] else []
+        unrun = unreached_on_cpu(script.read_text(encoding="utf-8-sig"), lines) if arguments["lines"] else []
     files = written(work, before)
     trace.write(
         output,

@@ -102,14 +102,16 @@ def _plain(
     """The plain form of a file of the program."""
 
     def construction(call: cst.Call, torch: str) -> Inlined | None:
-        sources = [(inventory.root / file.path).read_text() for file in inventory.files if not file.error and not file.adopted]
+        sources = [
+            (inventory.root / file.path).read_text(encoding="utf-8-sig") for file in inventory.files if not file.error and not file.adopted
+        ]
         if call.args and isinstance(call.args[0].value, cst.Call):
             return grouped(code(call), sources, recorded, torch)
         if not isinstance(call.func, cst.Attribute):
             return None
         return inlined(code(call), code(call.func.value), call.func.attr.value, sources, recorded, torch)
 
-    return plain_form((inventory.root / path).read_text(), observations.get(path, {}), construction, constructions)
+    return plain_form((inventory.root / path).read_text(encoding="utf-8-sig"), observations.get(path, {}), construction, constructions)
 
 
 def _taken_out(

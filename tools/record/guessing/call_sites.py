@@ -56,7 +56,7 @@ class Program:
         """The parsed file, read once; nothing where its text lacks the name."""
         if file not in self._texts:
             try:
-                text = file.read_text(encoding="utf-8")
+                text = file.read_text(encoding="utf-8-sig")
                 self._texts[file] = _cells(text) if file.suffix == NOTEBOOK else text
             except (OSError, ValueError, TypeError, KeyError):
                 self._texts[file] = ""

@@ -700,7 +700,7 @@ class Options:
     def _find_classes(self, is_sought: Callable[[str, str], bool]) -> None:
         """Import classes of other files, by their names and the text of the file."""
         for path, module in self._files:
-            source = path.read_text(encoding="utf-8", errors="replace") if path.is_file() and path.stat().st_size < LARGEST else ""
+            source = path.read_text(encoding="utf-8-sig", errors="replace") if path.is_file() and path.stat().st_size < LARGEST else ""
             for match in re.finditer(r"^class (\w+)", source, re.M):
                 if match[1] not in self._classes and is_sought(match[1], source):
                     try:

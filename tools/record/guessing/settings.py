@@ -137,7 +137,7 @@ def _options(path: Path, text: str, tree: ast.Module, commands: Sequence[str]) -
 
 def _text(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8") if path.stat().st_size < LARGEST else ""
+        return path.read_text(encoding="utf-8-sig") if path.stat().st_size < LARGEST else ""
     except (OSError, ValueError):
         return ""
 

@@ -203,7 +203,7 @@ def launching(inventory: Inventory) -> dict[str, dict[str, int]]:
     arguments lie in `ctx`; and kernels that draw random numbers, since their results cannot be
     compared.
     """
-    texts = {file.path: (inventory.root / file.path).read_text(encoding="utf-8", errors="replace") for file in inventory.files}
+    texts = {file.path: (inventory.root / file.path).read_text(encoding="utf-8-sig", errors="replace") for file in inventory.files}
     # Parsing a repository takes seconds; most have no kernels.
     if not any("triton" in text or "cpp_extension" in text for text in texts.values()):
         return {}

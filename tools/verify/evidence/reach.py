@@ -321,7 +321,7 @@ class Reaching:
         return {
             (*self._in_port(file.path, part.owner), ast.unparse(part.node.test))
             for file in files
-            for part in counted_file(Path(file.path).read_text(encoding="utf-8")).places
+            for part in counted_file(Path(file.path).read_text(encoding="utf-8-sig")).places
             if isinstance(part.node, ast.If)
         }
 

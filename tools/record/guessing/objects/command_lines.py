@@ -38,7 +38,7 @@ def texts_with_commands(root: Path) -> list[str]:
     texts: list[str] = []
     for path in sorted(paths, key=lambda path: (len(path.parts), path))[:MOST_FILES]:
         with suppress(OSError, ValueError):
-            texts += [CONTINUED.sub(" ", path.read_text(encoding="utf-8"))] if path.stat().st_size < LARGEST else []
+            texts += [CONTINUED.sub(" ", path.read_text(encoding="utf-8-sig"))] if path.stat().st_size < LARGEST else []
     return texts
 
 

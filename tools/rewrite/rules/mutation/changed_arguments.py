@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 import libcst as cst
+import libcst.matchers as m
 
 from migrate_agent.tools.rewrite.analysis.aliases import Alias, read_after
 from migrate_agent.tools.rewrite.analysis.facts import is_tensor
@@ -85,6 +86,8 @@ class RebindChangedArguments(_Writes):
             statement = self._statement()
             if change == "returned" and alone and len(changed) == 1 and self._function_with_copies() is not None:
                 continue
+            if change == "returned" and len(changed) == 1 and self._replaces_itself(original, name):
+                continue
             if self._is_read_afterwards(statement, name) or self._is_read_twice(name):
                 may_stand_before = len(changed) == 1 and self._may_stand_before(original, statement, name)
                 if change == "returned" and may_stand_before and not self._aliases(name):
@@ -100,6 +103,15 @@ class RebindChangedArguments(_Writes):
                 text = cst.Module([]).code_for_node(original.func)
                 self.context.hole(original, f"{text} changes {name.value} in place, and it is read otherwise as well", "alias-write")
         return None
+
+    def _replaces_itself(self, call: cst.Call, name: cst.Name) -> bool:
+        """Whether the result takes the place of what was changed, in one case of two: `x = self.act(x) if x is not None else None`."""
+        choice, statement = self.context.parent(), self.context.parent(2)
+        match choice, statement:
+            case cst.IfExp(test=test), cst.Assign(targets=[cst.AssignTarget(target=cst.Name(value=target))], value=value):
+                once = len(m.findall(call, m.Name(name.value))) == 1
+                return value is choice and test is not call and target == name.value and once and not self._aliases(name)
+        return False
 
     def _own_attribute(self, func: cst.BaseExpression) -> str:
         """The attribute of this class that is called, or ""."""

@@ -166,6 +166,6 @@ def _on_purpose(error: Exception, root: str) -> tuple[str, int] | None:
 @cache
 def _refusing(file: str) -> tuple[tuple[int, int], ...]:
     """The first and the last line of each statement of a file that raises or asserts."""
-    tree = ast.parse(Path(file).read_text(encoding="utf-8"))
+    tree = ast.parse(Path(file).read_text(encoding="utf-8-sig"))
     nodes = (node for node in ast.walk(tree) if isinstance(node, (ast.Raise, ast.Assert)))
     return tuple((node.lineno, node.end_lineno or node.lineno) for node in nodes)
