@@ -37,3 +37,18 @@ def test_labels_fit_the_scores(cls: type[torch.nn.Module]) -> None:
     assert best is not None and not best.outcome.error
     text, label = trial.example(best.attempt).call.split("), torch.")
     assert label.startswith("randint(0, 3, ") and text.startswith("torch.randint(0, 50, ")
+
+
+class OfSeveral(torch.nn.CrossEntropyLoss):
+    """A loss of a list of predictions and one target, handed over as they come."""
+
+    def forward(self, *inputs: torch.Tensor) -> torch.Tensor:
+        predictions, target = tuple(inputs)
+        return torch.stack([super(OfSeveral, self).forward(one, target) for one in list(predictions)]).sum()
+
+
+def test_the_last_of_several_is_the_target_of_a_list() -> None:
+    trial = Trial(OfSeveral, sys.modules[__name__], [str(Path(__file__).parent)])
+    best = Search(trial, Options(trial, []), 20.0).run()
+    assert best is not None and not best.outcome.error
+    assert trial.example(best.attempt).call.startswith("[torch.randn(") and "torch.randint(" in trial.example(best.attempt).call

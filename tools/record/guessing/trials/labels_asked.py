@@ -30,6 +30,7 @@ def labels_asked(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
     """The call with one label, or one length, for each sample, or with one item in a list."""
     yield from _labels(attempt, outcome)
     yield from _targets(attempt, outcome)
+    yield from _in_items(attempt, outcome)
     yield from _places(attempt, outcome)
     yield from _lengths(attempt, outcome)
     yield from _lists_of_one(attempt, outcome)
@@ -59,6 +60,17 @@ def _targets(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
     for name in dict.fromkeys((*operands[1].origins, *outcome.place.call)):
         if isinstance(value := dict(attempt.call or ()).get(name), Tensor):
             yield set_call(attempt, name, replace(value, shape=shape, kind="integer", high=classes))
+
+
+def _in_items(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
+    """Of `forward(*inputs)`, the last one as labels of the first one, which may be a list of predictions: `predictions, target = inputs`."""
+    asked = SAMPLES.search(outcome.error) or TARGETS.search(outcome.error)
+    for name, value in attempt.call or () if asked else ():
+        match value:
+            case Sequence(items=(Tensor(shape=shape) as scores, *between, Tensor() as labels)) if len(shape) > 1:
+                labels = replace(labels, shape=(shape[0], *shape[2:]), kind="integer", high=shape[1])
+                for first in (scores, Sequence((scores,))):
+                    yield set_call(attempt, name, replace(value, items=(first, *between, labels)))
 
 
 def _places(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
