@@ -76,6 +76,7 @@ def ours(value: Any) -> Any:
     return {key: ours(item) for key, item in value.items()} if isinstance(value, dict) else value
 
 
+@pytest.mark.filterwarnings("ignore:.*has been deprecated:FutureWarning")  # old names of layers
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 def test_samples_have_the_same_state(row: Layer) -> None:
     assert row.samples
