@@ -19,6 +19,3 @@ def one_sample(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
 
     if STRIDED in outcome.error:
         yield replace(attempt, call=tuple((name, change_tensors(value, change)) for name, value in attempt.call or ()))
-
-
-__all__ = ["one_sample"]

@@ -79,8 +79,8 @@ def _fulfilled(tests: Sequence[tuple[ast.expr, bool]]) -> Iterator[dict[str, str
     """What names must be for all of these tests to come to what they must."""
     ways: list[dict[str, str]] = [{}]
     for test, truth in tests:
-        ways = [{**before, **more} for before in ways for more in _ways(test, truth)]
-    yield from ways[:MOST]
+        ways = [{**before, **more} for before in ways for more in _ways(test, truth)][:MOST]
+    yield from ways
 
 
 def _ways(test: ast.expr, truth: bool) -> list[dict[str, str]]:
@@ -169,6 +169,3 @@ def _with_field(value: Fields, name: str, text: str) -> Fields:
         return text if field == name else _with_field(inner, name, text) if isinstance(inner, Fields) else inner
 
     return replace(value, items=tuple((field, change(field, inner)) for field, inner in value.items))
-
-
-__all__ = ["unset_names"]
