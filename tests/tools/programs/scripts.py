@@ -13,6 +13,7 @@ from migrate_agent.tools.programs.program import Program
 from migrate_agent.tools.programs.rewrite.assemble import rewrite_program
 from migrate_agent.tools.record.instrument import OBSERVE, OBSERVE_ATTRIBUTE, OBSERVE_CALL, compile_instrumented
 from migrate_agent.tools.record.kinds import Kinds
+from migrate_agent.tools.record.new_memory import FILLED, filled
 from migrate_agent.tools.record.observe import Recorder
 from migrate_agent.tools.scan import scan
 from migrate_agent.tools.types import Draft
@@ -73,6 +74,7 @@ def rewritten(text: str, folder: Path, path: str = "train.py", contained: Sequen
         (OBSERVE, recorder.observe),
         (OBSERVE_CALL, recorder.observe_call),
         (OBSERVE_ATTRIBUTE, recorder.observe_attribute),
+        (FILLED, filled),
     ):
         setattr(builtins, name, function)
     compiled = compile_instrumented(text, str(root / path), path, recorder, script=True)

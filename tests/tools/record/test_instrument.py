@@ -16,6 +16,7 @@ import pytest
 from libcst.metadata import MetadataWrapper, PositionProvider
 
 from migrate_agent.tools.record.instrument import OBSERVE, OBSERVE_ATTRIBUTE, OBSERVE_CALL, Finder, compile_instrumented
+from migrate_agent.tools.record.new_memory import FILLED, filled
 from migrate_agent.tools.record.observe import Recorder
 from migrate_agent.tools.types import Observed, Span
 
@@ -271,6 +272,7 @@ def recorder(monkeypatch: pytest.MonkeyPatch) -> Recorder:
     monkeypatch.setattr(builtins, OBSERVE, recorder.observe, raising=False)
     monkeypatch.setattr(builtins, OBSERVE_CALL, recorder.observe_call, raising=False)
     monkeypatch.setattr(builtins, OBSERVE_ATTRIBUTE, recorder.observe_attribute, raising=False)
+    monkeypatch.setattr(builtins, FILLED, filled, raising=False)
     return recorder
 
 
