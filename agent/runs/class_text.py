@@ -53,9 +53,13 @@ def _is_left_open(method: ast.FunctionDef) -> bool:
 
 def is_interface(file: Path, name: str) -> bool:
     """Whether all that a class says is what its subclasses define: it constructs nothing, and each method of it and of its bases in the file is left open."""
-    tree = ast.parse(file.read_text(encoding="utf-8-sig"))
+    return _only_declares(ast.parse(file.read_text(encoding="utf-8-sig")), name, ())
+
+
+def _only_declares(tree: ast.AST, name: str, below: tuple[str, ...]) -> bool:
+    """As `is_interface`, of a base of the classes `below`: branches of a file may define them in a circle."""
     definition = class_node(tree, name)
-    if not isinstance(definition, ast.ClassDef):
+    if not isinstance(definition, ast.ClassDef) or name in below:
         return False
     methods = [node for node in definition.body if isinstance(node, ast.FunctionDef)]
     declared = [node for node in methods if not node.name.startswith("__")]
@@ -64,16 +68,19 @@ def is_interface(file: Path, name: str) -> bool:
     return (
         bool(declared)
         and all(map(_is_left_open, declared))
-        and all(_calls_base(statement) for statement in constructors)
-        and all(base.rpartition(".")[2] in PLAIN_BASES or (base != name and is_interface(file, base)) for base in bases)
+        and all(map(_calls_base, constructors))
+        and all(base.rpartition(".")[2] in PLAIN_BASES or _only_declares(tree, base, (*below, name)) for base in bases)
     )
 
 
 def _calls_base(statement: ast.stmt) -> bool:
-    """Whether a statement of a constructor only calls the one of its base, or says something."""
-    return isinstance(statement, ast.Pass | ast.Expr) and (
-        isinstance(statement, ast.Pass) or isinstance(statement.value, ast.Constant) or "__init__" in ast.unparse(statement)
-    )
+    """Whether a statement of a constructor does no more than to call the one of its base."""
+    match statement:
+        case ast.Pass() | ast.Expr(value=ast.Constant()):
+            return True
+        case ast.Expr(value=ast.Call(func=ast.Attribute(attr="__init__"))):
+            return True
+    return False
 
 
 def public_methods(file: Path, name: str) -> set[str]:

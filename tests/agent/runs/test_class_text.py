@@ -49,6 +49,7 @@ INTERFACES = [
     ("class A(nn.Module):\n    def score(self, x):\n        raise ValueError\n", False),
     ("class A(nn.Module):\n    pass\n", False),
     ("def A(x):\n    raise NotImplementedError\n", False),
+    ("if X:\n    class A(B):\n        def f(self): ...\nelse:\n    class B(A):\n        def f(self): ...\n", False),
 ]
 
 
