@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import count, islice
+from operator import ge
 from typing import NamedTuple
 
 from migrate_agent.tools.record.guessing.options import Options
@@ -16,6 +17,8 @@ from migrate_agent.tools.record.guessing.switches import is_unavailable, other_b
 from migrate_agent.tools.record.guessing.trials.computing_parts import computing_parts
 from migrate_agent.tools.record.guessing.trials.deeper_models import between, whole_depth
 from migrate_agent.tools.record.guessing.trials.fewer_numbers import MOST_AXES, axis_by_axis, flatter, halved, narrower, smaller
+from migrate_agent.tools.record.guessing.trials.more_numbers import more_normalised
+from migrate_agent.tools.record.guessing.trials.origins import MANY_NORMALISED
 from migrate_agent.tools.record.guessing.trials.other_kinds import with_arrays
 from migrate_agent.tools.record.guessing.trials.own_seconds import OwnSeconds
 from migrate_agent.tools.record.guessing.trials.trial import MOST_SECONDS, Attempt, Outcome, Stage, Trial
@@ -98,7 +101,8 @@ class Search:
                 break
         if self.best is not None and self.best.outcome.stage is Stage.DONE:
             success = self._without_downloads(self._with_kept_shapes(self._deep_enough(self.best)))
-            self._shrink(self._with_computing_parts(self._with_arrays(self._as_constructed(success))))
+            success = self._with_computing_parts(self._with_arrays(self._as_constructed(success)))
+            self._shrink(self._with_more_normalised(success))
         return self.best
 
     def run_from(self, start: Attempt) -> Found | None:
@@ -177,6 +181,16 @@ class Search:
             return self.best
         return success
 
+    def _with_more_normalised(self, success: Found) -> Found:
+        """Take more numbers where a normalisation saw two or three in a channel: rounding alone may decide what comes of so few."""
+        for attempt in more_normalised(success.attempt) if success.outcome.fewest_normalised < MANY_NORMALISED else ():
+            other = None if self._time.spent else self._run_again(attempt)
+            if other is not None and other.outcome.fewest_normalised > success.outcome.fewest_normalised:
+                self.best = success = other
+                if other.outcome.fewest_normalised >= MANY_NORMALISED:
+                    break
+        return success
+
     def _shrink(self, success: Found) -> None:
         """Take smaller inputs where these run too: every check of the verifier repeats the example many times."""
         seconds = self._seconds
@@ -187,7 +201,8 @@ class Search:
                 if self._time.spent:
                     return
                 outcome = self._run(attempt)
-                if outcome.stage is Stage.DONE and outcome.progress >= success.outcome.progress:
+                reach = outcome.progress, outcome.fewest_normalised
+                if outcome.stage is Stage.DONE and all(map(ge, reach, (success.outcome.progress, success.outcome.fewest_normalised))):
                     self.best = success = Found(attempt, outcome, len(self._seen))
                     seconds = self._seconds
                     break

@@ -3,6 +3,7 @@ to be the fault of one argument and not of another."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -10,6 +11,13 @@ from typing import Any, NamedTuple
 MOST_LEAVES = 64
 """Tensors that are looked at in one nested argument."""
 _ORIGINS = "_migrate_agent_origins"
+MANY_NORMALISED = 4
+"""Numbers of a channel whose variance is rarely close to zero beside them. Of two it is wherever they are close to each other: rounding then decides
+the result, and a network with hundreds of channels has some of these."""
+AXES_APART = {"batch_norm": (1,), "instance_norm": (0, 1)}
+"""Operations that compute a mean and a variance for each place of these axes."""
+STATISTICS = {"batch_norm": "training", "instance_norm": "use_input_stats"}
+"""The parameter, the sixth, that says whether they do, and do not take those that they have kept."""
 LOOK = "__get__"
 """The operation that reads a shape or another attribute of a tensor."""
 
@@ -47,6 +55,8 @@ class Origins:
         """How many ran since the call began."""
         self.used = False
         """Whether one of them was given a tensor of an argument."""
+        self.fewest_normalised = MANY_NORMALISED
+        """The fewest numbers that a mean and a variance of one channel were computed from, up to `MANY_NORMALISED`."""
 
     @property
     def failed(self) -> Operation:
@@ -61,6 +71,7 @@ class Origins:
     def begin(self, arguments: Mapping[str, Any]) -> None:
         """Note that the tensors in these arguments are theirs. One tensor that stands in several is of all of them."""
         self._last, self._raised, self.operations, self.used = None, False, 0, False
+        self.fewest_normalised = MANY_NORMALISED
         for name, value in arguments.items():
             for path, tensor in _at_paths(name, value):
                 _mark(tensor, (*origins_of(tensor), path))
@@ -74,6 +85,7 @@ class Origins:
         self._last = (function, inputs)
         self._equation = args[0] if _name(function) == "einsum" and isinstance(args[0], str) else ""
         self._raised = True
+        self.fewest_normalised = min(self.fewest_normalised, _normalised(_name(function), args, kwargs))
         result = function(*args, **kwargs)
         self._raised = False
         if origins := tuple(dict.fromkeys(name for tensor in inputs for name in origins_of(tensor))):
@@ -118,6 +130,16 @@ def _mark(tensor: Any, origins: Iterable[str]) -> None:
     if isinstance(tensor, torch.nn.Parameter):
         return  # it belongs to the module, and outlives the call
     vars(tensor)[_ORIGINS] = tuple(dict.fromkeys(origins))
+
+
+def _normalised(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> int:
+    """How many numbers each mean and variance of an operation is computed from; `MANY_NORMALISED` where it computes none."""
+    import torch
+
+    given = args[0] if args and isinstance(args[0], torch.Tensor) and args[0].ndim > 1 and args[0].numel() else None
+    if given is None or name not in AXES_APART or not kwargs.get(STATISTICS[name], args[5] if len(args) > 5 else name == "instance_norm"):
+        return MANY_NORMALISED
+    return int(given.numel() // math.prod(given.shape[axis] for axis in AXES_APART[name]))
 
 
 def _name(function: Callable[..., Any]) -> str:

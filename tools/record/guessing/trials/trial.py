@@ -25,7 +25,7 @@ from migrate_agent.tools.record.guessing.choices import nodes_of, value_of_name
 from migrate_agent.tools.record.guessing.earlier_calls import Missing, Step, missing_state, step_text, steps
 from migrate_agent.tools.record.guessing.functions import called_parameters
 from migrate_agent.tools.record.guessing.trials.keyword_reads import is_name, parameters_read
-from migrate_agent.tools.record.guessing.trials.origins import Operation, Origins
+from migrate_agent.tools.record.guessing.trials.origins import MANY_NORMALISED, Operation, Origins
 from migrate_agent.tools.record.guessing.trials.own_seconds import WAITING
 from migrate_agent.tools.record.guessing.trials.place import Place, causes, place_of
 from migrate_agent.tools.record.guessing.values import Sequence as Items
@@ -94,6 +94,8 @@ class Outcome(NamedTuple):
     """What the call read that another method sets."""
     reshapes: bool = False
     """Whether the call gave parameters other shapes: those of its own input."""
+    fewest_normalised: int = MANY_NORMALISED
+    """The fewest numbers that a normalisation took a mean and a variance of, up to `MANY_NORMALISED`."""
 
 
 def arguments_text(arguments: Arguments, parameters: Sequence[inspect.Parameter]) -> str:
@@ -272,7 +274,7 @@ class Trial:
                 return Outcome(Stage.RESULT, self._progress(), NO_RETURN.format(self.method or "forward"), hopeless=True)
             if not tensors or not all(bool(is_number(tensor).all()) for tensor in tensors if tensor.numel() and not tensor.is_meta):
                 return Outcome(Stage.RESULT, self._progress(), NOT_FINITE if tensors else NO_TENSOR)
-        return Outcome(Stage.DONE, len(self._places), reshapes=reshapes)
+        return Outcome(Stage.DONE, len(self._places), reshapes=reshapes, fewest_normalised=self._origins.fewest_normalised)
 
     def _by_name(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """The arguments of a call by the names of their parameters."""
