@@ -94,7 +94,8 @@ def _read(unit: Unit, result: object) -> Guess:
         return Guess(error=error or "the search gave no answer", imported=imported)
     train = False if result.get("train") is False else None
     method = str(result.get("method", ""))
-    example = Example(unit.id, result["init"], result["call"], result["setup"], train, origin="inference", method=method)
+    full = str(result.get("full", ""))
+    example = Example(unit.id, result["init"], result["call"], result["setup"], train, origin="inference", method=method, full=full)
     return Guess(None, example, error, imported) if error else Guess(example, imported=imported)
 
 

@@ -36,8 +36,9 @@ NOT_CALLED = "it was constructed, and the time was over before a call was tried"
 def guess_example(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) -> dict[str, Any]:
     """Try guesses for the unit `name` of `module` until one runs or `seconds` are over.
 
-    Returns `{"init", "call", "setup", "train", "method", "error"}` of the guess that came furthest; `error` is "" where it ran. Of a module without
-    `forward`, a method is called. Where the unit's file cannot be imported, `{"error", "imported": False}`. `output` is not written to.
+    Returns `{"init", "call", "setup", "train", "method", "full", "error"}` of the guess that came furthest; `error` is "" where it ran. `full` are the
+    constructor's arguments before its numbers were made smaller, "" where they were not. Of a module without `forward`, a method is called. Where the
+    unit's file cannot be imported, `{"error", "imported": False}`. `output` is not written to.
     """
     import torch
 
@@ -142,6 +143,7 @@ def _row(trial: Trial, best: Found | None) -> dict[str, Any]:
         "setup": example.setup,
         "train": train,
         "trials": best.trials,
+        "full": trial.example(best.whole).init if best.whole is not None and trial.has_shapes(best.whole) else "",
         "method": trial.whole_method if best.attempt.call is not None else trial.method,
     }
     return {**row, "hopeless": best.outcome.hopeless, "error": "" if ran else best.outcome.error or NOT_CALLED}

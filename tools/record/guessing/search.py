@@ -8,7 +8,6 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import count, islice
-from operator import ge
 from typing import NamedTuple
 
 from migrate_agent.tools.record.guessing.options import Options
@@ -21,6 +20,7 @@ from migrate_agent.tools.record.guessing.trials.more_numbers import more_normali
 from migrate_agent.tools.record.guessing.trials.origins import MANY_NORMALISED
 from migrate_agent.tools.record.guessing.trials.other_kinds import with_arrays
 from migrate_agent.tools.record.guessing.trials.own_seconds import OwnSeconds
+from migrate_agent.tools.record.guessing.trials.slimmer_models import slimmer
 from migrate_agent.tools.record.guessing.trials.trial import MOST_SECONDS, Attempt, Outcome, Stage, Trial
 from migrate_agent.tools.record.guessing.values import Tensor, change_tensors
 
@@ -34,6 +34,10 @@ MOST_MENDED = 5
 MUCH_FASTER = 0.5
 SLOW = 0.2
 """Seconds of this process from which a call takes long: a verification repeats it a hundred times."""
+SLIMMER = 0.75
+"""Of the seconds that a smaller model may take."""
+SLIMMING_SECONDS = 8.0
+MOST_SLIMMER = 24
 MOST_FORGIVEN = 20.0
 """Seconds beyond the limit of a trial that count for nothing, where code in C cannot be interrupted."""
 VALUES_ASIDE = re.compile(r",? ?but got .*|\d+")
@@ -48,6 +52,10 @@ class Found(NamedTuple):
     attempt: Attempt
     outcome: Outcome
     trials: int
+    seconds: float = 0.0
+    """How long it took."""
+    whole: Attempt | None = None
+    """The attempt as large as it was before its numbers were made smaller."""
 
 
 @dataclass(frozen=True, order=True)
@@ -103,6 +111,7 @@ class Search:
             success = self._without_downloads(self._with_kept_shapes(self._deep_enough(self.best)))
             success = self._with_computing_parts(self._with_arrays(self._as_constructed(success)))
             self._shrink(self._with_more_normalised(success))
+            self._slim(self.best)
         return self.best
 
     def run_from(self, start: Attempt) -> Found | None:
@@ -118,7 +127,7 @@ class Search:
                 break
             outcome = self._run(attempt)
             if outcome.stage is Stage.DONE and not outcome.downloads:
-                self.best = Found(attempt, outcome, len(self._seen))
+                self.best = self._found(attempt, outcome)
                 return self.best
         return success
 
@@ -145,10 +154,13 @@ class Search:
         self.best = deepest
         return deepest
 
+    def _found(self, attempt: Attempt, outcome: Outcome) -> Found:
+        return Found(attempt, outcome, len(self._seen), self._seconds)
+
     def _run_again(self, attempt: Attempt) -> Found | None:
         """What a changed attempt came to; None where it does not run."""
         outcome = self._run(attempt)
-        return Found(attempt, outcome, len(self._seen)) if outcome.stage is Stage.DONE else None
+        return self._found(attempt, outcome) if outcome.stage is Stage.DONE else None
 
     def _with_kept_shapes(self, success: Found) -> Found:
         """Take inputs of two axes where others give parameters the shapes of their own: a first batch that sets them has features last."""
@@ -156,7 +168,7 @@ class Search:
         if success.outcome.reshapes and attempt != success.attempt:
             outcome = self._run(attempt)
             if outcome.stage is Stage.DONE and not outcome.reshapes:
-                self.best = Found(attempt, outcome, len(self._seen))
+                self.best = self._found(attempt, outcome)
                 return self.best
         return success
 
@@ -168,7 +180,7 @@ class Search:
                 break
             outcome = self._run(attempt := replace(success.attempt, init=tuple({**dict(success.attempt.init), **arguments}.items())))
             if outcome.stage is Stage.DONE and self._seconds < seconds * MUCH_FASTER:
-                self.best = success = Found(attempt, outcome, len(self._seen))
+                self.best = success = self._found(attempt, outcome)
                 seconds = self._seconds
         return success
 
@@ -177,7 +189,7 @@ class Search:
         attempt = with_arrays(success.attempt, self.options.arrays)
         outcome = self._run(attempt) if attempt != success.attempt else None
         if outcome is not None and outcome.stage is Stage.DONE:
-            self.best = Found(attempt, outcome, len(self._seen))
+            self.best = self._found(attempt, outcome)
             return self.best
         return success
 
@@ -201,11 +213,25 @@ class Search:
                 if self._time.spent:
                     return
                 outcome = self._run(attempt)
-                reach = outcome.progress, outcome.fewest_normalised
-                if outcome.stage is Stage.DONE and all(map(ge, reach, (success.outcome.progress, success.outcome.fewest_normalised))):
-                    self.best = success = Found(attempt, outcome, len(self._seen))
+                if outcome.stage is Stage.DONE and outcome.reaches(success.outcome):
+                    self.best = success = self._found(attempt, outcome)
                     seconds = self._seconds
                     break
+
+    def _slim(self, success: Found) -> None:
+        """Take smaller numbers for the constructor of what takes long, where these run the same places and are faster."""
+        time_left, found, tried = OwnSeconds(SLIMMING_SECONDS), success, 0
+        while found.seconds > SLOW:
+            for attempt in slimmer(found.attempt, self.trial.init_parameters):
+                if time_left.spent or tried >= MOST_SLIMMER:
+                    return
+                tried += 1
+                other = self._run_again(attempt)
+                if other is not None and other.seconds < found.seconds * SLIMMER and other.outcome.reaches(success.outcome):
+                    self.best = found = other._replace(whole=success.attempt)
+                    break
+            else:
+                return
 
     def _begin(self, start: Attempt) -> bool:
         """Try a start with its first calls at once: what the repository itself constructs runs more often than a mend of what names suggest."""
@@ -266,9 +292,9 @@ class Search:
         self._last = outcome
         reach = (-outcome.stage, -outcome.progress)
         if self.best is None or reach < (-self.best.outcome.stage, -self.best.outcome.progress):
-            self.best = Found(attempt, outcome, len(self._seen))
+            self.best = self._found(attempt, outcome)
         if self._to_missing and outcome.missing is not None:
-            self.best = Found(attempt, outcome, len(self._seen))
+            self.best = self._found(attempt, outcome)
             return True
         if outcome.stage is Stage.DONE or outcome.hopeless:
             return True

@@ -97,6 +97,10 @@ class Outcome(NamedTuple):
     fewest_normalised: int = MANY_NORMALISED
     """The fewest numbers that a normalisation took a mean and a variance of, up to `MANY_NORMALISED`."""
 
+    def reaches(self, other: Outcome) -> bool:
+        """Whether what ran shows as much of the code as this other run."""
+        return self.progress >= other.progress and self.fewest_normalised >= other.fewest_normalised
+
 
 def arguments_text(arguments: Arguments, parameters: Sequence[inspect.Parameter]) -> str:
     """The argument list: required ones by position, others by name."""
@@ -247,6 +251,20 @@ class Trial:
         """How far a trial came: the places that used tensors, then the line of the class that failed, then the operations: a part that is called
         twice has the same places."""
         return (len(self._places) * 10_000 + min(line, 9_999)) * 10_000 + min(self._origins.operations, 9_999)
+
+    def has_shapes(self, attempt: Attempt) -> bool:
+        """Whether an attempt can be constructed without numbers, on torch's meta device."""
+        import torch
+
+        example = replace(self.example(attempt), call="")
+        try:
+            with time_limit(MOST_SECONDS, WAITING):
+                namespace = make_namespace(self.module, example)
+                with torch.device("meta"):
+                    construct(self.cls, example, namespace)
+        except Exception:  # whatever the user's constructor raises where its tensors hold nothing
+            return False
+        return True
 
     def _modes(self, example: Example, namespace: Mapping[str, Any]) -> Outcome:
         import torch

@@ -1,0 +1,89 @@
+"""Constructions with smaller numbers, for models that take long: a verification repeats a call a hundred times, and what it compares is the code, not
+its sizes."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from inspect import Parameter
+
+from migrate_agent.tools.record.guessing.trials.trial import Attempt
+from migrate_agent.tools.record.guessing.values import Tensor, Value, change_tensors, tensors, text
+
+WIDE = 8
+"""Numbers from this one on are made smaller all at once."""
+LEAST = 2
+FACTORS = (4, 2)
+
+
+def slimmer(attempt: Attempt, parameters: Sequence[Parameter]) -> Iterator[Attempt]:
+    """The attempt with a quarter, then half, of all large numbers that its constructor is given or has by default; then of each number by itself, the
+    largest first, also wherever the inputs have it as a size."""
+    written = _texts(attempt, parameters)
+    numbers = sorted({number for value in written.values() for number in _numbers(value)}, reverse=True)
+    sizes = {size for _, value in attempt.call or () for tensor in tensors(value) for size in tensor.shape}
+    for factor in FACTORS:
+        wide = {number: number // factor for number in numbers if number >= WIDE and number not in sizes}
+        yield from _changed(attempt, written, wide)
+    for number in numbers:
+        for factor in FACTORS:
+            if number // factor >= LEAST:
+                yield from _changed(attempt, written, {number: number // factor})
+                if number in sizes:
+                    yield from _changed(attempt, written, {number: number // factor}, of_inputs=True)
+
+
+def _texts(attempt: Attempt, parameters: Sequence[Parameter]) -> dict[str, str]:
+    """The arguments of a constructor that are plain text, and its defaults."""
+    defaults = {
+        one.name: repr(one.default) for one in parameters if one.default is not one.empty and isinstance(one.default, (int, tuple, list))
+    }
+    given = {name: text(value) for name, value in attempt.init if not any(tensors(value))}
+    return {name: value for name, value in (defaults | given).items() if name in given or not _is_given(name, attempt.init)}
+
+
+def _is_given(name: str, init: Sequence[tuple[str, Value]]) -> bool:
+    return any(other == name for other, _ in init)
+
+
+def _numbers(source: str) -> Iterator[int]:
+    """The whole numbers in an expression, outside of its words."""
+    yield from (int(node.value) for node in _constants(source) if node.value >= LEAST * min(FACTORS))
+
+
+def _constants(source: str) -> list[ast.Constant]:
+    try:
+        tree = ast.parse(source, mode="eval") if source.isascii() and "\n" not in source else None
+    except SyntaxError:
+        return []
+    return [node for node in (ast.walk(tree) if tree else ()) if isinstance(node, ast.Constant) and type(node.value) is int]
+
+
+def _changed(attempt: Attempt, written: Mapping[str, str], smaller: Mapping[int, int], *, of_inputs: bool = False) -> Iterator[Attempt]:
+    """The attempt with other numbers in the place of these, where it has them."""
+    texts = {name: _with_numbers(source, smaller) for name, source in written.items()}
+    changed = {name: value for name, value in texts.items() if value != written[name]}
+    if not changed:
+        return
+    init = tuple({**dict(attempt.init), **changed}.items())
+    call = attempt.call or ()
+    if of_inputs:
+        call = tuple((name, change_tensors(value, lambda tensor: _with_sizes(tensor, smaller))) for name, value in call)
+    yield replace(attempt, init=init, call=call)
+
+
+def _with_sizes(tensor: Tensor, smaller: Mapping[int, int]) -> Tensor:
+    return replace(tensor, shape=tuple(smaller.get(size, size) for size in tensor.shape))
+
+
+def _with_numbers(source: str, smaller: Mapping[int, int]) -> str:
+    """An expression with other numbers in the place of these."""
+    places = [node for node in _constants(source) if node.value in smaller]
+    for node in sorted(places, key=_position, reverse=True):
+        source = source[: node.col_offset] + str(smaller[node.value]) + source[node.end_col_offset :]  # type: ignore[index]
+    return source
+
+
+def _position(node: ast.Constant) -> int:
+    return node.col_offset
