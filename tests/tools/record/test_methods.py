@@ -71,6 +71,35 @@ def test_calls_of_methods_from_outside_are_recorded(repository: Any, sandbox: Sa
     assert calls == [("3", "encode", '_tensors["call0"]')] * 2
 
 
+RESETS = """
+import torch
+from torch import nn
+
+class Scaled(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.allocate()
+        self.reset()
+
+    def allocate(self):
+        self.scale = nn.Parameter(torch.Tensor(4))
+
+    def reset(self):
+        self.scale.data.fill_(2.0)
+
+    def forward(self, x):
+        with torch.no_grad():
+            self.scale.add_(1)
+        return x * self.scale
+"""
+
+
+def test_a_method_of_the_constructor_that_leaves_memory_unset_is_not_called_alone(repository: Any, sandbox: Sandbox) -> None:
+    inventory = repository({"net.py": RESETS})
+    calls, _ = infer_methods(inventory, [Example("net.py:Scaled", "", "torch.randn(2, 4)")], [], sandbox)
+    assert [call.method for call in calls] == ["reset"]
+
+
 @pytest.mark.slow
 def test_methods_that_nothing_calls_are_guessed(repository: Any, sandbox: Sandbox) -> None:
     inventory = repository({"net.py": SOURCE})

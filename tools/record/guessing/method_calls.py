@@ -33,6 +33,7 @@ from migrate_agent.tools.record.guessing.objects.syntax_calls import keys_of, ot
 from migrate_agent.tools.record.guessing.rows import annotation_text, call_values
 from migrate_agent.tools.record.guessing.trials.own_seconds import WAITING, OwnSeconds
 from migrate_agent.tools.record.guessing.trials.trial import MOST_SECONDS, leaves, required, time_limit
+from migrate_agent.tools.record.guessing.trials.unset_memory import unset_memory_is_nan, with_nan
 from migrate_agent.tools.record.guessing.values import Tensor, tensors, text
 from migrate_agent.tools.record.session import import_roots
 from migrate_agent.tools.types import Example
@@ -252,19 +253,21 @@ class Methods:
 
     def _resets(self, name: str) -> bool:
         """Whether a method that the constructor runs gives nothing when it is called after a call without arguments, and changes what the module holds: users
-        call it to begin anew."""
+        call it to begin anew. One that leaves memory unset is not called alone.
+        """
         function = methods.unbound(self.cls, name)
         if methods.is_property(self.cls, name) or required(list(inspect.signature(function).parameters.values())[1:]):
             return False
         try:
             with time_limit(MOST_SECONDS, WAITING):
                 instance = self._called_once()
-                before = _snapshot(instance)
-                result, after = methods.bound(instance, name)(), _snapshot(instance)
+                before, of_nan = _snapshot(instance), with_nan(instance)
+                with unset_memory_is_nan():
+                    result, after = methods.bound(instance, name)(), _snapshot(instance)
         except Exception:  # what cannot be called later is called by the constructor alone
             return False
         names = [[key for key in part if key in instance.state_dict()] for part in (before, after)]
-        return result is None and names[0] == names[1] and before != after
+        return result is None and names[0] == names[1] and before != after and with_nan(instance) <= of_nan
 
     def _of_helpers(self, exercised: frozenset[str]) -> Iterator[list[str]]:
         """Calls of the methods of plain objects that the instance keeps, such as its configuration: of those that leave the object as it was. One that
