@@ -66,3 +66,4 @@ def test_what_takes_long_is_made_smaller(cls: type[nn.Module], has_shapes: bool,
     assert best is not None and not best.outcome.error and best.whole is not None
     assert sum(parameter.numel() for parameter in trial.instance.parameters()) < 40 * 1024 * 1024 / 4
     assert trial.has_shapes(best.whole) is has_shapes
+    assert trial.example(best.whole).init in {"width=1024", "depth=40", "width=1024, depth=40"}

@@ -20,7 +20,7 @@ from migrate_agent.tools.record.guessing.trials.more_numbers import more_normali
 from migrate_agent.tools.record.guessing.trials.origins import MANY_NORMALISED
 from migrate_agent.tools.record.guessing.trials.other_kinds import with_arrays
 from migrate_agent.tools.record.guessing.trials.own_seconds import OwnSeconds
-from migrate_agent.tools.record.guessing.trials.slimmer_models import slimmer
+from migrate_agent.tools.record.guessing.trials.slimmer_models import slimmer, with_defaults
 from migrate_agent.tools.record.guessing.trials.trial import MOST_SECONDS, Attempt, Outcome, Stage, Trial
 from migrate_agent.tools.record.guessing.values import Tensor, change_tensors
 
@@ -205,13 +205,16 @@ class Search:
 
     def _shrink(self, success: Found) -> None:
         """Take smaller inputs where these run too: every check of the verifier repeats the example many times."""
-        seconds = self._seconds
+        seconds, tried = self._seconds, {success.attempt}
         for fewer in (flatter, smaller, narrower, halved, *[axis_by_axis] * MOST_AXES):
             if fewer in (halved, axis_by_axis) and seconds < SLOW:
                 return
             for attempt in islice(fewer(success.attempt), MOST_SMALLER):
                 if self._time.spent:
                     return
+                if attempt in tried:
+                    continue
+                tried.add(attempt)
                 outcome = self._run(attempt)
                 if outcome.stage is Stage.DONE and outcome.reaches(success.outcome):
                     self.best = success = self._found(attempt, outcome)
@@ -228,7 +231,7 @@ class Search:
                 tried += 1
                 other = self._run_again(attempt)
                 if other is not None and other.seconds < found.seconds * SLIMMER and other.outcome.reaches(success.outcome):
-                    self.best = found = other._replace(whole=success.attempt)
+                    self.best = found = other._replace(whole=with_defaults(success.attempt, attempt, self.trial.init_parameters))
                     break
             else:
                 return

@@ -34,6 +34,13 @@ def slimmer(attempt: Attempt, parameters: Sequence[Parameter]) -> Iterator[Attem
                     yield from _changed(attempt, written, {number: number // factor}, of_inputs=True)
 
 
+def with_defaults(attempt: Attempt, smaller: Attempt, parameters: Sequence[Parameter]) -> Attempt:
+    """The attempt that also gives the defaults that the smaller one has other values for."""
+    given = {name for name, _ in attempt.init}
+    defaults = {one.name: repr(one.default) for one in parameters}
+    return replace(attempt, init=(*attempt.init, *((name, defaults[name]) for name, _ in smaller.init if name not in given)))
+
+
 def _texts(attempt: Attempt, parameters: Sequence[Parameter]) -> dict[str, str]:
     """The arguments of a constructor that are plain text, and its defaults."""
     defaults = {
