@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 Tensors = Mapping[str, Any]
-SLOW = 0.02
+SLOW = 0.005
 """Seconds of computing from which a call is tried on less."""
 LARGE = 32
 """Sizes of axes from which on half is left out."""

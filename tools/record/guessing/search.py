@@ -35,7 +35,8 @@ MUCH_FASTER = 0.5
 SLOW = 0.2
 """Seconds of this process from which a call takes long: a verification repeats it a hundred times."""
 SLIMMER = 0.75
-"""Of the seconds that a smaller model may take."""
+"""Of the cost that a smaller model may have."""
+OPERATION = 0.001
 SLIMMING_SECONDS = 8.0
 MOST_SLIMMER = 24
 MOST_FORGIVEN = 20.0
@@ -56,6 +57,11 @@ class Found(NamedTuple):
     """How long it took."""
     whole: Attempt | None = None
     """The attempt as large as it was before its numbers were made smaller."""
+
+    @property
+    def cost(self) -> float:
+        """Seconds of its trial, and more for each operation, which XLA compiles anew in each check."""
+        return self.seconds + self.outcome.operations * OPERATION
 
 
 @dataclass(frozen=True, order=True)
@@ -224,13 +230,13 @@ class Search:
     def _slim(self, success: Found) -> None:
         """Take smaller numbers for the constructor of what takes long, where these run the same places and are faster."""
         time_left, found, tried = OwnSeconds(SLIMMING_SECONDS), success, 0
-        while found.seconds > SLOW:
+        while found.cost > SLOW:
             for attempt in slimmer(found.attempt, self.trial.init_parameters):
                 if time_left.spent or tried >= MOST_SLIMMER:
                     return
                 tried += 1
                 other = self._run_again(attempt)
-                if other is not None and other.seconds < found.seconds * SLIMMER and other.outcome.reaches(success.outcome):
+                if other is not None and other.cost < found.cost * SLIMMER and other.outcome.reaches(success.outcome):
                     self.best = found = other._replace(whole=with_defaults(success.attempt, attempt, self.trial.init_parameters))
                     break
             else:

@@ -13,6 +13,8 @@ from migrate_agent.tools.record.guessing.values import Tensor, Value, change_ten
 
 WIDE = 8
 """Numbers from this one on are made smaller all at once."""
+DEEP = 12
+"""Numbers up to this one may say how many layers there are: two show what more of them do."""
 LEAST = 2
 FACTORS = (4, 2)
 
@@ -22,16 +24,22 @@ def slimmer(attempt: Attempt, parameters: Sequence[Parameter]) -> Iterator[Attem
     largest first, also wherever the inputs have it as a size."""
     written = _texts(attempt, parameters)
     numbers = sorted({number for value in written.values() for number in _numbers(value)}, reverse=True)
-    sizes = {size for _, value in attempt.call or () for tensor in tensors(value) for size in tensor.shape}
+    inputs = [tensor for _, value in attempt.call or () for tensor in tensors(value)]
+    sizes = {size for tensor in inputs for size in tensor.shape}
+    bounds = {tensor.high for tensor in inputs if tensor.kind in ("integer", "whole array")}
     for factor in FACTORS:
-        wide = {number: number // factor for number in numbers if number >= WIDE and number not in sizes}
+        wide = {number: number // factor for number in numbers if number >= WIDE and number not in sizes | bounds}
         yield from _changed(attempt, written, wide)
     for number in numbers:
-        for factor in FACTORS:
-            if number // factor >= LEAST:
-                yield from _changed(attempt, written, {number: number // factor})
-                if number in sizes:
-                    yield from _changed(attempt, written, {number: number // factor}, of_inputs=True)
+        for fewer in _fewer(number):
+            yield from _changed(attempt, written, {number: fewer})
+            if number in sizes:
+                yield from _changed(attempt, written, {number: fewer}, of_inputs=True)
+
+
+def _fewer(number: int) -> list[int]:
+    fewer = {number // factor for factor in FACTORS} | ({LEAST} if number <= DEEP else set())
+    return sorted(one for one in fewer if LEAST <= one < number)
 
 
 def with_defaults(attempt: Attempt, smaller: Attempt, parameters: Sequence[Parameter]) -> Attempt:
@@ -56,7 +64,7 @@ def _is_given(name: str, init: Sequence[tuple[str, Value]]) -> bool:
 
 def _numbers(source: str) -> Iterator[int]:
     """The whole numbers in an expression, outside of its words."""
-    yield from (int(node.value) for node in _constants(source) if node.value >= LEAST * min(FACTORS))
+    yield from (int(node.value) for node in _constants(source) if node.value > LEAST)
 
 
 def _constants(source: str) -> list[ast.Constant]:

@@ -96,6 +96,8 @@ class Outcome(NamedTuple):
     """Whether the call gave parameters other shapes: those of its own input."""
     fewest_normalised: int = MANY_NORMALISED
     """The fewest numbers that a normalisation took a mean and a variance of, up to `MANY_NORMALISED`."""
+    operations: int = 0
+    """Of torch, that ran in training mode."""
 
     def reaches(self, other: Outcome) -> bool:
         """Whether what ran shows as much of the code as this other run."""
@@ -292,7 +294,10 @@ class Trial:
                 return Outcome(Stage.RESULT, self._progress(), NO_RETURN.format(self.method or "forward"), hopeless=True)
             if not tensors or not all(bool(is_number(tensor).all()) for tensor in tensors if tensor.numel() and not tensor.is_meta):
                 return Outcome(Stage.RESULT, self._progress(), NOT_FINITE if tensors else NO_TENSOR)
-        return Outcome(Stage.DONE, len(self._places), reshapes=reshapes, fewest_normalised=self._origins.fewest_normalised)
+        seen = self._origins
+        return Outcome(
+            Stage.DONE, len(self._places), reshapes=reshapes, fewest_normalised=seen.fewest_normalised, operations=seen.operations
+        )
 
     def _by_name(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """The arguments of a call by the names of their parameters."""
