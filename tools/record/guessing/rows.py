@@ -186,6 +186,8 @@ def annotation_text(annotation: Any) -> str:
 
 
 INTEGERS = re.compile(r"(.*_)?(ids?|idx|indices|tokens?|labels?|targets?|seq|words|positions?|tags)")
+ONE_ID = re.compile(r"(.*_)?(pad(ding)?|ignored?|blank|sos|eos|bos|unk|null|void)(_.*)?_(idx|index|id|label|token|value)")
+"""Names of the number that marks what is no word, or no label."""
 DEVICES = re.compile(r"(.*_)?(device|dev)|map_location")
 TARGETS = re.compile(r"(.*_)?(labels?|targets?|y|y_true|gts?|gold|truth|tags)")
 FEATURES = re.compile(r"enc(oder|oded)?(_.*)?|memory|context|cond(ition)?|features?|(.*_)?(embeds?|embeddings?|states|latents?)")
@@ -233,6 +235,8 @@ def call_values(name: str, annotation: str, main: Tensor) -> tuple[Value, ...]:
         return "None", main, Sequence((main, main), "()"), replace_shape(main, (batch, main.shape[-1] if main.shape else 1))
     if re.fullmatch(r"(size|n|k|length|h|w|height|width|num_\w+|seq_len|max_len|epoch|step|n?_?steps|layer_idx|dim|d_model|n_\w+)", lower):
         return "8", "1", "(16, 16)"
+    if ONE_ID.fullmatch(lower):
+        return "1", "0"
     integer = Tensor((batch, length), "integer"), Tensor((batch,), "integer")
     if main.kind != "integer" and INTEGERS.fullmatch(lower):
         return (main, *integer) if TARGETS.fullmatch(lower) else (*integer, main)

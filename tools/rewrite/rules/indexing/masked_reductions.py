@@ -114,7 +114,8 @@ def selects_alike(context: Context, call: cst.Call) -> bool:
         return False
     facts = [context.observed(one) if one is not None else None for one in selection(call)]
     shapes = [set(fact.shapes) for fact in facts if fact is not None and is_tensor(fact)]
-    return len(shapes) == 2 and len(shapes[0]) == 1 and shapes[0] == shapes[1]
+    # Broadcasting gives one of the two a shape that the other never has, or another number of axes.
+    return len(shapes) == 2 and shapes[0] == shapes[1] and len({len(shape) for shape in shapes[0]}) == 1
 
 
 def _reduction_call(context: Context, call: cst.Call) -> tuple[tuple[cst.BaseExpression, ...], str]:
