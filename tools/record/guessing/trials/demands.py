@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from migrate_agent.tools.record.guessing.adapt import set_rank
+from migrate_agent.tools.record.guessing.trials.asked_sizes import of_asked_sizes
 from migrate_agent.tools.record.guessing.trials.origins import Operand, argument_of
 from migrate_agent.tools.record.guessing.trials.trial import Attempt, Outcome, set_call, set_init
 from migrate_agent.tools.record.guessing.values import Fields, Tensor, Value, change_tensors
@@ -22,6 +23,7 @@ MOST_PARTS = 4
 def demands(attempt: Attempt, outcome: Outcome, init: Mapping[str, inspect.Parameter]) -> Iterator[Attempt]:
     """The call with what the failed operation asks for, in the arguments at fault alone, then in all of them at once. `init`: what the constructor takes."""
     yield from _of_equal_shapes(attempt, outcome)
+    yield from of_asked_sizes(attempt, outcome)
     yield from _spelled_ranks(attempt, outcome)
     yield from _of_one_rank(attempt, outcome)
     yield from _without_one_axis(attempt, outcome)

@@ -11,6 +11,8 @@ from functools import cache
 from types import FrameType, TracebackType
 from typing import Any, NamedTuple
 
+from migrate_agent.tools.record.guessing.trials.asked_sizes import AskedSize, asked_sizes
+
 FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 MOST_NUMBERS = 12
 LARGEST = 4096
@@ -26,6 +28,8 @@ class Place(NamedTuple):
     statement: str = ""
     shapes: tuple[tuple[int, ...], ...] = ()
     """The two shapes that a failed assertion compares."""
+    asked: tuple[AskedSize, ...] = ()
+    """Sizes that code asked for before it refused the call."""
 
 
 def place_of(error: BaseException, cls: type, function: Any = None) -> Place:
@@ -58,6 +62,7 @@ def place_of(error: BaseException, cls: type, function: Any = None) -> Place:
         line,
         statement,
         _asserted_shapes(error, frames),
+        asked_sizes(frames),
     )
 
 
