@@ -329,15 +329,16 @@ _cache: list[tuple[Inventory, Observations, Workspace]] = []
 
 def workspace(inventory: Inventory, observations: Observations, path: str) -> Workspace:
     """The workspace of what the file at `path` sees of the repository. Those of the last observations are cached, since a run asks for them
-    once per unit.
+    once per unit, and again where it has read the same observations from a file.
     """
     inventory = visible_from(inventory, path)
-    # By identity: comparing whole recordings would take longer than the workspace saves.
+    # By identity first: comparing takes longer than looking up, and one draft asks many times.
     for known in _cache:
         if known[0] is inventory and known[1] is observations:
             return known[2]
-    space = Workspace(inventory, observations)
-    _cache[:] = [*[known for known in _cache if known[1] is observations][1 - MOST_KEPT :], (inventory, observations, space)]
+    same = [(known, observations, space) for known, seen, space in _cache if seen is observations or seen == observations]
+    space = next((space for known, _, space in same if known is inventory), None) or Workspace(inventory, observations)
+    _cache[:] = [*[row for row in same if row[0] is not inventory][1 - MOST_KEPT :], (inventory, observations, space)]
     return space
 
 
