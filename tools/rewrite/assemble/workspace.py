@@ -79,6 +79,7 @@ class Workspace:
         self._rewritten: dict[str, Rewritten] = {}
         self._statements: dict[str, tuple[Statement, ...]] = {}
         self._settled: set[tuple[str, int]] = set()
+        self._defined: dict[str, frozenset[str]] = {}
 
     def facts(self, path: str) -> Facts:
         """The facts of a file. Those of the files it imports are inferred first, so that inherited
@@ -157,6 +158,13 @@ class Workspace:
         if path not in self._statements:
             self._statements[path] = tuple(self._split(self.repo.files[path]))
         return self._statements[path]
+
+    def defined(self, path: str) -> frozenset[str]:
+        """The names that the statements of a file define, which are known before it is rewritten."""
+        if path not in self._defined:
+            tree = self.repo.files[path].tree
+            self._defined[path] = frozenset(name for one in tree.body for name in defined_names(one, as_script=path in self.hosts))
+        return self._defined[path]
 
     @cached_property
     def entries(self) -> Mapping[FunctionKey, Sequence[tuple[str, int]]]:
