@@ -15,7 +15,7 @@ from migrate_agent.tools.record.guessing.repairs import repairs, smaller_models
 from migrate_agent.tools.record.guessing.switches import is_unavailable, other_branches, without_downloads
 from migrate_agent.tools.record.guessing.trials.computing_parts import computing_parts
 from migrate_agent.tools.record.guessing.trials.deeper_models import between, whole_depth
-from migrate_agent.tools.record.guessing.trials.fewer_numbers import MOST_AXES, axis_by_axis, flatter, halved, narrower, smaller
+from migrate_agent.tools.record.guessing.trials.fewer_numbers import MOST_AXES, axis_by_axis, flatter, halved, narrower, shallower, smaller
 from migrate_agent.tools.record.guessing.trials.other_kinds import with_arrays
 from migrate_agent.tools.record.guessing.trials.own_seconds import OwnSeconds
 from migrate_agent.tools.record.guessing.trials.trial import MOST_SECONDS, Attempt, Outcome, Stage, Trial
@@ -178,11 +178,11 @@ class Search:
         return success
 
     def _shrink(self, success: Found) -> None:
-        """Take smaller inputs where these run too: every check of the verifier repeats the example many times."""
+        """Take smaller models and inputs where these run too: every check of the verifier repeats the example many times."""
         seconds = self._seconds
-        for fewer in (flatter, smaller, narrower, halved, *[axis_by_axis] * MOST_AXES):
-            if fewer in (halved, axis_by_axis) and seconds < SLOW:
-                return
+        for fewer in (shallower, flatter, smaller, narrower, halved, *[axis_by_axis] * MOST_AXES):
+            if fewer in (shallower, halved, axis_by_axis) and seconds < SLOW:
+                continue
             for attempt in islice(fewer(success.attempt), MOST_SMALLER):
                 if self._time.spent:
                     return
