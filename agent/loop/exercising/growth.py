@@ -44,20 +44,20 @@ class Growth:
         self,
         examples: Sequence[Example],
         apart: Sequence[Observations | None],
-        before: frozenset[Place] | None = None,
-        after: frozenset[Place] | None = None,
+        old: frozenset[Place] | None = None,
+        first: frozenset[Place] | None = None,
     ) -> Sequence[Example]:
-        """The calls that together leave their units no hole more than there is without them. `apart` is what each of them shows; `before` and `after` are
+        """The calls that together leave their units no hole more than there is without them. `apart` is what each of them shows; `old` and `first` are
         the holes without them and with all of them, where these are known.
 
         A call that reaches a line which stands as a stub without it, and is a hole with it, is left out. Where the line was reached before, calls that reach
         it are added again half by half.
         """
         shown = {index: observations for index, observations in enumerate(apart) if observations is not None}
-        old_holes = self._holes(examples, {}) if before is None else before
+        old_holes = self._holes(examples, {}) if old is None else old
         chosen, doubtful = dict(shown), dict[int, Observations]()
         for number in range(ROUNDS):
-            holes = after if after is not None and not number else self._holes([examples[index] for index in chosen], chosen)
+            holes = first if first is not None and not number else self._holes([examples[index] for index in chosen], chosen)
             new = holes - old_holes
             if not new:
                 break

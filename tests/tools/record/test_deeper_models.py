@@ -95,6 +95,25 @@ def test_a_slow_model_becomes_a_shallow_one(tmp_path: Path) -> None:
     trial = Trial(Deep, sys.modules[__name__], [str(Path(__file__).parent)])
     search = Search(trial, Options(trial, [], tmp_path), 20.0)
     attempt = Attempt((("num_layers", "4000"),), (("x", Tensor((2, 3))),))
-    search._shrink(Found(attempt, search._run(attempt), 1))
+    search._as_small_model(Found(attempt, search._run(attempt), 1))
     assert search.best is not None
     assert search.best.attempt.init == (("num_layers", "2"),)
+
+
+class Classifier(torch.nn.Module):
+    """Of very many classes, by default."""
+
+    def __init__(self, width: int = 64, classes: int = 50_000) -> None:
+        super().__init__()
+        self.head = torch.nn.Linear(width, classes)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.head(x)
+
+
+@pytest.mark.parametrize(("init", "expected"), [((), (("classes", "16"),)), ((("classes", "2000"),), (("classes", "2000"),))])
+def test_a_large_model_is_tried_with_few_classes(init: Arguments, expected: Arguments, tmp_path: Path) -> None:
+    trial = Trial(Classifier, sys.modules[__name__], [str(Path(__file__).parent)])
+    search = Search(trial, Options(trial, [], tmp_path), 20.0)
+    attempt = Attempt(init, (("x", Tensor((2, 64))),))
+    assert search._as_small_model(Found(attempt, search._run(attempt), 1)).attempt.init == expected

@@ -7,19 +7,30 @@ import re
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import count, islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from migrate_agent.tools.record.guessing.options import Options
 from migrate_agent.tools.record.guessing.repairs import repairs, smaller_models
 from migrate_agent.tools.record.guessing.switches import is_unavailable, other_branches, without_downloads
 from migrate_agent.tools.record.guessing.trials.computing_parts import computing_parts
 from migrate_agent.tools.record.guessing.trials.deeper_models import between, whole_depth
-from migrate_agent.tools.record.guessing.trials.fewer_numbers import MOST_AXES, axis_by_axis, flatter, halved, narrower, shallower, smaller
+from migrate_agent.tools.record.guessing.trials.fewer_numbers import (
+    MOST_AXES,
+    axis_by_axis,
+    fewer_rows,
+    flatter,
+    halved,
+    narrower,
+    shallower,
+    smaller,
+)
 from migrate_agent.tools.record.guessing.trials.other_kinds import with_arrays
 from migrate_agent.tools.record.guessing.trials.own_seconds import OwnSeconds
 from migrate_agent.tools.record.guessing.trials.trial import MOST_SECONDS, Attempt, Outcome, Stage, Trial
 from migrate_agent.tools.record.guessing.values import Tensor, change_tensors
+from migrate_agent.tools.verify.contract.schedule import LARGE_ELEMENTS
 
 MOST_TRIALS = 600
 FIRST_MENDS = 8
@@ -29,6 +40,8 @@ MOST_SMALLER = 4
 MOST_MENDED = 5
 """Complaints of one statement that count as steps ahead: two of them may also take turns."""
 MUCH_FASTER = 0.5
+FEWER = 0.75
+"""The share of a model's parameters that a smaller one may have."""
 SLOW = 0.2
 """Seconds of this process from which a call takes long: a verification repeats it a hundred times."""
 MOST_FORGIVEN = 20.0
@@ -82,6 +95,8 @@ class Search:
         self.best: Found | None = None
         self._seconds = 0.0
         """How long the last attempt took."""
+        self._elements = 0
+        """Of the parameters that it had, where it ran."""
         self._forgiven = MOST_FORGIVEN
 
     def run(self) -> Found | None:
@@ -98,7 +113,8 @@ class Search:
                 break
         if self.best is not None and self.best.outcome.stage is Stage.DONE:
             success = self._without_downloads(self._with_kept_shapes(self._deep_enough(self.best)))
-            self._shrink(self._with_computing_parts(self._with_arrays(self._as_constructed(success))))
+            success = self._with_computing_parts(self._with_arrays(self._as_constructed(success)))
+            self._shrink(self._as_small_model(success))
         return self.best
 
     def run_from(self, start: Attempt) -> Found | None:
@@ -177,12 +193,28 @@ class Search:
             return self.best
         return success
 
+    def _as_small_model(self, success: Found) -> Found:
+        """Of a slow or a large model take one with fewer parts, then with fewer rows, where that runs as many places and is smaller by far."""
+        for fewer in (shallower, partial(fewer_rows, parameters=[*self.options.init.values()])):
+            seconds, elements = self._seconds, self._elements
+            for attempt in islice(fewer(success.attempt), MOST_SMALLER) if seconds >= SLOW or elements >= LARGE_ELEMENTS else ():
+                if self._time.spent:
+                    return success
+                other = self._run_again(attempt)
+                is_smaller = self._elements <= elements * FEWER or self._seconds <= seconds * MUCH_FASTER
+                if other is not None and is_smaller and other.outcome.progress >= success.outcome.progress:
+                    self.best = success = other
+                    break
+            else:
+                self._seconds, self._elements = seconds, elements
+        return success
+
     def _shrink(self, success: Found) -> None:
-        """Take smaller models and inputs where these run too: every check of the verifier repeats the example many times."""
+        """Take smaller inputs where these run too: every check of the verifier repeats the example many times."""
         seconds = self._seconds
-        for fewer in (shallower, flatter, smaller, narrower, halved, *[axis_by_axis] * MOST_AXES):
-            if fewer in (shallower, halved, axis_by_axis) and seconds < SLOW:
-                continue
+        for fewer in (flatter, smaller, narrower, halved, *[axis_by_axis] * MOST_AXES):
+            if fewer in (halved, axis_by_axis) and seconds < SLOW:
+                return
             for attempt in islice(fewer(success.attempt), MOST_SMALLER):
                 if self._time.spent:
                     return
@@ -279,6 +311,7 @@ class Search:
         began = time.process_time()
         outcome = self.trial.run(attempt)
         self._seconds = time.process_time() - began
+        self._elements = _elements(self.trial.instance) if outcome.stage is Stage.DONE else 0
         excess = min(self._seconds - MOST_SECONDS, self._forgiven)
         if excess > 0:
             self._time.forgive(excess)
@@ -288,6 +321,14 @@ class Search:
     def _calls(self, attempt: Attempt) -> Iterator[Attempt]:
         """The first calls of the instance that the last trial constructed: they are tried later, when the trial has another one."""
         return (replace(attempt, call=call) for call in self.options.first_calls(self.trial.instance, attempt))
+
+
+def _elements(instance: Any) -> int:
+    """How many numbers the parameters of a module have; lazy ones count nothing."""
+    import torch
+
+    named = instance.parameters() if isinstance(instance, torch.nn.Module) else ()
+    return sum(one.numel() for one in named if not torch.nn.parameter.is_lazy(one))
 
 
 def _rows(tensor: Tensor) -> Tensor:

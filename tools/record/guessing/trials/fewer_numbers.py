@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 
-from migrate_agent.tools.record.guessing.trials.trial import Attempt
+from migrate_agent.tools.record.guessing.trials.trial import Attempt, set_init
 from migrate_agent.tools.record.guessing.values import Fields, Tensor, Value, change_tensors, tensors
 
 LARGE = 64
@@ -18,6 +19,9 @@ SMALLEST_SIDE = 4
 REPEATED = re.compile(r"layer|depth|block|stage|repeat|(n|num|number)_?\w*groups?$")
 """Names of how often parts of a model are repeated."""
 FEW_PARTS = 2
+MANY_ROWS = 1000
+"""From this number on a number that a constructor takes may be how many rows a table has: classes, or words."""
+FEW_ROWS = 16
 MOST_AXES = 3
 """Axes that are made shorter by themselves."""
 
@@ -52,6 +56,16 @@ def _of_few_parts(name: str, value: Value, chosen: Collection[str]) -> Value:
     if isinstance(value, Fields):
         return replace(value, items=tuple((inner, _of_few_parts(inner, item, chosen)) for inner, item in value.items))
     return str(FEW_PARTS) if name in chosen and [*_repeated(name, value)] else value
+
+
+def fewer_rows(attempt: Attempt, parameters: Iterable[inspect.Parameter]) -> Iterator[Attempt]:
+    """The attempt with a small number in the place of each very large one that its constructor takes, by default too, and of equal sizes of its inputs."""
+    given = dict(attempt.init)
+    for parameter in parameters:
+        value = given.get(parameter.name, str(parameter.default) if type(parameter.default) is int else "")
+        if isinstance(value, str) and value.isdigit() and int(value) >= MANY_ROWS:
+            call = tuple((name, _of_width(one, int(value), FEW_ROWS)) for name, one in attempt.call or ())
+            yield replace(set_init(attempt, parameter.name, str(FEW_ROWS)), call=call)
 
 
 def narrower(attempt: Attempt) -> Iterator[Attempt]:
