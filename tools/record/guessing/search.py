@@ -40,6 +40,8 @@ MOST_SMALLER = 4
 MOST_MENDED = 5
 """Complaints of one statement that count as steps ahead: two of them may also take turns."""
 MUCH_FASTER = 0.5
+SMALLER_SECONDS = 4.0
+"""For smaller models in the place of one that runs, whatever the search took."""
 FEWER = 0.75
 """The share of a model's parameters that a smaller one may have."""
 SLOW = 0.2
@@ -194,11 +196,15 @@ class Search:
         return success
 
     def _as_small_model(self, success: Found) -> Found:
-        """Of a slow or a large model take one with fewer parts, then with fewer rows, where that runs as many places and is smaller by far."""
+        """Of a slow or a large model take one with fewer parts, then with fewer rows, where that runs as many places and is smaller by far.
+
+        A slow one may have taken all of the search's time: trying this takes less than one of its verification's many calls.
+        """
+        own_time = OwnSeconds(SMALLER_SECONDS)
         for fewer in (shallower, partial(fewer_rows, parameters=[*self.options.init.values()])):
             seconds, elements = self._seconds, self._elements
             for attempt in islice(fewer(success.attempt), MOST_SMALLER) if seconds >= SLOW or elements >= LARGE_ELEMENTS else ():
-                if self._time.spent:
+                if self._time.spent and own_time.spent:
                     return success
                 other = self._run_again(attempt)
                 is_smaller = self._elements <= elements * FEWER or self._seconds <= seconds * MUCH_FASTER
