@@ -108,7 +108,8 @@ class Classifier(torch.nn.Module):
         self.head = torch.nn.Linear(width, classes)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.head(x)
+        scores: torch.Tensor = self.head(x)
+        return scores
 
 
 @pytest.mark.parametrize(("init", "expected"), [((), (("classes", "16"),)), ((("classes", "2000"),), (("classes", "2000"),))])
