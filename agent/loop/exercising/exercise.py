@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from migrate_agent.agent.config.config import Config
-from migrate_agent.agent.loop.exercising.growth import Growth, places
+from migrate_agent.agent.loop.exercising.growth import FEW_DRAFTS, MOST_DRAFTS, Growth
 from migrate_agent.agent.loop.services import Services
 from migrate_agent.agent.runs.class_text import public_methods, syntax_methods
 from migrate_agent.agent.runs.recordings import examples_of
@@ -66,7 +66,7 @@ _GRADIENTS = re.compile(r"^\s*class \w+\([^)]*\bFunction\b.*\):", re.M)
 MOST_CONSTRUCTIONS = 6
 """Constructor calls of a unit on whose instances methods are called."""
 FEW = 3
-"""Examples of one unit that are not tried one by one where they leave a hole more, in a repository that adopts a package: each try is a run and a draft."""
+"""Examples that are not tried one by one where they leave a hole more, in a repository that adopts a package: each try is a run and a draft."""
 
 
 @dataclass(frozen=True)
@@ -164,26 +164,39 @@ class Exercise:
         """The recording, grown by this `part` of what a run of these examples shows: of all of them, or else of those that leave their units no hole
         more.
 
-        A draft costs minutes where a repository adopts a large package: one without holes needs no other to compare with.
+        A draft costs minutes where a repository adopts a large package: one without holes needs no other to compare with, and of one with holes only the
+        units that have them do.
         """
-        limits = self.config.limits.limits()
-        merged = merge_recordings((recording, part(self.services.record(self.inventory, examples, self.sandbox, folder, limits))))
+
+        def grown(chosen: Sequence[Example], folder: Path) -> Recording:
+            shown = self.services.record(self.inventory, chosen, self.sandbox, folder, self.config.limits.limits())
+            return merge_recordings((recording, part(shown)))
+
+        merged = grown(examples, folder)
         draft = self._draft(examples, merged)
         if draft is not None and not draft.holes:
             return merged
-        adopts = any(file.adopted for file in self.inventory.files)
-        if len(examples) == 1 or (adopts and len(examples) <= FEW):
-            before = self._draft(examples, recording)
-            return merged if draft is not None and before is not None and places(draft.holes) <= places(before.holes) else recording
-        growth = Growth(recording, self._draft)
-        chosen = growth.chosen(examples, self.services.observe_apart(self.inventory, examples, self.sandbox, limits))
-        if not chosen:
-            return recording
-        if len(chosen) == len(examples):
+        left_out = self._leaving_holes(examples, recording, merged)
+        if not left_out:
             return merged
-        return merge_recordings(
-            (recording, part(self.services.record(self.inventory, chosen, self.sandbox, folder.with_name(f"{folder.name}-0"), limits)))
-        )
+        chosen = [example for example in examples if example not in left_out]
+        return grown(chosen, folder.with_name(f"{folder.name}-0")) if chosen else recording
+
+    def _leaving_holes(self, examples: Sequence[Example], recording: Recording, merged: Recording) -> Sequence[Example]:
+        """Those of the examples that leave their units a hole more in the draft by the `merged` recording than there is by the one without them."""
+        adopts = any(file.adopted for file in self.inventory.files)
+        growth = Growth(recording, self._draft, FEW_DRAFTS if adopts else MOST_DRAFTS)
+        after = {unit: holes for unit, holes in growth.holes_by_unit(examples, merged).items() if holes}
+        before = growth.holes_by_unit([example for example in examples if example.unit in after], recording)
+        more = [unit for unit in after if not after[unit] <= before[unit]]
+        doubtful = [example for example in examples if example.unit in more]
+        if len(doubtful) <= (FEW if adopts else 1):
+            return doubtful
+        apart = self.services.observe_apart(self.inventory, doubtful, self.sandbox, self.config.limits.limits())
+        growth.drafts = 0
+        old, new = (frozenset().union(*(holes[unit] for unit in more)) for holes in (before, after))
+        chosen = growth.chosen(doubtful, apart, old, new)
+        return [example for example in doubtful if example not in chosen]
 
     def _method_calls(self, unit: Unit, recording: Recording, tell: Callable[[Unit], None]) -> tuple[Example, ...]:
         examples = examples_of(recording, unit.id)

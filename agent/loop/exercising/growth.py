@@ -13,6 +13,8 @@ ROUNDS = 4
 """Drafts in which holes are looked for whose lines the calls that are left reach: leaving some out may show another line."""
 MOST_DRAFTS = 24
 """Of calls that are added again, half by half."""
+FEW_DRAFTS = 4
+"""The same in a repository that adopts a package, where each draft costs minutes."""
 Place = tuple[str, Span, str]
 """File, place and class of a hole."""
 
@@ -28,19 +30,35 @@ class Growth:
 
     recording: Recording
     draft: Callable[[Sequence[Example], Recording], Draft | None]
+    most: int = MOST_DRAFTS
     drafts: int = 0
 
-    def chosen(self, examples: Sequence[Example], apart: Sequence[Observations | None]) -> Sequence[Example]:
-        """The calls that together leave their units no hole more than there is without them. `apart` is what each of them shows.
+    def holes_by_unit(self, examples: Sequence[Example], recording: Recording) -> dict[str, frozenset[Place]]:
+        """The holes of each of these calls' units by what a recording shows; after a draft of all of them this takes little more time."""
+        calls: dict[str, list[Example]] = {}
+        for example in examples:
+            calls.setdefault(example.unit, []).append(example)
+        return {unit: self._holes_in(own, recording) for unit, own in calls.items()}
+
+    def chosen(
+        self,
+        examples: Sequence[Example],
+        apart: Sequence[Observations | None],
+        old: frozenset[Place] | None = None,
+        first: frozenset[Place] | None = None,
+    ) -> Sequence[Example]:
+        """The calls that together leave their units no hole more than there is without them. `apart` is what each of them shows; `old` and `first` are
+        the holes without them and with all of them, where these are known.
 
         A call that reaches a line which stands as a stub without it, and is a hole with it, is left out. Where the line was reached before, calls that reach
         it are added again half by half.
         """
         shown = {index: observations for index, observations in enumerate(apart) if observations is not None}
-        old_holes = self._holes(examples, {})
+        old_holes = self._holes(examples, {}) if old is None else old
         chosen, doubtful = dict(shown), dict[int, Observations]()
-        for _ in range(ROUNDS):
-            new = self._holes([examples[index] for index in chosen], chosen) - old_holes
+        for number in range(ROUNDS):
+            holes = first if first is not None and not number else self._holes([examples[index] for index in chosen], chosen)
+            new = holes - old_holes
             if not new:
                 break
             reaching = {index for index, observations in chosen.items() if any(reaches(observations, hole) for hole in new)}
@@ -57,7 +75,7 @@ class Growth:
         self, examples: Sequence[Example], chosen: Mapping[int, Observations], more: Mapping[int, Observations], old_holes: frozenset[Place]
     ) -> Mapping[int, Observations]:
         """The chosen calls, and those of some `more` with which there are no other holes than these old ones."""
-        if not more or self.drafts >= MOST_DRAFTS:
+        if not more or self.drafts >= self.most:
             return chosen
         together = {**chosen, **more}
         if self._holes([examples[index] for index in more], together) <= old_holes:
@@ -70,12 +88,17 @@ class Growth:
         return chosen
 
     def _holes(self, examples: Sequence[Example], shown: Mapping[int, Observations]) -> frozenset[Place]:
-        """The holes of the draft of these calls' units; where there is no draft, one that no other draft has."""
+        """The holes of the draft of these calls' units by what was recorded and what these calls show."""
         if not examples:
             return frozenset()
+        return self._holes_in(
+            examples, merge_recordings([self.recording, *(Recording(observations=observations) for observations in shown.values())])
+        )
+
+    def _holes_in(self, examples: Sequence[Example], recording: Recording) -> frozenset[Place]:
+        """The holes of the draft of these calls' units; where there is no draft, one that no other draft has."""
         self.drafts += 1
-        merged = merge_recordings([self.recording, *(Recording(observations=observations) for observations in shown.values())])
-        draft = self.draft(examples, merged)
+        draft = self.draft(examples, recording)
         return places(draft.holes) if draft is not None else frozenset({("", Span(0, 0, sys.maxsize, 0), f"no draft {self.drafts}")})
 
 

@@ -8,7 +8,9 @@ import torch
 
 from migrate_agent.tools.record.guessing.options import Options
 from migrate_agent.tools.record.guessing.search import Search
-from migrate_agent.tools.record.guessing.trials.trial import Trial
+from migrate_agent.tools.record.guessing.trials.fewer_numbers import shallower
+from migrate_agent.tools.record.guessing.trials.trial import Arguments, Attempt, Trial
+from migrate_agent.tools.record.guessing.values import Fields, Tensor, text
 
 PARSER = "import argparse\np = argparse.ArgumentParser()\np.add_argument('--depth', type=int, default={depth})\nargs = p.parse_args()\n"
 
@@ -52,3 +54,70 @@ def test_a_depth_is_as_small_as_reaches_all_places(cls: type[torch.nn.Module], o
     assert best is not None and not best.outcome.error
     # Where the whole depth is fast, it is taken.
     assert trial.example(best.attempt).init in {f"{{'depth': {depth}}}" for depth in depths}
+
+
+SETTINGS = Fields((("n_groups", "10"), ("n_resblocks", "64"), ("n_feats", "64"), ("groups", "8")), "namespace")
+
+
+@pytest.mark.parametrize(
+    ("init", "expected"),
+    [
+        ((("width", "64"), ("num_layers", "12")), ["64, 2"]),
+        ((("blocks", "2"), ("width", "512")), []),
+        (
+            (("args", SETTINGS),),
+            [
+                "types.SimpleNamespace(n_groups=2, n_resblocks=2, n_feats=64, groups=8)",
+                "types.SimpleNamespace(n_groups=2, n_resblocks=64, n_feats=64, groups=8)",
+                "types.SimpleNamespace(n_groups=10, n_resblocks=2, n_feats=64, groups=8)",
+            ],
+        ),
+    ],
+)
+def test_slow_models_are_tried_with_fewer_parts(init: Arguments, expected: list[str]) -> None:
+    assert [", ".join(text(value) for _, value in attempt.init) for attempt in shallower(Attempt(init, ()))] == expected
+
+
+class Deep(torch.nn.Module):
+    """Of as many layers as the program asks for, which take long."""
+
+    def __init__(self, num_layers: int) -> None:
+        super().__init__()
+        self.layers = torch.nn.ModuleList(torch.nn.Linear(3, 3) for _ in range(num_layers))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for layer in self.layers:
+            x = layer(x)
+        return x
+
+
+def test_a_slow_model_becomes_a_shallow_one(tmp_path: Path) -> None:
+    trial = Trial(Deep, sys.modules[__name__], [str(Path(__file__).parent)])
+    search = Search(trial, Options(trial, [], tmp_path), 20.0)
+    attempt = Attempt((("num_layers", "4000"),), (("x", Tensor((2, 3))),))
+    search._slim(search._found(attempt, search._run(attempt)))
+    assert search.best is not None
+    (depth,) = (text(value) for _, value in search.best.attempt.init)
+    assert 2 <= int(depth) <= 250
+
+
+class Classifier(torch.nn.Module):
+    """Of very many classes, by default."""
+
+    def __init__(self, width: int = 64, classes: int = 50_000) -> None:
+        super().__init__()
+        self.head = torch.nn.Linear(width, classes)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        scores: torch.Tensor = self.head(x)
+        return scores
+
+
+@pytest.mark.parametrize(("init", "expected"), [((), (("classes", "16"),)), ((("classes", "2000"),), (("classes", "2000"),))])
+def test_a_large_model_is_tried_with_few_classes(init: Arguments, expected: Arguments, tmp_path: Path) -> None:
+    trial = Trial(Classifier, sys.modules[__name__], [str(Path(__file__).parent)])
+    search = Search(trial, Options(trial, [], tmp_path), 20.0)
+    attempt = Attempt(init, (("x", Tensor((2, 64))),))
+    found = search._found(attempt, search._run(attempt))
+    search._slim(found)
+    assert (search.best or found).attempt.init == expected

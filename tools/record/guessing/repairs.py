@@ -21,6 +21,7 @@ from migrate_agent.tools.record.guessing.rows import GENERIC
 from migrate_agent.tools.record.guessing.switches import other_branches
 from migrate_agent.tools.record.guessing.trials.demands import demands
 from migrate_agent.tools.record.guessing.trials.features_asked import features_asked
+from migrate_agent.tools.record.guessing.trials.fewer_numbers import shallower
 from migrate_agent.tools.record.guessing.trials.index_vectors import index_vectors
 from migrate_agent.tools.record.guessing.trials.joined_inputs import equal_parts, joined_inputs
 from migrate_agent.tools.record.guessing.trials.labels_asked import labels_asked
@@ -98,8 +99,9 @@ def _few_channels(attempt: Attempt) -> Iterator[Attempt]:
 
 
 def smaller_models(attempt: Attempt, options: Options) -> Iterator[Attempt]:
-    """What takes too long, with a fraction of the sizes that the constructor has by default; first with two in each place of a list of numbers, and
-    with four in place of one large number that it was given, which may be how often something is repeated."""
+    """What takes too long, with a fraction of the sizes that the constructor has by default; first with few repeated parts, with two in each place of a
+    list of numbers, and with four in place of one large number that it was given, which may be how often something is repeated."""
+    yield from (replace(fewer, call=None) for fewer in islice(shallower(attempt), 1))
     for name, value in attempt.init:
         if isinstance(value, str) and NUMBER_LIST.fullmatch(value) and any(int(number) >= 8 for number in re.findall(r"\d+", value)):
             yield replace(set_init(attempt, name, re.sub(r"\d+", "2", value)), call=None)

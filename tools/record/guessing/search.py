@@ -36,7 +36,8 @@ SLOW = 0.2
 """Seconds of this process from which a call takes long: a verification repeats it a hundred times."""
 SLIMMER = 0.75
 """Of the cost that a smaller model may have."""
-OPERATION = 0.001
+OPERATION, PARAMETER = 1e-3, 2e-7
+"""Seconds that an operation and a number among the parameters count for."""
 SLIMMING_SECONDS = 8.0
 MOST_SLIMMER = 24
 MOST_FORGIVEN = 20.0
@@ -60,8 +61,8 @@ class Found(NamedTuple):
 
     @property
     def cost(self) -> float:
-        """Seconds of its trial, and more for each operation, which XLA compiles anew in each check."""
-        return self.seconds + self.outcome.operations * OPERATION
+        """Seconds of its trial, and more for each operation, which XLA compiles anew in each check, and each parameter, which each check copies."""
+        return self.seconds + self.outcome.operations * OPERATION + self.outcome.parameters * PARAMETER
 
 
 @dataclass(frozen=True, order=True)

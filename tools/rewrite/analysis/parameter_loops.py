@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from migrate_agent.tools.scan.nodes import walk
 
@@ -15,15 +15,27 @@ PASSING = frozenset({"list", "tuple", "reversed", "iter"})
 
 def parameter_names(function: ast.AST, line: int) -> frozenset[str]:
     """The names that stand for a parameter itself on this line: `p` in `for p in m.parameters(): …`, where nothing binds it anew."""
-    names: set[str] = set()
-    for node in walk(function):
-        if isinstance(node, ast.For) and node.lineno <= line <= (node.end_lineno or line):
-            names |= set(handed_out(function, node.target, node.iter)) - _bound_in(node)
-        elif isinstance(node, ast.ListComp | ast.GeneratorExp | ast.SetComp | ast.DictComp) and node.lineno <= line <= (
-            node.end_lineno or line
-        ):
-            names |= {name for part in node.generators for name in handed_out(function, part.target, part.iter)}
-    return frozenset(names)
+    return frozenset(name for first, last, names in _loops(function) if first <= line <= (last or line) for name in names)
+
+
+def _loops(function: ast.AST) -> Sequence[tuple[int, int | None, frozenset[str]]]:
+    """First and last line of each loop that gives parameters, with their names; cached on the function, which is asked about for each of its names."""
+    nodes = walk(function)
+    known = function.__dict__.get("_parameter_loops")
+    if known is None or known[0] is not nodes:  # else the tree has been changed
+        rows = ((node, _given_by(function, node)) for node in nodes if isinstance(node, ast.For | ast.expr))
+        known = function.__dict__["_parameter_loops"] = nodes, [(node.lineno, node.end_lineno, names) for node, names in rows if names]
+    loops: Sequence[tuple[int, int | None, frozenset[str]]] = known[1]
+    return loops
+
+
+def _given_by(function: ast.AST, node: ast.AST) -> frozenset[str]:
+    """The names that stand for parameters in a loop or a comprehension; none for any other node."""
+    if isinstance(node, ast.For):
+        return frozenset(handed_out(function, node.target, node.iter)) - _bound_in(node)
+    if isinstance(node, ast.ListComp | ast.GeneratorExp | ast.SetComp | ast.DictComp):
+        return frozenset(name for part in node.generators for name in handed_out(function, part.target, part.iter))
+    return frozenset()
 
 
 def parameter_handles(function: ast.AST) -> frozenset[str]:

@@ -237,10 +237,23 @@ class _Composer:
         # Only then through the stars: a definition of the file itself wins.
         if not defined:
             for star in self.repo.files[path].stars:
-                if (other := self.repo.modules.get(star)) and self.want(other.file.path, name):
+                # A package may gather dozens of files by stars: only those that lead to the name are rewritten.
+                if (other := self.repo.modules.get(star)) and self._leads_to(other, name) and self.want(other.file.path, name):
                     defined = True
                     self._star(path, star)
         return defined
+
+    def _leads_to(self, file: FileModel, name: str) -> bool:
+        """Whether a file defines a name, or one does whose names it takes by a star."""
+        visited, todo = set[str](), [file]
+        while todo:
+            one = todo.pop()
+            if name in self.space.defined(one.file.path):
+                return True
+            visited.add(one.file.path)
+            others = (self.repo.modules.get(star) for star in one.stars)
+            todo += [other for other in others if other is not None and other.file.path not in visited]
+        return False
 
     def _registrations(self, path: str, name: str) -> None:
         """Select the statements that register something in a selected table. One with holes is left

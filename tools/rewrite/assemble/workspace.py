@@ -79,6 +79,7 @@ class Workspace:
         self._rewritten: dict[str, Rewritten] = {}
         self._statements: dict[str, tuple[Statement, ...]] = {}
         self._settled: set[tuple[str, int]] = set()
+        self._defined: dict[str, frozenset[str]] = {}
 
     def facts(self, path: str) -> Facts:
         """The facts of a file. Those of the files it imports are inferred first, so that inherited
@@ -157,6 +158,13 @@ class Workspace:
         if path not in self._statements:
             self._statements[path] = tuple(self._split(self.repo.files[path]))
         return self._statements[path]
+
+    def defined(self, path: str) -> frozenset[str]:
+        """The names that the statements of a file define, which are known before it is rewritten."""
+        if path not in self._defined:
+            tree = self.repo.files[path].tree
+            self._defined[path] = frozenset(name for one in tree.body for name in defined_names(one, as_script=path in self.hosts))
+        return self._defined[path]
 
     @cached_property
     def entries(self) -> Mapping[FunctionKey, Sequence[tuple[str, int]]]:
@@ -329,15 +337,16 @@ _cache: list[tuple[Inventory, Observations, Workspace]] = []
 
 def workspace(inventory: Inventory, observations: Observations, path: str) -> Workspace:
     """The workspace of what the file at `path` sees of the repository. Those of the last observations are cached, since a run asks for them
-    once per unit.
+    once per unit, and again where it has read the same observations from a file.
     """
     inventory = visible_from(inventory, path)
-    # By identity: comparing whole recordings would take longer than the workspace saves.
+    # By identity first: comparing takes longer than looking up, and one draft asks many times.
     for known in _cache:
         if known[0] is inventory and known[1] is observations:
             return known[2]
-    space = Workspace(inventory, observations)
-    _cache[:] = [*[known for known in _cache if known[1] is observations][1 - MOST_KEPT :], (inventory, observations, space)]
+    same = [(known, observations, space) for known, seen, space in _cache if seen is observations or seen == observations]
+    space = next((space for known, _, space in same if known is inventory), None) or Workspace(inventory, observations)
+    _cache[:] = [*[row for row in same if row[0] is not inventory][1 - MOST_KEPT :], (inventory, observations, space)]
     return space
 
 

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+import re
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 
 from migrate_agent.tools.record.guessing.trials.trial import Attempt
-from migrate_agent.tools.record.guessing.values import Tensor, Value, change_tensors, tensors
+from migrate_agent.tools.record.guessing.values import Fields, Tensor, Value, change_tensors, tensors
 
 LARGE = 64
 """Sizes of an input beyond this one are tried smaller, all that are equal at once; so are widths of constructors from this one on."""
 LARGE_IMAGE = 32_768
 """Numbers in an image with which a convolution takes long."""
 SMALLEST_SIDE = 4
+REPEATED = re.compile(r"layer|depth|block|stage|repeat|(n|num|number)_?\w*groups?$")
+"""Names of how often parts of a model are repeated."""
+FEW_PARTS = 2
 MOST_AXES = 3
 """Axes that are made shorter by themselves."""
 
@@ -25,6 +29,29 @@ def smaller(attempt: Attempt) -> Iterator[Attempt]:
     for size in (32, LARGE, 128) if largest > LARGE else ():
         if size < largest:
             yield replace(attempt, call=tuple((name, _resized(value, largest, size)) for name, value in attempt.call or ()))
+
+
+def shallower(attempt: Attempt) -> Iterator[Attempt]:
+    """The attempt with two in the place of each number by which its constructor, or a configuration that it is given, says how often parts are repeated;
+    first of all of them, then of each name alone."""
+    names = dict.fromkeys(name for value in attempt.init for name in _repeated(*value))
+    for chosen in dict.fromkeys([tuple(names), *((name,) for name in names)]) if names else ():
+        yield replace(attempt, init=tuple((name, _of_few_parts(name, value, chosen)) for name, value in attempt.init))
+
+
+def _repeated(name: str, value: Value) -> Iterator[str]:
+    """The names of large numbers in a value that say how often something is repeated."""
+    if isinstance(value, Fields):
+        for inner, item in value.items:
+            yield from _repeated(inner, item)
+    elif isinstance(value, str) and value.isdigit() and int(value) > FEW_PARTS and REPEATED.search(name):
+        yield name
+
+
+def _of_few_parts(name: str, value: Value, chosen: Collection[str]) -> Value:
+    if isinstance(value, Fields):
+        return replace(value, items=tuple((inner, _of_few_parts(inner, item, chosen)) for inner, item in value.items))
+    return str(FEW_PARTS) if name in chosen and [*_repeated(name, value)] else value
 
 
 def narrower(attempt: Attempt) -> Iterator[Attempt]:

@@ -15,6 +15,8 @@ WIDE = 8
 """Numbers from this one on are made smaller all at once."""
 DEEP = 12
 """Numbers up to this one may say how many layers there are: two show what more of them do."""
+MANY_ROWS, FEW_ROWS = 1000, 16
+"""Numbers from this one on may say how many rows a table has, of classes or of words; and how many do as well."""
 LEAST = 2
 FACTORS = (4, 2)
 
@@ -28,7 +30,11 @@ def slimmer(attempt: Attempt, parameters: Sequence[Parameter]) -> Iterator[Attem
     sizes = {size for tensor in inputs for size in tensor.shape}
     bounds = {tensor.high for tensor in inputs if tensor.kind in ("integer", "whole array")}
     for factor in FACTORS:
-        wide = {number: number // factor for number in numbers if number >= WIDE and number not in sizes | bounds}
+        wide = {
+            number: FEW_ROWS if number >= MANY_ROWS else number // factor
+            for number in numbers
+            if number >= WIDE and number not in sizes | bounds
+        }
         yield from _changed(attempt, written, wide)
     for number in numbers:
         for fewer in _fewer(number):
@@ -38,7 +44,7 @@ def slimmer(attempt: Attempt, parameters: Sequence[Parameter]) -> Iterator[Attem
 
 
 def _fewer(number: int) -> list[int]:
-    fewer = {number // factor for factor in FACTORS} | ({LEAST} if number <= DEEP else set())
+    fewer = {number // factor for factor in FACTORS} | ({LEAST} if number <= DEEP else {FEW_ROWS} if number >= MANY_ROWS else set())
     return sorted(one for one in fewer if LEAST <= one < number)
 
 

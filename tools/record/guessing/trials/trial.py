@@ -98,6 +98,8 @@ class Outcome(NamedTuple):
     """The fewest numbers that a normalisation took a mean and a variance of, up to `MANY_NORMALISED`."""
     operations: int = 0
     """Of torch, that ran in training mode."""
+    parameters: int = 0
+    """How many numbers the module's parameters have."""
 
     def reaches(self, other: Outcome) -> bool:
         """Whether what ran shows as much of the code as this other run."""
@@ -296,7 +298,12 @@ class Trial:
                 return Outcome(Stage.RESULT, self._progress(), NOT_FINITE if tensors else NO_TENSOR)
         seen = self._origins
         return Outcome(
-            Stage.DONE, len(self._places), reshapes=reshapes, fewest_normalised=seen.fewest_normalised, operations=seen.operations
+            Stage.DONE,
+            len(self._places),
+            reshapes=reshapes,
+            fewest_normalised=seen.fewest_normalised,
+            operations=seen.operations,
+            parameters=_elements(self.instance),
         )
 
     def _by_name(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
@@ -345,6 +352,14 @@ def _shapes(instance: Any) -> dict[str, Any]:
 
     named = instance.named_parameters() if isinstance(instance, torch.nn.Module) else ()
     return {name: parameter.shape for name, parameter in named if not torch.nn.parameter.is_lazy(parameter)}
+
+
+def _elements(instance: Any) -> int:
+    """How many numbers the parameters of a module have; lazy ones count nothing."""
+    import torch
+
+    named = instance.parameters() if isinstance(instance, torch.nn.Module) else ()
+    return sum(one.numel() for one in named if not torch.nn.parameter.is_lazy(one))
 
 
 def _returns_nothing(function: Any) -> bool:

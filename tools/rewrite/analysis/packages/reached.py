@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Protocol, TypeVar
 
 from migrate_agent.tools.closure import Closures, Name
@@ -18,6 +19,8 @@ from migrate_agent.tools.types import SourceFile
 
 FEW = 20
 """So many files of installed packages are all looked at."""
+MOST_KEPT = 16
+"""Closures in the cache: two for each of several projects of a repository."""
 
 
 class InventoryFile(Protocol):
@@ -39,8 +42,15 @@ File = TypeVar("File", bound=InventoryFile)
 
 def reached_names(files: Collection[InventoryFile]) -> Collection[str]:
     """The names (`path:name`) of the closure of all that the repository's own files define and do."""
-    closures = Closures([model.file for model in files], {model.file.path: model.text for model in files})
-    return closures.of(Name(model.file.path, name) for model in files if not model.file.adopted for name in (*model.top_names, "")).digests
+    own = frozenset(Name(model.file.path, name) for model in files if not model.file.adopted for name in (*model.top_names, ""))
+    return _closure(tuple((model.file, model.text) for model in files), own)
+
+
+@lru_cache(maxsize=MOST_KEPT)
+def _closure(texts: Sequence[tuple[SourceFile, str]], names: frozenset[Name]) -> frozenset[str]:
+    """The closure of names among files. It takes seconds for a large package, and the same files are asked about with every new recording."""
+    closures = Closures([file for file, _ in texts], {file.path: text for file, text in texts})
+    return frozenset(closures.of(sorted(names)).digests)
 
 
 def reached_files(files: Collection[InventoryFile], modules: Mapping[str, InventoryFile], observed: Collection[str]) -> set[str]:
