@@ -21,7 +21,8 @@ class Pooled(nn.Module):
         self.pool = nn.Sequential(nn.Conv2d(3, 6, 1), nn.AdaptiveAvgPool2d(1), nn.BatchNorm2d(6))
 
     def forward(self, image: torch.Tensor) -> torch.Tensor:
-        return self.pool(image)
+        pooled: torch.Tensor = self.pool(image)
+        return pooled
 
 
 class Images(nn.Module):
@@ -32,7 +33,8 @@ class Images(nn.Module):
         self.layers = nn.Sequential(nn.Conv2d(3, 6, 1), nn.AvgPool2d((32, 16)), nn.InstanceNorm2d(6))
 
     def forward(self, image: torch.Tensor) -> torch.Tensor:
-        return self.layers(image)
+        layered: torch.Tensor = self.layers(image)
+        return layered
 
 
 @pytest.mark.parametrize("cls", [Pooled, Images])

@@ -29,7 +29,7 @@ from migrate_agent.tools.record.guessing.trials.looped_lists import looped_lists
 from migrate_agent.tools.record.guessing.trials.numbers_asked import other_numbers, without_negative
 from migrate_agent.tools.record.guessing.trials.object_inputs import objects_asked, within_objects
 from migrate_agent.tools.record.guessing.trials.one_sample import one_sample
-from migrate_agent.tools.record.guessing.trials.other_kinds import other_kinds, spelled_words
+from migrate_agent.tools.record.guessing.trials.other_kinds import arrays_in_constructor, other_kinds, spelled_words
 from migrate_agent.tools.record.guessing.trials.squeezed import squeezed
 from migrate_agent.tools.record.guessing.trials.states_asked import states_asked
 from migrate_agent.tools.record.guessing.trials.steps_asked import steps_asked
@@ -161,6 +161,7 @@ def interleave(*groups: Iterable[Attempt]) -> Iterator[Attempt]:
 def _constructor_repairs(attempt: Attempt, outcome: Outcome, options: Options) -> Iterator[Attempt]:
     names = [name for name in outcome.place.init if name in options.init] or list(dict(attempt.init))
     yield from unset_names(attempt, outcome, options)
+    yield from arrays_in_constructor(attempt, outcome)
     yield from other_branches(attempt, outcome, options)
     for name in names[:2] if NO_PATH.search(outcome.error) else ():
         yield from (set_init(attempt, name, text) for text in options.files_for(name))

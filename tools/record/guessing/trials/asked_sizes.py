@@ -38,7 +38,7 @@ def asked_sizes(frames: Sequence[tuple[FrameType, int]]) -> tuple[AskedSize, ...
     if not frames:
         return ()
     frame, line = frames[-1]
-    asked = []
+    asked: list[AskedSize] = []
     for test, wanted in _tests(_tree(frame.f_code.co_filename), line):
         for comparison in _comparisons(test, wanted):
             asked += _asked(comparison, frame)

@@ -7,6 +7,7 @@ import ast
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from inspect import Parameter
+from operator import itemgetter
 
 from migrate_agent.tools.record.guessing.trials.trial import Attempt
 from migrate_agent.tools.record.guessing.values import Tensor, Value, change_tensors, tensors, text
@@ -69,16 +70,21 @@ def _is_given(name: str, init: Sequence[tuple[str, Value]]) -> bool:
 
 
 def _numbers(source: str) -> Iterator[int]:
-    """The whole numbers in an expression, outside of its words."""
-    yield from (int(node.value) for node in _constants(source) if node.value > LEAST)
+    """The whole numbers in an expression that can be made smaller."""
+    yield from (number for number, _, _ in _places(source) if number > LEAST)
 
 
-def _constants(source: str) -> list[ast.Constant]:
+def _places(source: str) -> list[tuple[int, int, int]]:
+    """The whole numbers in an expression, outside of its words, with where each begins and ends."""
     try:
         tree = ast.parse(source, mode="eval") if source.isascii() and "\n" not in source else None
     except SyntaxError:
         return []
-    return [node for node in (ast.walk(tree) if tree else ()) if isinstance(node, ast.Constant) and type(node.value) is int]
+    found = []
+    for node in ast.walk(tree) if tree else ():
+        if isinstance(node, ast.Constant) and type(node.value) is int:
+            found.append((node.value, node.col_offset, node.end_col_offset or node.col_offset))
+    return found
 
 
 def _changed(attempt: Attempt, written: Mapping[str, str], smaller: Mapping[int, int], *, of_inputs: bool = False) -> Iterator[Attempt]:
@@ -100,11 +106,6 @@ def _with_sizes(tensor: Tensor, smaller: Mapping[int, int]) -> Tensor:
 
 def _with_numbers(source: str, smaller: Mapping[int, int]) -> str:
     """An expression with other numbers in the place of these."""
-    places = [node for node in _constants(source) if node.value in smaller]
-    for node in sorted(places, key=_position, reverse=True):
-        source = source[: node.col_offset] + str(smaller[node.value]) + source[node.end_col_offset :]  # type: ignore[index]
+    for number, begin, end in sorted(_places(source), key=itemgetter(1), reverse=True):
+        source = f"{source[:begin]}{smaller[number]}{source[end:]}" if number in smaller else source
     return source
-
-
-def _position(node: ast.Constant) -> int:
-    return node.col_offset
