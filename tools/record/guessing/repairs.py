@@ -26,10 +26,11 @@ from migrate_agent.tools.record.guessing.trials.index_vectors import index_vecto
 from migrate_agent.tools.record.guessing.trials.joined_inputs import equal_parts, joined_inputs
 from migrate_agent.tools.record.guessing.trials.labels_asked import labels_asked
 from migrate_agent.tools.record.guessing.trials.looped_lists import looped_lists
+from migrate_agent.tools.record.guessing.trials.made_tensors import arrays_in_constructor
 from migrate_agent.tools.record.guessing.trials.numbers_asked import other_numbers, without_negative
 from migrate_agent.tools.record.guessing.trials.object_inputs import objects_asked, within_objects
 from migrate_agent.tools.record.guessing.trials.one_sample import one_sample
-from migrate_agent.tools.record.guessing.trials.other_kinds import arrays_in_constructor, other_kinds, spelled_words
+from migrate_agent.tools.record.guessing.trials.other_kinds import other_kinds, spelled_words
 from migrate_agent.tools.record.guessing.trials.squeezed import squeezed
 from migrate_agent.tools.record.guessing.trials.states_asked import states_asked
 from migrate_agent.tools.record.guessing.trials.steps_asked import steps_asked

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from migrate_agent.tools.record.guessing.adapt import set_rank
 from migrate_agent.tools.record.guessing.trials.asked_sizes import of_asked_sizes
+from migrate_agent.tools.record.guessing.trials.made_tensors import made_sizes
 from migrate_agent.tools.record.guessing.trials.origins import Operand, argument_of
 from migrate_agent.tools.record.guessing.trials.trial import Attempt, Outcome, set_call, set_init
 from migrate_agent.tools.record.guessing.values import Fields, Tensor, Value, change_tensors
@@ -24,6 +25,7 @@ def demands(attempt: Attempt, outcome: Outcome, init: Mapping[str, inspect.Param
     """The call with what the failed operation asks for, in the arguments at fault alone, then in all of them at once. `init`: what the constructor takes."""
     yield from _of_equal_shapes(attempt, outcome)
     yield from of_asked_sizes(attempt, outcome)
+    yield from made_sizes(attempt, outcome)
     yield from _spelled_ranks(attempt, outcome)
     yield from _of_one_rank(attempt, outcome)
     yield from _without_one_axis(attempt, outcome)

@@ -100,19 +100,6 @@ ARRAY_METHODS = frozenset("astype copy tobytes flat itemset".split())
 """Methods of arrays that tensors have not."""
 
 
-OF_NUMPY = re.compile(r"unexpected keyword argument '(axis|out|keepdims|dtype)'")
-"""What torch says where a function of NumPy was given a tensor, and calls a method of it with words of its own."""
-MADE = re.compile(r"(torch\.(?:ones|zeros|rand|randn|eye)\([^()]*\))(?!\.numpy\(\))")
-
-
-def arrays_in_constructor(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
-    """NumPy's arrays in the place of tensors that a constructor was given, where functions of NumPy are called on them."""
-    if OF_NUMPY.search(outcome.error) or OF_ARRAYS.search(outcome.error):
-        init = tuple((name, MADE.sub(r"\1.numpy()", value) if isinstance(value, str) else value) for name, value in attempt.init)
-        if init != attempt.init:
-            yield replace(attempt, init=init)
-
-
 def _arrays(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
     """NumPy's arrays where an operation takes no others: in the place of what the failed statement depends on, then of each tensor."""
     if _asks_for(outcome.error, ARRAY_METHODS, OF_ARRAYS):

@@ -28,6 +28,7 @@ from migrate_agent.tools.record.guessing.trials.keyword_reads import is_name, pa
 from migrate_agent.tools.record.guessing.trials.origins import MANY_NORMALISED, Operation, Origins
 from migrate_agent.tools.record.guessing.trials.own_seconds import WAITING
 from migrate_agent.tools.record.guessing.trials.place import Place, causes, place_of
+from migrate_agent.tools.record.guessing.trials.unset_memory import set_memory
 from migrate_agent.tools.record.guessing.values import Sequence as Items
 from migrate_agent.tools.record.guessing.values import Value, text
 from migrate_agent.tools.types import Example
@@ -209,6 +210,7 @@ class Trial:
                 with self._counted():
                     torch.manual_seed(0)
                     self.instance = construct(self._constructed, example, namespace)
+                    set_memory(self.instance)
                     if attempt.call is None:
                         return Outcome(Stage.CONSTRUCTED)
                     stage = Stage.CALL
@@ -278,6 +280,7 @@ class Trial:
             torch.manual_seed(0)
             args, kwargs = call_arguments(example, namespace)
             instance = in_mode(construct(self.cls, example, namespace) if training else self.instance, training=training)
+            set_memory(instance)
             shapes = _shapes(instance)
             self._origins.begin(self._by_name(args[len(self.earlier) :], kwargs))
             try:
