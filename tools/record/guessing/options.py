@@ -50,6 +50,7 @@ from migrate_agent.tools.record.guessing.functions import (
 )
 from migrate_agent.tools.record.guessing.lists import MOST_ITEMS, list_text
 from migrate_agent.tools.record.guessing.objects.called_parts import Use, fits, results_of, use_of, without_options
+from migrate_agent.tools.record.guessing.objects.image_settings import images_of_settings
 from migrate_agent.tools.record.guessing.objects.instantiated import instantiable, is_instantiated
 from migrate_agent.tools.record.guessing.objects.layer_rows import layer_rows
 from migrate_agent.tools.record.guessing.objects.named_classes import objects_of_named_classes, spaces_of
@@ -287,7 +288,8 @@ class Options:
         self._values = self._values_of(attempt)
         told = documented_tensor(self.trial.cls, next(iter(self.call), ""), 2, self._values)
         images = (*image_input(self._values), *([told] if told is not None else []))
-        self._mains = tuple(dict.fromkeys([*images, *self._ordered_mains(main_inputs(instance))]))
+        mains = self._ordered_mains(main_inputs(instance))
+        self._mains = tuple(dict.fromkeys([*images, *mains[:1], *images_of_settings(self._tables, mains), *mains[1:]]))
         needed = required(self.trial.call_parameters)
         # A state that other methods made is read by a call without inputs too: `forward(self, x=None)`.
         left_out = not needed and bool(self.trial.earlier)

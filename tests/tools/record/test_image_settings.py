@@ -1,0 +1,29 @@
+"""Sizes of images that settings name."""
+
+from typing import Any
+
+import pytest
+
+from migrate_agent.tools.record.guessing.objects.image_settings import image_sizes, images_of_settings
+from migrate_agent.tools.record.guessing.values import Tensor
+
+TABLES = [
+    ({"img_size": [94, 24], "lr": 0.1}, [(94, 24), (24, 94)]),
+    ({"imgH": 32, "imgW": 100}, [(32, 100), (100, 32)]),
+    ({"image_size": 64, "crop_size": 48}, [(64, 64), (48, 48)]),
+    ({"input_shape": (3, 28, 20)}, [(28, 20), (20, 28)]),
+    ({"image_size": 4096, "img_size": "large", "size": 32, "imgH": 32}, []),
+]
+
+
+@pytest.mark.parametrize(("table", "sizes"), TABLES, ids=str)
+def test_sizes_are_read_from_settings(table: dict[str, Any], sizes: list[tuple[int, int]]) -> None:
+    assert list(image_sizes([table])) == sizes
+
+
+@pytest.mark.parametrize(
+    ("mains", "shapes"),
+    [([Tensor((2, 7)), Tensor((2, 1, 32, 32)), Tensor((2, 3, 8, 8))], [(2, 1, 30, 20), (2, 1, 20, 30)]), ([Tensor((2, 16, 64))], [])],
+)
+def test_images_have_the_channels_of_the_first_one(mains: list[Tensor], shapes: list[tuple[int, ...]]) -> None:
+    assert [tensor.shape for tensor in images_of_settings([{"img_size": [30, 20]}], mains)] == shapes
