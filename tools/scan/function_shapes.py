@@ -26,7 +26,7 @@ HANDLING = frozenset(
     register_buffer register_parameter state_dict train zero_grad""".split()
 )
 """Methods of modules and optimizers."""
-READING = frozenset("memmap fromfile frombuffer imdecode imwrite".split())
+READING = frozenset("memmap fromfile frombuffer imdecode imwrite listdir scandir isfile isdir iglob makedirs".split())
 """Further calls that reach out of the program."""
 DRAWING = frozenset("rand randn randint randperm rand_like randn_like multinomial bernoulli normal choice".split())
 """Last names of calls that draw random numbers."""
@@ -77,7 +77,7 @@ def _shape(node: ast.FunctionDef | ast.AsyncFunctionDef, loaded: set[str], train
     # The order of a program's draws is the program's: its batches are judged with it.
     if trains and not reason and methods & DRAWING:
         reason = "it draws random numbers beside a training loop, and is part of a program"
-    own = set(_methods(node, modules))
+    own = set(_methods_of_values(node, modules))
     drawn = _drawn_into(node)
     if drawn and not reason:
         reason = f"it draws into {drawn}: it initialises what it is given, and is judged with what calls it"
@@ -134,6 +134,17 @@ def _methods(node: ast.AST, modules: Collection[str] = ()) -> Iterator[str]:
     """The names of the methods that are called, except on what is read from these modules."""
     calls = (part.func for part in ast.walk(node) if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute))
     return (func.attr for func in calls if _root(func) not in modules)
+
+
+def _methods_of_values(node: ast.AST, modules: Collection[str]) -> Iterator[str]:
+    """The names of the methods that may be a tensor's: not those whose value nothing takes (`names.sort()` of a list, `seen.add(name)`), but for updates in
+    place, and not those that are given words (`line.split(",")`)."""
+    alone = {id(part.value) for part in ast.walk(node) if isinstance(part, ast.Expr)}
+    for part in ast.walk(node):
+        if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and _root(part.func) not in modules:
+            words = any(isinstance(one, ast.Constant) and isinstance(one.value, str) for one in part.args[:1])
+            if not (words and part.func.attr == "split") and (id(part) not in alone or part.func.attr.endswith("_")):
+                yield part.func.attr
 
 
 def _root(node: ast.expr) -> str:

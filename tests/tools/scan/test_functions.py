@@ -18,6 +18,8 @@ UNITS = (
     "@torch.no_grad()\ndef f(x): return x.argmax(-1)",
     "import numpy as np\ndef f(x): return x.view(-1).unsqueeze(0) * np.sqrt(2)",
     "import numpy as np\ndef f(x): return torch.from_numpy(np.arange(3)) + torch.relu(x)",
+    "def f(x):\n    y = x + 1\n    y.clamp_(0, 1)\n    return y",
+    "def f(x): return x.split(2)[0]",
     "def f(d: nn.Module, x):\n    return torch.autograd.grad(d(x).sum(), x)[0]",
 )
 NO_UNITS = (
@@ -42,6 +44,10 @@ NO_UNITS = (
     "def f(tensor, std=1.0):\n    with torch.no_grad():\n        tensor.normal_(0, std)\n        return tensor.clamp_(-2, 2)",
     "def f(w): return w.data.uniform_(-1, 1).mul_(2)",
     "def f(x): return x[torch.randint(9, (4,))]\ndef main(loss): loss.backward()",
+    "import os\ndef f(path): return torch.tensor(len(os.listdir(path)))",
+    "def f(names):\n    kept = list(names)\n    kept.sort()\n    return kept",
+    "def f(line): return line.split(',')[0]",
+    "def f(words):\n    seen = set()\n    seen.add(words[0])\n    return seen",
 )
 
 
