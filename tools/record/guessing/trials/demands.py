@@ -12,6 +12,7 @@ from migrate_agent.tools.record.guessing.adapt import set_rank
 from migrate_agent.tools.record.guessing.trials.asked_sizes import of_asked_sizes
 from migrate_agent.tools.record.guessing.trials.made_tensors import made_sizes
 from migrate_agent.tools.record.guessing.trials.origins import Operand, argument_of
+from migrate_agent.tools.record.guessing.trials.rectangles import rectangles
 from migrate_agent.tools.record.guessing.trials.trial import Attempt, Outcome, set_call, set_init
 from migrate_agent.tools.record.guessing.values import Fields, Tensor, Value, change_tensors
 from migrate_agent.tools.record.guessing.values import Sequence as Items
@@ -37,6 +38,7 @@ def demands(attempt: Attempt, outcome: Outcome, init: Mapping[str, inspect.Param
     yield from _folded_channels(attempt, outcome)
     yield from _channels_in_ratio(attempt, outcome)
     yield from _other_lengths(attempt, outcome)
+    yield from rectangles(attempt, outcome)
     yield from _fitting_images(attempt, outcome, init)
     yield from _joined_channels(attempt, outcome)
     yield from _plain_numbers(attempt, outcome)
