@@ -44,6 +44,7 @@ NO_UNITS = (
     "def f(tensor, std=1.0):\n    with torch.no_grad():\n        tensor.normal_(0, std)\n        return tensor.clamp_(-2, 2)",
     "def f(w): return w.data.uniform_(-1, 1).mul_(2)",
     "def f(x): return x[torch.randint(9, (4,))]\ndef main(loss): loss.backward()",
+    "from torchvision import transforms\ndef f(x): return transforms.ToTensor()(x).mean()",
     "import os\ndef f(path): return torch.tensor(len(os.listdir(path)))",
     "def f(names):\n    kept = list(names)\n    kept.sort()\n    return kept",
     "def f(line): return line.split(',')[0]",

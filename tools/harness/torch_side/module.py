@@ -545,7 +545,8 @@ def _left(module: torch.nn.Module, before: Mapping[str, tuple[Any, int]]) -> dic
     for kind, values in (("left", new), ("held", old)):
         for path, value in values.items():
             try:
-                arrays[f"{kind}/{path}"] = to_numpy(value)
+                # torch would round a number of Python's to its default width.
+                arrays[f"{kind}/{path}"] = to_numpy(value) if isinstance(value, torch.Tensor) else np.asarray(value)
             except (trees.Unencodable, RuntimeError, TypeError):  # one without an array: quantised, on no device, or torch's own class
                 continue
     return arrays

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from torch import nn
 
 from migrate_agent.tools.harness.torch_side.held_values import held_values, noted, parted
+from migrate_agent.tools.harness.torch_side.module import _left
 
 
 class Part(nn.Module):
@@ -37,3 +39,11 @@ def test_states_of_torchs_generator_are_left_out() -> None:
     module = Whole()
     module.state, module.bytes = torch.get_rng_state(), torch.ones(8, dtype=torch.uint8)
     assert held_values(module).keys() >= {"bytes"} and "state" not in held_values(module)
+
+
+def test_numbers_of_python_keep_their_width() -> None:
+    module = Whole()
+    before = noted(held_values(module))
+    module.rate = 1 / 3
+    left = _left(module, before)
+    assert left["left/rate"].dtype == np.float64 and float(left["left/rate"]) == 1 / 3
