@@ -59,6 +59,7 @@ def function_shapes(tree: ast.Module) -> Mapping[str, FunctionShape]:
     }
     trains = bool(set(_methods(tree)) & TRAINING)
     modules = _imported_modules(tree)
+    loaded |= _preparing(tree)
     return {
         node.name: _shape(node, loaded, trains, modules) for node in tree.body if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
     }
@@ -68,6 +69,17 @@ def _imported_modules(tree: ast.Module) -> set[str]:
     """The names that `import …` binds: what is called on them is a function of a module (`math.cos`), not a tensor's method."""
     aliases = [alias for node in tree.body if isinstance(node, ast.Import) for alias in node.names]
     return {alias.asname or alias.name.partition(".")[0] for alias in aliases}
+
+
+def _preparing(tree: ast.Module) -> set[str]:
+    """The names of what turns pictures into tensors: torchvision's transforms, but for its functions of tensors."""
+    return {
+        alias.asname or alias.name
+        for node in tree.body
+        if isinstance(node, ast.ImportFrom) and node.module in ("torchvision", "torchvision.transforms")
+        for alias in node.names
+        if (alias.name == "transforms") is (node.module == "torchvision") and alias.name != "functional"
+    }
 
 
 def _shape(node: ast.FunctionDef | ast.AsyncFunctionDef, loaded: set[str], trains: bool, modules: set[str]) -> FunctionShape:
@@ -81,7 +93,21 @@ def _shape(node: ast.FunctionDef | ast.AsyncFunctionDef, loaded: set[str], train
     drawn = _drawn_into(node)
     if drawn and not reason:
         reason = f"it draws into {drawn}: it initialises what it is given, and is judged with what calls it"
-    return FunctionShape(bool(own & TENSOR_METHODS or annotations & _TENSOR), reason, _applies(node), bool(drawn))
+    tensors = bool(annotations & _TENSOR) or (bool(own & TENSOR_METHODS) and not _is_of_arrays(node, own))
+    return FunctionShape(tensors, reason, _applies(node), bool(drawn))
+
+
+def _is_of_arrays(node: ast.AST, methods: Collection[str]) -> bool:
+    """Whether a function does what NumPy's arrays take and tensors do not: `x.astype(…)`, `x[::-1]`, `x.transpose(1, 0, 2)`."""
+    if "astype" in methods:
+        return True
+    for part in ast.walk(node):
+        match part:
+            case ast.Slice(step=ast.UnaryOp(op=ast.USub())):
+                return True
+            case ast.Call(func=ast.Attribute(attr="transpose"), args=[_, _, _, *_] | [ast.Tuple()]):
+                return True
+    return False
 
 
 def _drawn_into(node: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
@@ -114,7 +140,7 @@ def _reason(node: ast.FunctionDef | ast.AsyncFunctionDef, methods: set[str], loa
     if handling := sorted(methods & HANDLING):
         return f"it calls {handling[0]}: it handles modules, and is part of a program"
     if any(isinstance(part, ast.Name) and part.id in loaded for part in ast.walk(node)):
-        return "it reads data that its file loads, and is part of a program"
+        return "it reads data that its file loads, or prepares images, and is part of a program"
     if sizes := sorted(size_parameters(node)):
         return f"it reads sizes out of {sizes[0]}, a tensor, and is judged with what calls it"
     if not any(isinstance(part, ast.Return) and part.value is not None for part in own):

@@ -100,8 +100,6 @@ def _modules(graph: Graph, key: Key) -> str:
     layers = sorted(name for name in edges.outside if TORCH_MODULE.fullmatch(name) and not STATELESS.fullmatch(name))
     if layers:
         return f"it builds or looks for {layers[0]}: it gives modules, no values"
-    if prepared := sorted(name for name in edges.outside if name.startswith("torchvision.transforms.") and ".functional" not in name):
-        return f"it uses {prepared[0]}: it prepares images, and is part of a program"
     if initialised := sorted(name for name in edges.outside if name.startswith("torch.nn.init.")):
         return f"it uses {initialised[0]}: it initialises parameters"
     return ""
