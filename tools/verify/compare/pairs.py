@@ -14,6 +14,7 @@ from migrate_agent.tools.verify.contract.scenario import MALFORMED, Answer, Scen
 
 GRADIENTS = ("grad", "input-grad")
 """Kinds of arrays with names."""
+LEAST_NATIVE = float(np.finfo(np.float32).tiny)
 UNPAIRED = "the two sides draw random numbers in another order or shape"
 
 
@@ -144,6 +145,14 @@ def _doubtful(scenario: Scenario, answer: Answer) -> bool:
 
 def largest_gradient(scenario: Scenario) -> float:
     return max((rms(value) for key, value in scenario.arrays.items() if "grad/" in key), default=0.0)
+
+
+def saturated(pair: Pair, largest: float) -> bool:
+    """Whether a gradient is smaller on both sides than float32 has normal numbers, as is the `largest` one: what saturation left, 1e-150 in float64, is no
+    gradient of any native program, and hangs on how terms of its size cancel."""
+    if pair.got is None or pair.got.shape != pair.expected.shape or not 0 < largest < LEAST_NATIVE:
+        return False
+    return rms(pair.got) < LEAST_NATIVE and bool(np.isfinite(pair.got).all())
 
 
 def hopeless(scenario: Scenario, answer: Answer) -> bool:

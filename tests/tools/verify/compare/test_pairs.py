@@ -82,3 +82,14 @@ def test_gradients_that_are_nowhere_finite_leave_the_unit_unverified(theirs: lis
     results = cast("Any", Given(asked, Answer({"draws": []}, {"grad/w": np.array([2.0, 1.0])})))
     outcome = verdict("numeric", "gradients_parameters", list(named_differences(results, "grad", Role.GRADIENT, floor=1e-10)))
     assert outcome is not None and outcome.status == status
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours", "status"),
+    [([1e-150, 2e-150], [3e-150, -1e-150], "unverified"), ([1e-150, 2e-150], [1.0, 1.0], "fail"), ([1e-20, 2e-20], [1e-20, 3e-20], "fail")],
+)
+def test_gradients_that_saturation_left_are_not_compared(theirs: list[float], ours: list[float], status: str) -> None:
+    asked = Scenario(name="a", role=Role.GRADIENT, noise=NoiseOfScenario({}), arrays={"out/0": np.ones(2), "grad/w": np.array(theirs)})
+    results = cast("Any", Given(asked, Answer({"draws": []}, {"grad/w": np.array(ours)})))
+    outcome = verdict("numeric", "gradients_parameters", named_differences(results, "grad", Role.GRADIENT, floor=1e-10))
+    assert outcome is not None and outcome.status == status

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from migrate_agent.tools.harness.common import tolerances
-from migrate_agent.tools.harness.common.compare_arrays import INFINITE, Difference, rms
+from migrate_agent.tools.harness.common.compare_arrays import DROWNED, INFINITE, Difference, rms
 from migrate_agent.tools.harness.common.input_sampling import Extreme
 from migrate_agent.tools.verify.compare.pairs import (
     gives_nan,
@@ -17,6 +17,7 @@ from migrate_agent.tools.verify.compare.pairs import (
     output_pairs,
     paired,
     raised_error,
+    saturated,
     where_finite,
 )
 from migrate_agent.tools.verify.contract.scenario import Role, Scenario
@@ -63,7 +64,9 @@ def named_differences(results: Results, kind: str, *roles: str, floor: float) ->
         pairs = named_pairs(scenario, answer, kind, results.omitted if kind == "state" else ())
         largest = largest_gradient(scenario) if "grad" in kind else 0.0
         for pair in pairs:
-            if "grad" not in kind or not gives_nan(scenario):
+            if saturated(pair, largest):
+                yield Difference(pair.label, 0.0, floor, kind=DROWNED).at(scenario.name, pair.key)
+            elif "grad" not in kind or not gives_nan(scenario):
                 yield judged(scenario, pair, floor, tolerances.GLOBAL_SCALE * largest)
             elif pair.expected.size and not np.isfinite(pair.expected).any():
                 yield Difference(pair.label, 0.0, floor, kind=INFINITE).at(scenario.name, pair.key)
