@@ -262,7 +262,11 @@ class _Folders:
         if package:
             # Relative imports say the same of the importing file, wherever they lead.
             votes = default == package or default.startswith(package + "/")
-            yield Evidence(path, self._file(package, statement.dotted) or path, default, _parent(package), votes)
+            imported = self._file(package, statement.dotted) or path
+            yield Evidence(path, imported, default, _parent(package), votes)
+            # A folder without `__init__.py` inside of a package is a part of it: `from .layers.linear import Linear`.
+            if (inner := self.root(imported)).startswith(package + "/") and inner != default:
+                yield Evidence(path, imported, inner, _parent(package) if votes else default)
 
     def _file(self, folder: str, dotted: tuple[str, ...]) -> str | None:
         """The file that the longest of these names leads to from a folder."""

@@ -42,6 +42,19 @@ def test_by_init_files(files: Mapping[str, str], path: str, root: str, module: s
         ({"lib/models/net.py": "", "lib/main.py": "import models.net"}, "lib/models/net.py", "models.net", "lib/models_jax/net.py"),
         ({"lib/net.py": "from .parts import x", "lib/parts.py": ""}, "lib/parts.py", "lib.parts", "lib_jax/parts.py"),
         ({"src/models/net.py": "", "tests/test_net.py": "import models.net"}, "src/models/net.py", "models.net", "src/models_jax/net.py"),
+        # folders without `__init__.py` inside of packages
+        (
+            {f"src/nets/{INIT}": "from .layers.norm import Norm", "src/nets/layers/norm.py": ""},
+            "src/nets/layers/norm.py",
+            "nets.layers.norm",
+            "src/nets_jax/layers/norm.py",
+        ),
+        (
+            {f"a/{INIT}": "", f"a/b/{INIT}": "", "a/b/net.py": "from ..parts.norm import Norm", "a/parts/norm.py": ""},
+            "a/parts/norm.py",
+            "a.parts.norm",
+            "a_jax/parts/norm.py",
+        ),
         # folders that are put on PYTHONPATH, one of them with a file of its own name
         (
             {f"nets/{INIT}": "", "nets/part.py": "class A: ...", "nets/net.py": "from part import A"},
