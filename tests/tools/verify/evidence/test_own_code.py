@@ -87,6 +87,11 @@ def test_what_it_asks_its_surroundings_for(text: str, name: str) -> None:
 
 TABLE = "TABLE = {}\n\n\ndef entered(f):\n    TABLE[f.__name__] = f\n    return f\n\n\n"
 COUNTING = "TABLE = {}\n\n\ndef entered(f):\n    def call(x):\n        TABLE['n'] = x\n        return f(x)\n\n    return call\n\n\n"
+NAMING = "TABLE = {}\n\n\ndef entered(name=''):\n    def enter(f):\n        TABLE[name] = f\n        return f\n\n    return enter\n\n\n"
+NAMED = (
+    "TABLE = {}\n\n\ndef entered(name=''):\n    def enter(f):\n        def call(x):\n            TABLE[name] = x\n            return f(x)\n\n"
+    "        return call\n\n    return enter\n\n\n"
+)
 DECORATED = [
     (f"{TABLE}@entered\ndef f(x):\n    return x\n", False),
     (f"{TABLE}@entered\ndef f(x):\n    return entered(x)\n", True),
@@ -95,6 +100,11 @@ DECORATED = [
     (f"{TABLE}again = entered\n\n\n@entered\ndef f(x):\n    return again(x)\n", True),
     (f"{TABLE}def f(x):\n    @entered\n    def g(y):\n        return y\n\n    return g(x)\n", True),
     (f"{COUNTING}@entered\ndef f(x):\n    return x\n", True),
+    (f"{NAMING}@entered()\ndef f(x):\n    return x\n", False),
+    (f"{NAMING}@entered\ndef f(x):\n    return x\n", True),
+    (f"{NAMING}@entered('f')\ndef f(x):\n    return entered()(x)\n", True),
+    (f"{NAMING}@entered()\ndef f(x):\n    return x\n\n\n@entered\ndef g(x):\n    return x\n", True),
+    (f"{NAMED}@entered()\ndef f(x):\n    return x\n", True),
     (f"from m import entered as e\n\n{TABLE}@entered\ndef f(x):\n    return e(x)\n", True),
 ]
 

@@ -84,24 +84,30 @@ def _placed(source: Source) -> frozenset[int]:
 
 
 def decorators_alone(sources: Sequence[Source]) -> frozenset[str]:
-    """Names that stand in these files as plain decorators of top-level definitions, `@register`, and nowhere else, not even as a word."""
-    decorating, elsewhere = set[str](), set[str]()
+    """Names that stand in these files as plain decorators of top-level definitions, `@register`, or as what gives one, `@register("net")`, which is told by
+    `register()`, and nowhere else, not even as a word."""
+    plain_names, called_names, elsewhere = set[str](), set[str](), set[str]()
     for source in sources:
-        plain = {id(one) for statement in source.tree.body for one in getattr(statement, "decorator_list", ()) if isinstance(one, ast.Name)}
+        decorators = [one for statement in source.tree.body for one in getattr(statement, "decorator_list", ())]
+        plain = {id(one) for one in decorators if isinstance(one, ast.Name)}
+        called = {id(one.func) for one in decorators if isinstance(one, ast.Call)}
         for node in ast.walk(source.tree):
             match node:
                 case ast.Name(id=name):
-                    (decorating if id(node) in plain else elsewhere).add(name)
+                    (plain_names if id(node) in plain else called_names if id(node) in called else elsewhere).add(name)
                 case ast.Attribute(attr=name) | ast.Constant(value=str(name)) | ast.alias(name=name, asname=str()):
                     elsewhere.add(name)
-    return frozenset(decorating - elsewhere)
+    return frozenset(plain_names - called_names - elsewhere) | {f"{name}()" for name in called_names - plain_names - elsewhere}
 
 
 def _while_imported(tree: ast.Module, decorators: frozenset[str]) -> set[int]:
-    """The nodes that top-level functions with these names run themselves: not what they define for later."""
+    """The nodes that top-level functions with these names run themselves, and the decorators that they give: not what those define for later."""
     found, todo = set[int](), list[ast.AST]()
-    for function in tree.body:
-        todo += function.body if isinstance(function, ast.FunctionDef) and function.name in decorators else ()
+    for function in (one for one in tree.body if isinstance(one, ast.FunctionDef)):
+        if function.name in decorators:
+            todo += function.body
+        elif f"{function.name}()" in decorators:
+            todo += [*function.body, *(inner for one in function.body if isinstance(one, ast.FunctionDef) for inner in one.body)]
     while todo:
         node = todo.pop()
         if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda, ast.GeneratorExp)):
