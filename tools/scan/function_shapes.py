@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple
 
@@ -141,11 +142,24 @@ def _reason(node: ast.FunctionDef | ast.AsyncFunctionDef, methods: set[str], loa
         return f"it calls {handling[0]}: it handles modules, and is part of a program"
     if any(isinstance(part, ast.Name) and part.id in loaded for part in ast.walk(node)):
         return "it reads data that its file loads, or prepares images, and is part of a program"
+    if loader := _loader(node):
+        return f"it goes through {loader}: it is a loop over batches, and part of a program"
     if sizes := sorted(size_parameters(node)):
         return f"it reads sizes out of {sizes[0]}, a tensor, and is judged with what calls it"
     if not any(isinstance(part, ast.Return) and part.value is not None for part in own):
         return "it returns nothing, so that there is nothing to compare"
     return ""
+
+
+LOADER = re.compile(r"(\w*_)?(data_?)?loader")
+
+
+def _loader(node: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
+    """A parameter by whose name batches are loaded, where a loop goes through it: `for x, y in loader`, `for i, batch in enumerate(val_loader)`."""
+    names = {item.arg for item in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs) if LOADER.fullmatch(item.arg)}
+    loops = [part.iter for part in ast.walk(node) if isinstance(part, (ast.For, ast.comprehension))]
+    read = {part.id for loop in loops for part in ast.walk(loop) if isinstance(part, ast.Name)}
+    return min(names & read, default="")
 
 
 def _own_nodes(node: ast.AST) -> Iterator[ast.AST]:
