@@ -74,13 +74,16 @@ def _imported_modules(tree: ast.Module) -> set[str]:
 
 def _preparing(tree: ast.Module) -> set[str]:
     """The names of what turns pictures into tensors: torchvision's transforms, but for its functions of tensors."""
-    return {
-        alias.asname or alias.name
-        for node in tree.body
-        if isinstance(node, ast.ImportFrom) and node.module in ("torchvision", "torchvision.transforms")
-        for alias in node.names
-        if (alias.name == "transforms") is (node.module == "torchvision") and alias.name != "functional"
-    }
+    names = set[str]()
+    for node in tree.body:
+        match node:
+            case ast.Import(names=aliases):
+                names |= {alias.asname for alias in aliases if alias.name == "torchvision.transforms" and alias.asname}
+            case ast.ImportFrom(module="torchvision", names=aliases):
+                names |= {alias.asname or alias.name for alias in aliases if alias.name == "transforms"}
+            case ast.ImportFrom(module="torchvision.transforms", names=aliases):
+                names |= {alias.asname or alias.name for alias in aliases if alias.name != "functional"}
+    return names
 
 
 def _shape(node: ast.FunctionDef | ast.AsyncFunctionDef, loaded: set[str], trains: bool, modules: set[str]) -> FunctionShape:

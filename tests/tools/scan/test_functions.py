@@ -48,6 +48,7 @@ NO_UNITS = (
     "def f(x): return x.clip(0, 255).round().astype('uint8')",
     "def f(x): return x[::-1].squeeze(0)",
     "def f(x): return x.transpose(1, 0, 2).squeeze(0)",
+    "import torchvision.transforms as T\ndef f(x): return T.ToTensor()(x).mean()",
     "def f(net, data_loader): return sum(net(x).argmax(-1).sum() for x, _ in data_loader)",
     "def f(net, val_loader):\n    out = []\n    for i, x in enumerate(val_loader):\n        out.append(net(x).argmax(-1))\n    return torch.cat(out)",
     "import os\ndef f(path): return torch.tensor(len(os.listdir(path)))",
