@@ -135,3 +135,14 @@ def test_nothing_where_nothing_is_joined() -> None:
     """An input that has the size itself is mended elsewhere."""
     error = "RuntimeError: mat1 and mat2 shapes cannot be multiplied (2x64 and 32x4)"
     assert not list(joined_inputs(Attempt((), (("x", Tensor((2, 64))),)), Outcome(Stage.CALL, 0, error)))
+
+
+def test_one_of_two_inputs_is_as_large_as_a_number_of_the_constructor() -> None:
+    error = "RuntimeError: mat1 and mat2 shapes cannot be multiplied (2x1588 and 794x4)"
+    attempt = Attempt((("dims", "[784, 10, 64]"),), (("x", Tensor((2, 794))), ("y", Tensor((2, 794)))))
+    shapes = [
+        [value.shape[1] for _, value in other.call or () if isinstance(value, Tensor)]
+        for other in joined_inputs(attempt, Outcome(Stage.CALL, 0, error))
+    ]
+    assert [784, 10] in shapes and [10, 784] in shapes
+    assert all(sum(sizes) == 794 for sizes in shapes)

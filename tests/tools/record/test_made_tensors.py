@@ -10,7 +10,7 @@ from torch import nn
 
 from migrate_agent.tools.record.guessing.options import Options
 from migrate_agent.tools.record.guessing.search import Search
-from migrate_agent.tools.record.guessing.trials.made_tensors import arrays_in_constructor, made_sizes
+from migrate_agent.tools.record.guessing.sizes.made_tensors import arrays_in_constructor, made_sizes
 from migrate_agent.tools.record.guessing.trials.trial import Attempt, Outcome, Stage, Trial
 from migrate_agent.tools.record.guessing.trials.unset_memory import set_memory
 
@@ -37,6 +37,7 @@ class Graph(nn.Module):
     def __init__(self, adjacency: "np.ndarray", nodes: int) -> None:
         super().__init__()
         degrees = np.sum(adjacency, axis=1)
+        self.scaled: torch.Tensor
         self.register_buffer("scaled", torch.from_numpy(adjacency / degrees))
         self.weight = nn.Parameter(torch.full((nodes, nodes), float("nan")))
 

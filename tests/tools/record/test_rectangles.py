@@ -2,7 +2,7 @@
 
 import pytest
 
-from migrate_agent.tools.record.guessing.trials.rectangles import rectangles
+from migrate_agent.tools.record.guessing.sizes.rectangles import rectangles
 from migrate_agent.tools.record.guessing.trials.trial import Attempt, Outcome, Stage
 from migrate_agent.tools.record.guessing.values import Tensor
 

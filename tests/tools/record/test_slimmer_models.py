@@ -10,7 +10,7 @@ from torch import nn
 from migrate_agent.tools.record.guessing import search
 from migrate_agent.tools.record.guessing.options import Options
 from migrate_agent.tools.record.guessing.search import Search
-from migrate_agent.tools.record.guessing.trials.slimmer_models import slimmer
+from migrate_agent.tools.record.guessing.sizes.slimmer_models import slimmer
 from migrate_agent.tools.record.guessing.trials.trial import Attempt, Trial, parameters
 from migrate_agent.tools.record.guessing.values import Tensor, text
 

@@ -18,6 +18,7 @@ from migrate_agent.tools.record.guessing.objects.own_items import names_held
 from migrate_agent.tools.record.guessing.options import Options
 from migrate_agent.tools.record.guessing.refused import conditions, fitting
 from migrate_agent.tools.record.guessing.rows import GENERIC
+from migrate_agent.tools.record.guessing.sizes.made_tensors import arrays_in_constructor
 from migrate_agent.tools.record.guessing.switches import other_branches
 from migrate_agent.tools.record.guessing.trials.demands import demands
 from migrate_agent.tools.record.guessing.trials.features_asked import features_asked
@@ -26,7 +27,6 @@ from migrate_agent.tools.record.guessing.trials.index_vectors import index_vecto
 from migrate_agent.tools.record.guessing.trials.joined_inputs import equal_parts, joined_inputs
 from migrate_agent.tools.record.guessing.trials.labels_asked import labels_asked
 from migrate_agent.tools.record.guessing.trials.looped_lists import looped_lists
-from migrate_agent.tools.record.guessing.trials.made_tensors import arrays_in_constructor
 from migrate_agent.tools.record.guessing.trials.numbers_asked import other_numbers, without_negative
 from migrate_agent.tools.record.guessing.trials.object_inputs import objects_asked, within_objects
 from migrate_agent.tools.record.guessing.trials.one_sample import one_sample

@@ -12,15 +12,15 @@ from typing import NamedTuple
 
 from migrate_agent.tools.record.guessing.options import Options
 from migrate_agent.tools.record.guessing.repairs import repairs, smaller_models
+from migrate_agent.tools.record.guessing.sizes.more_numbers import more_normalised
+from migrate_agent.tools.record.guessing.sizes.slimmer_models import slimmer, with_defaults
 from migrate_agent.tools.record.guessing.switches import is_unavailable, other_branches, without_downloads
 from migrate_agent.tools.record.guessing.trials.computing_parts import computing_parts
 from migrate_agent.tools.record.guessing.trials.deeper_models import between, whole_depth
 from migrate_agent.tools.record.guessing.trials.fewer_numbers import MOST_AXES, axis_by_axis, flatter, halved, narrower, smaller
-from migrate_agent.tools.record.guessing.trials.more_numbers import more_normalised
 from migrate_agent.tools.record.guessing.trials.origins import MANY_NORMALISED
 from migrate_agent.tools.record.guessing.trials.other_kinds import with_arrays
 from migrate_agent.tools.record.guessing.trials.own_seconds import OwnSeconds
-from migrate_agent.tools.record.guessing.trials.slimmer_models import slimmer, with_defaults
 from migrate_agent.tools.record.guessing.trials.trial import MOST_SECONDS, Attempt, Outcome, Stage, Trial
 from migrate_agent.tools.record.guessing.values import Tensor, change_tensors
 
@@ -230,15 +230,15 @@ class Search:
 
     def _slim(self, success: Found) -> None:
         """Take smaller numbers for the constructor of what takes long, where these run the same places and are faster."""
-        time_left, found, tried = OwnSeconds(SLIMMING_SECONDS), success, 0
-        while found.cost > SLOW:
-            for attempt in slimmer(found.attempt, self.trial.init_parameters):
-                if time_left.spent or tried >= MOST_SLIMMER:
+        time_left, slimmest, trials = OwnSeconds(SLIMMING_SECONDS), success, 0
+        while slimmest.cost > SLOW:
+            for attempt in slimmer(slimmest.attempt, self.trial.init_parameters):
+                if time_left.spent or trials >= MOST_SLIMMER:
                     return
-                tried += 1
+                trials += 1
                 other = self._run_again(attempt)
-                if other is not None and other.cost < found.cost * SLIMMER and other.outcome.reaches(success.outcome):
-                    self.best = found = other._replace(whole=with_defaults(success.attempt, attempt, self.trial.init_parameters))
+                if other is not None and other.cost < slimmest.cost * SLIMMER and other.outcome.reaches(success.outcome):
+                    self.best = slimmest = other._replace(whole=with_defaults(success.attempt, attempt, self.trial.init_parameters))
                     break
             else:
                 return

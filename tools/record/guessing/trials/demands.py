@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from migrate_agent.tools.record.guessing.adapt import set_rank
-from migrate_agent.tools.record.guessing.trials.asked_sizes import of_asked_sizes
-from migrate_agent.tools.record.guessing.trials.made_tensors import made_sizes
+from migrate_agent.tools.record.guessing.sizes.given_sizes import of_asked_sizes
+from migrate_agent.tools.record.guessing.sizes.made_tensors import made_sizes
+from migrate_agent.tools.record.guessing.sizes.rectangles import rectangles
 from migrate_agent.tools.record.guessing.trials.origins import Operand, argument_of
-from migrate_agent.tools.record.guessing.trials.rectangles import rectangles
 from migrate_agent.tools.record.guessing.trials.trial import Attempt, Outcome, set_call, set_init
 from migrate_agent.tools.record.guessing.values import Fields, Tensor, Value, change_tensors
 from migrate_agent.tools.record.guessing.values import Sequence as Items

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from migrate_agent.tools.record.guessing.trials.trial import Attempt, Outcome, set_init
-from migrate_agent.tools.record.guessing.values import Tensor, Value
+from migrate_agent.tools.record.guessing.values import Tensor, Value, text
 
 SUMS = (
     (re.compile(r"mat1 and mat2 shapes cannot be multiplied \(\d+x(?P<now>\d+) and (?P<wanted>\d+)x\d+\)"), -1),
@@ -26,12 +26,14 @@ OTHER_RANKS = re.compile(r"Tensors must have same number of dimensions: got \d+ 
 GRADIENTS = re.compile(
     r"grad_output\[0\] has a shape of torch\.Size\(\[\d+, (?P<width>\d+)\]\) and output\[0\] has a shape of torch\.Size\(\[(?P<sizes>[\d, ]+)\]\)"
 )
+MOST_NUMBERS = 4
 MODULE_WITHOUT_SIZES = "torch.nn.Identity()"
 
 
 def joined_inputs(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
     """The attempt with inputs that add up to what the failed layer takes, or with what else of its call has to fit the rest."""
     yield from _without_the_excess(attempt, outcome)
+    yield from _parts_by_numbers(attempt, outcome)
     yield from _of_one_sample(attempt, outcome)
     yield from _critics(attempt, outcome)
     yield from _of_one_position(attempt, outcome)
@@ -59,6 +61,17 @@ def _without_the_excess(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]
         for name, tensor in inputs.items():
             if (size := tensor.shape[axis] + wanted - now) > 0:
                 yield _replaced(attempt, {name: _sized(tensor, axis, size)})
+
+
+def _parts_by_numbers(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
+    """Two inputs of one size that a layer takes joined: one as large as a number that the constructor was given, the other of the rest. Of the constructor
+    `[784, 10, 64]` it may be the 10 of labels beside images of 784."""
+    numbers = sorted({int(number) for _, value in attempt.init for number in re.findall(r"\b\d+\b", text(value))})
+    for now, needed, axis, inputs in _sums(attempt, outcome):
+        if len(inputs) == 2 and {2 * tensor.shape[axis] for tensor in inputs.values()} == {now}:
+            for number in [number for number in numbers if 0 < number < needed][:MOST_NUMBERS]:
+                for sizes in ((needed - number, number), (number, needed - number)):
+                    yield _replaced(attempt, {name: _sized(inputs[name], axis, size) for name, size in zip(inputs, sizes, strict=True)})
 
 
 def equal_parts(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:

@@ -136,10 +136,10 @@ def _normalised(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> in
     """How many numbers each mean and variance of an operation is computed from; `MANY_NORMALISED` where it computes none."""
     import torch
 
-    given = args[0] if args and isinstance(args[0], torch.Tensor) and args[0].ndim > 1 and args[0].numel() else None
-    if given is None or name not in AXES_APART or not kwargs.get(STATISTICS[name], args[5] if len(args) > 5 else name == "instance_norm"):
+    operand = args[0] if args and isinstance(args[0], torch.Tensor) and args[0].ndim > 1 and args[0].numel() else None
+    if operand is None or name not in AXES_APART or not kwargs.get(STATISTICS[name], args[5] if len(args) > 5 else name == "instance_norm"):
         return MANY_NORMALISED
-    return int(given.numel() // math.prod(given.shape[axis] for axis in AXES_APART[name]))
+    return int(operand.numel() // math.prod(operand.shape[axis] for axis in AXES_APART[name]))
 
 
 def _name(function: Callable[..., Any]) -> str:

@@ -11,7 +11,7 @@ from functools import cache
 from types import FrameType, TracebackType
 from typing import Any, NamedTuple
 
-from migrate_agent.tools.record.guessing.trials.asked_sizes import AskedSize, asked_sizes
+from migrate_agent.tools.record.guessing.sizes.asked_sizes import AskedSize, asked_sizes
 
 FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 MOST_NUMBERS = 12

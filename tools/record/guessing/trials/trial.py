@@ -299,13 +299,13 @@ class Trial:
                 return Outcome(Stage.RESULT, self._progress(), NO_RETURN.format(self.method or "forward"), hopeless=True)
             if not tensors or not all(bool(is_number(tensor).all()) for tensor in tensors if tensor.numel() and not tensor.is_meta):
                 return Outcome(Stage.RESULT, self._progress(), NOT_FINITE if tensors else NO_TENSOR)
-        seen = self._origins
+        origins = self._origins
         return Outcome(
             Stage.DONE,
             len(self._places),
             reshapes=reshapes,
-            fewest_normalised=seen.fewest_normalised,
-            operations=seen.operations,
+            fewest_normalised=origins.fewest_normalised,
+            operations=origins.operations,
             parameters=_elements(self.instance),
         )
 

@@ -26,8 +26,8 @@ def rectangles(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
     if match is None or len(sides) != 1:
         return
     before = sides.pop()
-    left, wanted = int(match[1]), int(match[2])
-    area, rest = divmod(math.prod(before) * wanted, left)
+    brought, needed = int(match[1]), int(match[2])
+    area, rest = divmod(math.prod(before) * needed, brought)
     for high, wide in _rectangles(area) if not rest else ():
         for now in dict.fromkeys([(high, wide), (wide, high)]):
             yield replace(
@@ -41,13 +41,13 @@ def rectangles(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
 
 def _rectangles(area: int) -> Iterator[tuple[int, int]]:
     """Sides of this area that are multiples of a stride; of the largest stride first."""
-    found: dict[tuple[int, int], None] = {}
+    sides: dict[tuple[int, int], None] = {}
     for stride in STRIDES:
         parts, rest = divmod(area, stride * stride)
         wide = next((size for size in range(math.isqrt(parts), 0, -1) if parts % size == 0), 0) if not rest else 0
         if wide and parts // wide <= LONGEST * wide and stride * parts // wide <= LARGEST_SIDE:
-            found[stride * (parts // wide), stride * wide] = None
-    yield from found
+            sides[stride * (parts // wide), stride * wide] = None
+    yield from sides
 
 
 def _with_sides(tensor: Tensor, before: tuple[int, ...], now: tuple[int, int]) -> Tensor:

@@ -51,9 +51,9 @@ def _fewer(number: int) -> list[int]:
 
 def with_defaults(attempt: Attempt, smaller: Attempt, parameters: Sequence[Parameter]) -> Attempt:
     """The attempt that also gives the defaults that the smaller one has other values for."""
-    given = {name for name, _ in attempt.init}
+    names = {name for name, _ in attempt.init}
     defaults = {one.name: repr(one.default) for one in parameters}
-    return replace(attempt, init=(*attempt.init, *((name, defaults[name]) for name, _ in smaller.init if name not in given)))
+    return replace(attempt, init=(*attempt.init, *((name, defaults[name]) for name, _ in smaller.init if name not in names)))
 
 
 def _texts(attempt: Attempt, parameters: Sequence[Parameter]) -> dict[str, str]:
@@ -61,8 +61,8 @@ def _texts(attempt: Attempt, parameters: Sequence[Parameter]) -> dict[str, str]:
     defaults = {
         one.name: repr(one.default) for one in parameters if one.default is not one.empty and isinstance(one.default, (int, tuple, list))
     }
-    given = {name: text(value) for name, value in attempt.init if not any(tensors(value))}
-    return {name: value for name, value in (defaults | given).items() if name in given or not _is_given(name, attempt.init)}
+    by_name = {name: text(value) for name, value in attempt.init if not any(tensors(value))}
+    return {name: value for name, value in (defaults | by_name).items() if name in by_name or not _is_given(name, attempt.init)}
 
 
 def _is_given(name: str, init: Sequence[tuple[str, Value]]) -> bool:
@@ -80,11 +80,11 @@ def _places(source: str) -> list[tuple[int, int, int]]:
         tree = ast.parse(source, mode="eval") if source.isascii() and "\n" not in source else None
     except SyntaxError:
         return []
-    found = []
+    numbers = []
     for node in ast.walk(tree) if tree else ():
         if isinstance(node, ast.Constant) and type(node.value) is int:
-            found.append((node.value, node.col_offset, node.end_col_offset or node.col_offset))
-    return found
+            numbers.append((node.value, node.col_offset, node.end_col_offset or node.col_offset))
+    return numbers
 
 
 def _changed(attempt: Attempt, written: Mapping[str, str], smaller: Mapping[int, int], *, of_inputs: bool = False) -> Iterator[Attempt]:

@@ -5,22 +5,15 @@ from __future__ import annotations
 import ast
 import linecache
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from functools import cache
 from types import FrameType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from migrate_agent.tools.harness.common.reach import blocks
-from migrate_agent.tools.record.guessing.trials.origins import argument_of, origins_of
-from migrate_agent.tools.record.guessing.values import Tensor, change_tensors
-
-if TYPE_CHECKING:
-    from migrate_agent.tools.record.guessing.trials.trial import Attempt, Outcome
+from migrate_agent.tools.record.guessing.trials.origins import origins_of
 
 LARGEST = 4096
 MOST_AXES = 6
-NEW_SIZE = 8
-"""Of an axis that a tensor lacks."""
 PLAIN = (ast.Name, ast.Attribute, ast.Subscript, ast.Constant, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop, ast.expr_context)
 
 
@@ -38,35 +31,11 @@ def asked_sizes(frames: Sequence[tuple[FrameType, int]]) -> tuple[AskedSize, ...
     if not frames:
         return ()
     frame, line = frames[-1]
-    asked: list[AskedSize] = []
-    for test, wanted in _tests(_tree(frame.f_code.co_filename), line):
-        for comparison in _comparisons(test, wanted):
-            asked += _asked(comparison, frame)
-    return tuple(dict.fromkeys(asked))
-
-
-def of_asked_sizes(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
-    """The call with tensors of the asked size: those that the refused one came from, then all that have as many in that axis."""
-    for asked in outcome.place.asked:
-        names = [argument_of(path) for path in asked.origins]
-        everywhere = [name for name, _ in attempt.call or ()] if asked.axis is not None else []
-        for chosen in dict.fromkeys((tuple(names), tuple(everywhere))):
-            call = tuple(
-                (name, change_tensors(value, lambda tensor: _with_size(tensor, asked)) if name in chosen else value)  # noqa: B023
-                for name, value in attempt.call or ()
-            )
-            if call != attempt.call:
-                yield replace(attempt, call=call)
-
-
-def _with_size(tensor: Tensor, asked: AskedSize) -> Tensor:
-    shape, axis, size = tensor.shape, asked.axis, asked.size
-    if axis is None and len(shape) > 1:
-        more = (*shape[:1], *(NEW_SIZE,) * (size - len(shape)), *shape[1:])
-        return replace(tensor, shape=more if len(shape) < size else (*shape[: size - 1], shape[-1]))
-    if axis is not None and axis < len(shape) and shape[axis] == asked.shape[axis]:
-        return replace(tensor, shape=(*shape[:axis], size, *shape[axis + 1 :]))
-    return tensor
+    sizes: list[AskedSize] = []
+    for test, holds in _tests(_tree(frame.f_code.co_filename), line):
+        for comparison in _comparisons(test, holds):
+            sizes += _asked(comparison, frame)
+    return tuple(dict.fromkeys(sizes))
 
 
 def _tests(body: Sequence[ast.stmt], line: int, around: tuple[tuple[ast.expr, bool], ...] = ()) -> Iterator[tuple[ast.expr, bool]]:
@@ -95,20 +64,20 @@ def _tree(path: str) -> list[ast.stmt]:
         return []
 
 
-def _comparisons(test: ast.expr, wanted: bool) -> Iterator[ast.Compare]:
-    """The equations that must hold for a condition to be as `wanted`."""
+def _comparisons(test: ast.expr, holds: bool) -> Iterator[ast.Compare]:
+    """The equations that must be true for a condition to be as `holds`."""
     match test:
         case ast.UnaryOp(op=ast.Not(), operand=inner):
-            yield from _comparisons(inner, not wanted)
-        case ast.BoolOp(op=ast.And(), values=parts) if wanted:
+            yield from _comparisons(inner, not holds)
+        case ast.BoolOp(op=ast.And(), values=parts) if holds:
             for part in parts:
-                yield from _comparisons(part, wanted)
-        case ast.BoolOp(op=ast.Or(), values=parts) if not wanted:
+                yield from _comparisons(part, holds)
+        case ast.BoolOp(op=ast.Or(), values=parts) if not holds:
             for part in parts:
-                yield from _comparisons(part, wanted)
-        case ast.Compare(ops=[ast.Eq()]) if wanted:
+                yield from _comparisons(part, holds)
+        case ast.Compare(ops=[ast.Eq()]) if holds:
             yield test
-        case ast.Compare(ops=[ast.NotEq()]) if not wanted:
+        case ast.Compare(ops=[ast.NotEq()]) if not holds:
             yield test
 
 

@@ -25,9 +25,9 @@ def made_sizes(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
     """The attempt with the tensors that its constructor was given of one of two sizes in the place of the other."""
     match = DIFFERING.search(outcome.error)
     sizes = [size for size in match.groups() if size is not None] if match else []
-    for now, wanted in permutations(sizes, 2) if len(set(sizes)) == 2 else ():
+    for now, other in permutations(sizes, 2) if len(set(sizes)) == 2 else ():
         init = tuple(
-            (name, MADE.sub(lambda made: re.sub(rf"\b{now}\b", wanted, made[0]), value) if isinstance(value, str) else value)  # noqa: B023
+            (name, MADE.sub(lambda match: re.sub(rf"\b{now}\b", other, match[0]), value) if isinstance(value, str) else value)  # noqa: B023
             for name, value in attempt.init
         )
         if init != attempt.init:
