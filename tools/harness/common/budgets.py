@@ -127,9 +127,10 @@ LONG_GROWTH: Final = 4
 LONG_TRIES: Final = 24
 LONG_SIZES: Final = 2
 LONG_OPERATORS: Final = 600
+LONG_SECONDS: Final = 1.0
 """Sizes of inputs go beyond whole numbers of the code up to this one, in inputs of so many elements (of a large unit so many times as many as the
 example has); so many are tried, and compared. Loops over a longer axis must not run more operators than this (where the example does not): they are
-compiled one by one."""
+compiled one by one. The original may compute so many seconds on them: a gradient takes a compiled program in float64 twenty times as long."""
 
 REFUSALS: Final = 6
 REFUSAL_TRIES: Final = 48

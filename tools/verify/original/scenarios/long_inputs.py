@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +39,8 @@ class Decisions(OperatorMode):
         self.operators = 0
         self.wide = False
         """Whether an int64 result exceeded 32 bits."""
+        self.seconds = 0.0
+        """Of computing."""
         self._root = root
 
     def __torch_dispatch__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None) -> Any:
@@ -84,6 +87,9 @@ def longer(writer: ScenarioWriter) -> None:
         # A loop over the longer axis makes a program that takes minutes to compile.
         if not watches or watches[0].operators > most:
             continue
+        if watches[0].seconds > budgets.LONG_SECONDS:
+            writer.late(f"{Role.LONG}-{label}")
+            continue
         new = watches[0].found
         native = watches[0].wide  # whole numbers that jax keeps in 32 bits
         if (always or other or not new <= decisions) and writer.add(
@@ -117,7 +123,9 @@ def beyond(writer: ScenarioWriter) -> None:
         if values is None or watch is None or watch.operators > max(budgets.LONG_OPERATORS, usual.operators * 5 // 4):
             continue
         label = f"{Role.LONG}-axis{axis}-{number + 1}"
-        if writer.attempt(label, Role.LONG, 0, values, native=True, runs=1):
+        if watch.seconds > budgets.LONG_SECONDS:
+            writer.late(label)
+        elif writer.attempt(label, Role.LONG, 0, values, native=True, runs=1):
             writer.attempt(f"gradient-{mode}-{label}", Role.GRADIENT, 0, values, mode=mode, gradient=True, native=True, runs=1)
 
 
@@ -129,8 +137,10 @@ def wide(writer: ScenarioWriter, values: Sequence[Array]) -> bool:
 
 def decided(unit: Original, lines: Lines, values: Sequence[Array] | None = None) -> Decisions:
     """The decisions on these inputs, or on the recorded ones. Raises the errors of the original."""
-    watch = Decisions(lines.root)
-    unit.run(unit.state(), input_sampling.recorded_inputs(unit.leaves) if values is None else values, "eval", watch=watch)
+    watch, state = Decisions(lines.root), unit.state()
+    began = time.process_time()
+    unit.run(state, input_sampling.recorded_inputs(unit.leaves) if values is None else values, "eval", watch=watch)
+    watch.seconds = time.process_time() - began
     return watch
 
 
