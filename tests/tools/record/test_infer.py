@@ -92,7 +92,7 @@ GUESSABLE = {
         "  self.fc = nn.Linear(2 * size, size)\n"
         " def forward(self, facts, question):\n"
         "  return self.fc(torch.cat([facts.mean(1), question.squeeze(1)], 1))\n",
-        ("128", "torch.randn(2, 16, 128), torch.randn(2, 1, 128)"),
+        ("64", "torch.randn(2, 16, 64), torch.randn(2, 1, 64)"),
     ),
     "a switch behind which a package is absent": (
         "class Net(nn.Module):\n"
@@ -267,7 +267,7 @@ GUESSABLE = {
     "as many axes as a message spells out": (
         "class Net(nn.Module):\n def forward(self, q, k):\n  if q.ndim != 5 or k.ndim != 5:\n"
         "   raise ValueError('q and k must have shape [B, D, H, W, heads]')\n  return q * k\n",
-        ("", "torch.randn(2, 16, 8, 8, 64), torch.randn(2, 16, 8, 8, 64)"),
+        ("", "torch.randn(2, 8, 8, 16, 64), torch.randn(2, 8, 8, 16, 64)"),
     ),
     "convolution of few channels": (
         "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.c = nn.Conv2d(5, 6, 3)\n"
