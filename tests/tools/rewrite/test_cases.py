@@ -49,6 +49,7 @@ CALLS = {
     "Expanded": ("", "torch.randn(2, 3, 1, 4)"),
     "Outer": ("8", "torch.randn(3, 5, 8)"),
     "Gathered": ("6", "torch.randn(3, 6)"),
+    "HandedArrays": ("2, [torch.eye(3), torch.ones(3, 3)], 6", "torch.randn(3, 6)"),
 }
 """Class → what stands between the parentheses of its constructor and of its call."""
 

@@ -128,11 +128,21 @@ class WrapContainersOfArrays(Rule):
             return False
         contents = Contents(self._family(model), context.facts)
         kinds = contents.kinds(value, context.function) | contents.kinds_added(name)
-        if isinstance(original, cst.Call) and self._gives_arrays(original):
+        if (isinstance(original, cst.Call) and self._gives_arrays(original)) or (
+            isinstance(value, ast.Name) and self._items_are_arrays(name)
+        ):
             kinds |= ARRAYS
         if any(kind.startswith("module:") for kind in kinds) or not self._are_registered(contents.parameters):
             return False
         return bool(kinds & (ARRAYS | {"parameter"}))
+
+    def _items_are_arrays(self, name: str) -> bool:
+        """Whether an item that a method reads of an attribute was seen to be an array: of what a constructor was handed nothing else tells."""
+        model, observed, lines = self.context.cls, self.context.facts.observed, self.context.file.lines
+        assert model is not None
+        reads = [node for method in model.methods.values() for node in walk(method) if isinstance(node, ast.Subscript)]
+        facts = [observed.get(span_of(node, lines)) for node in reads if model.own.get(id(node.value)) == name]
+        return any(is_tensor(fact) and fact is not None and "parameter" not in fact.kinds for fact in facts)
 
     def _are_registered(self, parameters: list[ast.expr]) -> bool:
         """Whether all these are local names that the class registers by a call: torch would not train others, which NNX would."""
