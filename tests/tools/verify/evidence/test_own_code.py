@@ -92,6 +92,10 @@ NAMED = (
     "TABLE = {}\n\n\ndef entered(name=''):\n    def enter(f):\n        def call(x):\n            TABLE[name] = x\n            return f(x)\n\n"
     "        return call\n\n    return enter\n\n\n"
 )
+KEPT = (
+    "TABLE = {}\n\n\ndef entered(name=''):\n    def enter(f):\n        TABLE[name] = f\n        return f\n\n    KEPT[name] = enter\n"
+    "    return enter\n\n\n"
+)
 DECORATED = [
     (f"{TABLE}@entered\ndef f(x):\n    return x\n", False),
     (f"{TABLE}@entered\ndef f(x):\n    return entered(x)\n", True),
@@ -104,6 +108,8 @@ DECORATED = [
     (f"{NAMING}@entered\ndef f(x):\n    return x\n", True),
     (f"{NAMING}@entered('f')\ndef f(x):\n    return entered()(x)\n", True),
     (f"{NAMING}@entered()\ndef f(x):\n    return x\n\n\n@entered\ndef g(x):\n    return x\n", True),
+    (f"{KEPT}@entered()\ndef f(x):\n    return x\n", True),
+    (f"{NAMING.replace('    def enter(f)', '    @kept' + chr(10) + '    def enter(f)')}@entered()\ndef f(x):\n    return x\n", True),
     (f"{NAMED}@entered()\ndef f(x):\n    return x\n", True),
     (f"from m import entered as e\n\n{TABLE}@entered\ndef f(x):\n    return e(x)\n", True),
 ]

@@ -10,7 +10,7 @@ from inspect import Parameter
 from operator import itemgetter
 
 from migrate_agent.tools.record.guessing.trials.trial import Attempt
-from migrate_agent.tools.record.guessing.values import Tensor, Value, change_tensors, tensors, text
+from migrate_agent.tools.record.guessing.values import Tensor, change_tensors, tensors, text
 
 WIDE = 8
 """Numbers from this one on are made smaller all at once."""
@@ -61,12 +61,8 @@ def _texts(attempt: Attempt, parameters: Sequence[Parameter]) -> dict[str, str]:
     defaults = {
         one.name: repr(one.default) for one in parameters if one.default is not one.empty and isinstance(one.default, (int, tuple, list))
     }
-    by_name = {name: text(value) for name, value in attempt.init if not any(tensors(value))}
-    return {name: value for name, value in (defaults | by_name).items() if name in by_name or not _is_given(name, attempt.init)}
-
-
-def _is_given(name: str, init: Sequence[tuple[str, Value]]) -> bool:
-    return any(other == name for other, _ in init)
+    plain = {name: text(value) for name, value in attempt.init if not any(tensors(value))}
+    return {name: source for name, source in (defaults | plain).items() if name in plain or name not in dict(attempt.init)}
 
 
 def _numbers(source: str) -> Iterator[int]:

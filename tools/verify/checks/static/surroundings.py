@@ -107,13 +107,21 @@ def _while_imported(tree: ast.Module, decorators: frozenset[str]) -> set[int]:
         if function.name in decorators:
             todo += function.body
         elif f"{function.name}()" in decorators:
-            todo += [*function.body, *(inner for one in function.body if isinstance(one, ast.FunctionDef) for inner in one.body)]
+            todo += [*function.body, *(inner for one in _given_back(function) for inner in one.body)]
     while todo:
         node = todo.pop()
         if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda, ast.GeneratorExp)):
             found.add(id(node))
             todo += ast.iter_child_nodes(node)
     return found
+
+
+def _given_back(function: ast.FunctionDef) -> list[ast.FunctionDef]:
+    """The functions that a function defines and returns, and names nowhere else: nothing can keep them for later."""
+    names = [node for node in ast.walk(function) if isinstance(node, ast.Name)]
+    returned = {id(node.value) for node in function.body if isinstance(node, ast.Return)}
+    inner = [one for one in function.body if isinstance(one, ast.FunctionDef) and not one.decorator_list]
+    return [one for one in inner if all(id(node) in returned for node in names if node.id == one.name)]
 
 
 def _kept(tree: ast.Module, decorators: frozenset[str]) -> Iterator[tuple[str, int]]:
