@@ -40,6 +40,8 @@ CUT: dict[Any, Callable[..., torch.Tensor]] = {
 }
 """Terms that torch cuts off past a threshold (2e-9 at most), and that other right formulas include."""
 
+LONG = 64
+"""The sum of more terms than this is off by more than one rounding: by `TERM_OF_MEAN` for each term."""
 SPREADS = {torch.ops.aten.var.correction: 1.0, torch.ops.aten.std.correction: 0.5}
 """Operators that give a variance, to the power of this."""
 
@@ -98,6 +100,10 @@ class RoundingNoise(OperatorMode):  # type: ignore[no-untyped-call]
             result = (self.off_mean(result, NORMS[func](args)), *result[1:])
         if func in SPREADS:
             result = self.off_centre(result, SPREADS[func], args, kwargs or {})
+        if func is torch.ops.aten._softmax.default:
+            result = result * (1 + self.off_sum(result, args[1]))
+        if func is torch.ops.aten._log_softmax.default:
+            result = result + self.off_sum(result, args[1])
         if func in SUMS and fresh:
             result = self.cancelled(result, args[:2])
         if fresh:
@@ -131,6 +137,16 @@ class RoundingNoise(OperatorMode):  # type: ignore[no-untyped-call]
         terms = values.numel() / max(result.numel(), 1)
         off = centre * self._signs(centre.shape) * max(1.0, terms * TERM_OF_MEAN)
         return (result ** (1 / power) + off * off) ** power
+
+    def off_sum(self, result: torch.Tensor, axis: int) -> torch.Tensor | float:
+        """The share by which each sum along an axis is off, of size 1 there. The terms of a long softmax are nearly equal, and so their
+        roundings have one direction."""
+        terms = result.shape[axis] if result.ndim else 1
+        if terms <= LONG or result.dtype != torch.float64:
+            return 0.0
+        shape = list(result.shape)
+        shape[axis] = 1
+        return self._signs(shape) * (terms * TERM_OF_MEAN)
 
     def off_mean(self, result: Any, beside: tuple[Sequence[int], torch.Tensor | None]) -> Any:
         """The output of a normalisation whose mean is off by the rounding of its sum. `beside`: the shape in which each mean stands beside its elements, and

@@ -19,8 +19,9 @@ def test_comparisons_that_noise_tips_over_are_seen() -> None:
 
 
 @pytest.mark.parametrize(("changes", "elements"), [([0, 0, 0, 0], np.inf), ([0, 3, 0, 0], 1), ([1, 1, 1, 1], 4), ([1, 1, np.nan, 0], 2)])
-def test_elements_that_carry_the_noise_are_counted(changes: list[float], elements: float) -> None:
-    assert moved_elements(Result({"out/0": np.zeros(4)}), [Result({"out/0": np.array(changes, float)})]) == elements
+@pytest.mark.parametrize("key", ["out/0", "grad/w"])
+def test_elements_that_carry_the_noise_are_counted(key: str, changes: list[float], elements: float) -> None:
+    assert moved_elements(Result({key: np.zeros(4)}), [Result({key: np.array(changes, float)})]) == elements
 
 
 @pytest.mark.parametrize(("values", "soon"), [([1.0, -1e99], False), ([1.0, -1e120], True), ([np.inf, 1.0], False), ([], False)])
