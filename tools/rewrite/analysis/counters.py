@@ -17,7 +17,7 @@ NUMBERS = frozenset({"int", "float"})
 
 def counters(repo: Repo, model: ClassModel, facts: Facts, randomness: Randomness) -> frozenset[str]:
     """Attributes that the constructor sets to a number and that a reachable method changes by `+=`
-    and the like.
+    and the like, or sets to what it computes of such ones (`self.rate = max(self.least, 1 / self.steps)`).
 
     An attribute that decides a branch is left out, since a branch needs a Python number. So is one
     that a base or a subclass uses, since then not all uses are visible here.
@@ -34,6 +34,7 @@ def counters(repo: Repo, model: ClassModel, facts: Facts, randomness: Randomness
     counted = {
         model.own[id(node.target)] for f in calling for node in walk(f) if isinstance(node, ast.AugAssign) and id(node.target) in model.own
     }
+    counted |= _computed_of(counted, model, calling)
     # By attribute name on any object: an alias of the module could stand before the dot.
     tested = {n.attr for f in running for test in walk(f) for n in _tests(test) if isinstance(n, ast.Attribute)}
     above = {n.attr for one in repo.ancestors(model) if one is not model for n in walk(one.node) if isinstance(n, ast.Attribute)}
@@ -51,6 +52,20 @@ def counters(repo: Repo, model: ClassModel, facts: Facts, randomness: Randomness
         for name, fact in kinds.items()
         if name in started and fact is not None and set(fact.kinds) <= NUMBERS and _stays_number(model, facts, name)
     )
+
+
+def _computed_of(counted: set[str], model: ClassModel, calling: list[ast.FunctionDef]) -> set[str]:
+    """The attributes that calls set to what is computed of counted ones, in one expression."""
+    stores = [
+        (model.own[id(node.targets[0])], {model.own[id(n)] for n in walk(node.value) if id(n) in model.own})
+        for function in calling
+        for node in walk(function)
+        if isinstance(node, ast.Assign) and len(node.targets) == 1 and id(node.targets[0]) in model.own
+    ]
+    computed: set[str] = set()
+    for _ in stores:
+        computed |= {name for name, reads in stores if reads & (counted | computed)}
+    return computed
 
 
 def _tests(node: ast.AST) -> list[ast.AST]:
