@@ -41,7 +41,12 @@ CUT: dict[Any, Callable[..., torch.Tensor]] = {
 """Terms that torch cuts off past a threshold (2e-9 at most), and that other right formulas include."""
 
 LONG = 64
-"""The sum of more terms than this is off by more than one rounding: by `TERM_OF_MEAN` for each term."""
+"""The sum of more terms than this is off by more than one rounding: by `TERM_OF_MEAN` for each term …"""
+MOST_TERMS = 2**14
+"""… of this many at most."""
+SHARES = {torch.ops.aten._softmax.default: True, torch.ops.aten._log_softmax.default: False}
+"""Operators that divide by the sums along an axis, their second argument, and whether the result is that share or its logarithm."""
+TOTALLED = frozenset({torch.ops.aten.sum.default, torch.ops.aten.sum.dim_IntList, torch.ops.aten.mean.default, torch.ops.aten.mean.dim})
 SPREADS = {torch.ops.aten.var.correction: 1.0, torch.ops.aten.std.correction: 0.5}
 """Operators that give a variance, to the power of this."""
 
@@ -100,10 +105,11 @@ class RoundingNoise(OperatorMode):  # type: ignore[no-untyped-call]
             result = (self.off_mean(result, NORMS[func](args)), *result[1:])
         if func in SPREADS:
             result = self.off_centre(result, SPREADS[func], args, kwargs or {})
-        if func is torch.ops.aten._softmax.default:
-            result = result * (1 + self.off_sum(result, args[1]))
-        if func is torch.ops.aten._log_softmax.default:
-            result = result + self.off_sum(result, args[1])
+        if func in SHARES and result.ndim:
+            sums = self.off_sums([*result.shape[: args[1]], 1, *result.shape[args[1] :][1:]], result.shape[args[1]], result.dtype)
+            result = result * (1 + sums) if SHARES[func] else result + sums
+        if func in TOTALLED and isinstance(result, torch.Tensor) and not _is_integral(result):
+            result = result * (1 + self.off_sums(result.shape, args[0].numel() // max(result.numel(), 1), result.dtype))
         if func in SUMS and fresh:
             result = self.cancelled(result, args[:2])
         if fresh:
@@ -138,15 +144,10 @@ class RoundingNoise(OperatorMode):  # type: ignore[no-untyped-call]
         off = centre * self._signs(centre.shape) * max(1.0, terms * TERM_OF_MEAN)
         return (result ** (1 / power) + off * off) ** power
 
-    def off_sum(self, result: torch.Tensor, axis: int) -> torch.Tensor | float:
-        """The share by which each sum along an axis is off, of size 1 there. The terms of a long softmax are nearly equal, and so their
+    def off_sums(self, shape: Sequence[int], terms: int, dtype: torch.dtype) -> torch.Tensor | float:
+        """The share by which each of a `shape` of sums is off. The terms of a long softmax, or of a total, may be nearly equal, and then their
         roundings have one direction."""
-        terms = result.shape[axis] if result.ndim else 1
-        if terms <= LONG or result.dtype != torch.float64:
-            return 0.0
-        shape = list(result.shape)
-        shape[axis] = 1
-        return self._signs(shape) * (terms * TERM_OF_MEAN)
+        return self._signs(shape) * (min(terms, MOST_TERMS) * TERM_OF_MEAN) if terms > LONG and dtype == torch.float64 else 0.0
 
     def off_mean(self, result: Any, beside: tuple[Sequence[int], torch.Tensor | None]) -> Any:
         """The output of a normalisation whose mean is off by the rounding of its sum. `beside`: the shape in which each mean stands beside its elements, and

@@ -77,3 +77,14 @@ def test_the_sum_of_a_long_softmax_is_off_by_its_length(softmax: Callable[..., t
         noisy = softmax(values, 1)
     changes = noisy - exact if softmax is torch.log_softmax else noisy / exact - 1
     assert least < (changes.mean(1).abs().max() / share) < most
+
+
+@pytest.mark.parametrize("total", [lambda x: x.sum(1), lambda x: x.mean((0, 1)), lambda x: x.sum(), lambda x: x.mean(1)])
+def test_a_long_total_is_off_by_its_length(total: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    values, share = torch.full((2, 2048, 3), 0.3, dtype=torch.float64), 2.0**-30
+    with RoundingNoise(1, share):
+        long, whole = total(values), values.round().sum()
+    assert 3.0 < ((long / total(values) - 1).abs().max() / share) < 200.0
+    assert whole == 0
+    with RoundingNoise(1, share):
+        assert ((values[:, :9].mean(1) / 0.3 - 1).abs().max() / share) < 2.5
