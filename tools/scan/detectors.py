@@ -93,10 +93,17 @@ DETECTORS: tuple[Detector, ...] = (
         "distributed",
         "redesign",
         "place arrays with a jax.sharding.Mesh and NamedSharding under jit; processes start with jax.distributed.initialize",
-        names=rf"(?!{_QUERY}|({_EXCHANGE})$)(torch\.distributed\..+|torch\.nn\.(parallel\.)?(DataParallel|DistributedDataParallel)|torch\.multiprocessing\.spawn)",
+        names=rf"(?!{_QUERY}|({_EXCHANGE})$)(torch\.distributed\..+|torch\.nn\.parallel\.DistributedDataParallel|torch\.multiprocessing\.spawn)",
         uses=("call", "decorator"),
         bases=r"torch\.nn\.(parallel\.)?(DataParallel|DistributedDataParallel)|torch\.distributed\.fsdp\..+",
         unit="redesign",
+    ),
+    Detector(
+        "distributed",
+        "redesign",
+        "drop it, or keep the layer that only calls its module: the sharding of a batch decides where each part is computed",
+        names=r"torch\.nn\.(parallel\.)?DataParallel",
+        uses=("call", "decorator"),
     ),
     Detector(
         "distributed",

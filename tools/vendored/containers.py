@@ -212,3 +212,18 @@ class UnregisteredDict(OrderedModuleDict):
     """A plain dictionary of modules that are registered under other names, by which alone they stand in state dictionaries."""
 
     registered = False
+
+
+class DataParallel(nnx.Module):
+    """Calls `module` on the whole batch. One process drives all devices: the sharding of the arguments decides where each part of a batch is computed.
+
+    https://docs.pytorch.org/docs/stable/generated/torch.nn.DataParallel.html
+    """
+
+    def __init__(
+        self, module: Any, device_ids: Any = None, output_device: Any = None, dim: int = 0, *, rngs: nnx.Rngs | None = None
+    ) -> None:
+        self.module = module
+
+    def __call__(self, *inputs: Any, **kwargs: Any) -> Any:
+        return self.module(*inputs, **kwargs)

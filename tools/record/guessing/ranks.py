@@ -300,6 +300,9 @@ def _ranks_at(node: ast.AST, name: str) -> Iterator[tuple[int, Ask]]:
             yield from _of_call(method, args)
         case ast.Call(func=ast.Attribute(attr=function), args=args) if function in PRODUCTS and any(_is(arg, name) for arg in args):
             yield PRODUCTS[function], Ask.EXACT
+        case ast.Call(func=ast.Attribute(attr="matmul"), args=[*_, left, right]) | ast.BinOp(left=left, op=ast.MatMult(), right=right):
+            if _turns_first_axes(right) and any(_is(side, name) or _is_turned(side, name) for side in (left, right)):
+                yield 2, Ask.EXACT
         case ast.Assign(targets=[ast.Tuple(elts=parts)], value=value) if _is_shape(value, name):
             starred = any(isinstance(part, ast.Starred) for part in parts)
             yield len(parts) - starred, Ask.LEAST if starred else Ask.EXACT
@@ -310,6 +313,22 @@ def _ranks_at(node: ast.AST, name: str) -> Iterator[tuple[int, Ask]]:
             yield from _least((index,))
         case ast.Compare(left=left, ops=[ast.Eq()], comparators=[ast.Constant(value=int(rank))]) if _is_rank(left, name):
             yield rank, Ask.EXACT
+
+
+def _turns_first_axes(node: ast.expr) -> bool:
+    """Whether an expression swaps its first two axes; those of a second factor are its last two."""
+    match node:
+        case ast.Call(func=ast.Attribute(attr="transpose"), args=[*_, ast.Constant(value=first), ast.Constant(value=second)]):
+            return {first, second} == {0, 1}
+    return False
+
+
+def _is_turned(node: ast.expr, name: str) -> bool:
+    """Whether an expression swaps two axes of what this name holds."""
+    match node:
+        case ast.Call(func=ast.Attribute(value=value, attr="transpose"), args=args):
+            return any(_is(side, name) for side in (value, *args))
+    return False
 
 
 def _of_call(method: str, args: Sequence[ast.expr]) -> Iterator[tuple[int, Ask]]:

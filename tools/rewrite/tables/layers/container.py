@@ -35,4 +35,10 @@ ROWS = (
     ),
     Layer("torch.nn.ParameterList", "values=None", "ParameterList", samples=("[torch.nn.Parameter(torch.ones(3))]",)),
     Layer("torch.nn.ParameterDict", "parameters=None", "ParameterDict", samples=("{'a': torch.nn.Parameter(torch.ones(3))}",)),
+    Layer(
+        "torch.nn.DataParallel",
+        "module, device_ids=None, output_device=None, dim=0",
+        "DataParallel",
+        samples=("torch.nn.Linear(3, 4)",),
+    ),
 )
