@@ -16,6 +16,7 @@ from migrate_agent.tools.rewrite.analysis.plain_layers.names import dotted, part
 from migrate_agent.tools.rewrite.analysis.randomness import Randomness
 from migrate_agent.tools.rewrite.analysis.repo import ClassModel, FileModel, FunctionNode, Repo
 from migrate_agent.tools.rewrite.analysis.self_references import SelfReferences, self_references
+from migrate_agent.tools.rewrite.analysis.size_guards import SizeGuard, size_guards
 from migrate_agent.tools.rewrite.analysis.taken_names import taken_names
 from migrate_agent.tools.rewrite.tables.registry import functional_layers, layers
 from migrate_agent.tools.scan.nodes import walk
@@ -30,6 +31,8 @@ class ClassFacts:
 
     memos: Mapping[str, Memo] = field(default_factory=dict)
     """Attribute → how it is computed, for attributes that only save a later call the work."""
+    size_guards: tuple[SizeGuard, ...] = ()
+    """Branches that compute anew what follows from a size, where that is another one."""
     self_references: SelfReferences = field(default_factory=SelfReferences)
     """Functions stored on the instance that hold the instance."""
     interim_containers: Mapping[Span, str] = field(default_factory=dict)
@@ -53,6 +56,7 @@ def class_facts(repo: Repo, file: FileModel, facts: Facts, randomness: Randomnes
     return {
         model.id: ClassFacts(
             memos=memos(repo, model, facts),
+            size_guards=size_guards(repo, model, facts),
             self_references=self_references(repo, model, facts),
             interim_containers={**interim[model.id], **gathered[model.id].locals},
             registered_reads=gathered[model.id].reads,

@@ -15,6 +15,7 @@ from migrate_agent.tools.rewrite.analysis.facts import INT, Facts, span_of
 from migrate_agent.tools.rewrite.analysis.memos import memos
 from migrate_agent.tools.rewrite.analysis.randomness import Randomness
 from migrate_agent.tools.rewrite.analysis.repo import ClassModel, FileModel, Repo
+from migrate_agent.tools.rewrite.analysis.size_guards import size_guards
 from migrate_agent.tools.scan.accelerators import runs_on_cuda
 from migrate_agent.tools.scan.nodes import walk
 from migrate_agent.tools.types import Observed
@@ -194,14 +195,17 @@ def _kind(
     if len(kinds) != 1 or (kind := kinds.pop()) is None or _has_own_rule(repo, family, name, facts, randomness):
         return None
     starts = [store for store in stores if store.method == "__init__" or _constructs(store, randomness)]
-    if not all(_starts_empty(store, kind, facts) for store in starts):
+    # A guard that asks whether a size is another one goes, and with it the need of a first value.
+    guards = [guard for one in family.models for guard in size_guards(repo, one, facts[one.file.file.path]) if guard.key == name]
+    if not guards and not all(_starts_empty(store, kind, facts) for store in starts):
         return None
     # What starts as a real array may be state that the first call reads: only reads after a method's own store are sure.
     strict = any(_is_array(store, facts) for store in starts)
     reads = [
         use
         for use in uses
-        if any((use.file.file.path, function) in randomness.live for function in use.functions)
+        if not any(id(use.node) in guard.asked for guard in guards)
+        and any((use.file.file.path, function) in randomness.live for function in use.functions)
         and _has_run(use.file.file.path, use.node, observed_lines)
     ]
     if not all(_reads_intermediate(repo, family, use, kind, facts) for use in reads):

@@ -124,7 +124,7 @@ def _memo(repo: Repo, model: ClassModel, facts: Facts, name: str) -> Memo | None
     # A read above the decision sees the value of an earlier call: that is state, not a memo.
     if decided is None or any(node.lineno <= ((decided if clears else stores[0]).end_lineno or 0) for node in after):
         return None
-    if not all(_depends_on_sizes(repo, model, facts, function, node, region) for node in region):
+    if not all(depends_on_sizes(repo, model, facts, function, node, region) for node in region):
         return None
     value = next(value for _, value in _stores(model, stores[0]))
     stored = [node.id for node in walk(function) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
@@ -239,7 +239,7 @@ def _binds(statement: ast.stmt, name: str) -> int:
     return sum(isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store) for n in walk(statement))
 
 
-def _depends_on_sizes(repo: Repo, model: ClassModel, facts: Facts, function: FunctionNode, node: ast.stmt, region: list[ast.stmt]) -> bool:
+def depends_on_sizes(repo: Repo, model: ClassModel, facts: Facts, function: FunctionNode, node: ast.stmt, region: list[ast.stmt]) -> bool:
     """Whether a statement of the computation reads only sizes, numbers, buffers and the results of
     statements before it.
     """
@@ -254,7 +254,7 @@ def _depends_on_sizes(repo: Repo, model: ClassModel, facts: Facts, function: Fun
             case ast.Call(func=ast.Name(id="len"), args=[value]):
                 sizes.add(id(value))
             case ast.Call(func=ast.Attribute(attr=method) as target) if id(target) in model.own and method in model.methods:
-                if not _reads_no_parameters(repo, model, model.methods[method]):
+                if not _reads_no_parameters(repo, model, facts, model.methods[method]):
                     return False
     names = {a.arg for a in walk(function) if isinstance(a, ast.arg)} | {
         n.id for n in walk(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
@@ -269,17 +269,18 @@ def _depends_on_sizes(repo: Repo, model: ClassModel, facts: Facts, function: Fun
             fact = facts.observed.get(span_of(child, model.file.lines))
             if fact is None or not set(fact.kinds) <= PLAIN:
                 return False
-    return _reads_no_parameters(repo, model, node)
+    return _reads_no_parameters(repo, model, facts, node)
 
 
-def _reads_no_parameters(repo: Repo, model: ClassModel, node: ast.AST) -> bool:
+def _reads_no_parameters(repo: Repo, model: ClassModel, facts: Facts, node: ast.AST) -> bool:
     """Whether the code reads only buffers, numbers and methods of the module, and draws no random numbers."""
     for child in walk(node):
         if not (isinstance(child, ast.Attribute) and id(child) in model.own):
             continue
         if not isinstance(child.ctx, ast.Load) or child.attr in model.methods or child.attr == "register_buffer":
             continue
-        fact = repo.attribute(model, child.attr)
+        # What is also set where no example came is known by what was read.
+        fact = repo.attribute(model, child.attr) or facts.observed.get(span_of(child, model.file.lines))
         fixed = fact is not None and not any(kind == "parameter" or kind.startswith("module:") for kind in fact.kinds)
         if not fixed and repo.buffer(model, child.attr) is None:
             return False

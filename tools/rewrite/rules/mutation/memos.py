@@ -37,6 +37,15 @@ class RecomputeMemos(Rule):
             "        return x if mask is None else x * mask\n",
         ),
         (
+            "import torch\nfrom torch import nn\n\nclass M(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.size = 0\n\n"
+            "    def make(self, n: int):\n        self.size = n\n        self.grid = torch.arange(self.size)\n\n"
+            "    def forward(self, x: torch.Tensor):\n        n = x.shape[0]\n        if n != self.size:\n            self.make(n)\n"
+            "        return x + self.grid\n",
+            "class M(nnx.Module):\n    def __init__(self, *, rngs: nnx.Rngs):\n        pass\n\n"
+            "    def make(self, n: int):\n        self.size = nnx.Intermediate(n)\n        self.grid = nnx.Intermediate(jnp.arange(self.size.get_value()))\n\n"
+            "    def __call__(self, x: jax.Array):\n        n = x.shape[0]\n        self.make(n)\n        return x + self.grid[...]\n",
+        ),
+        (
             "import torch\nfrom torch import nn\n\nclass M(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.table = None\n"
             "        self.size = 0\n\n    def forward(self, x: torch.Tensor):\n        if self.table is None or self.size != len(x):\n"
             "            self.size = len(x)\n            self.table = torch.ones(len(x))\n            self.table = self.table.repeat(2)\n"
@@ -47,7 +56,15 @@ class RecomputeMemos(Rule):
     )
 
     def leave_If(self, original: cst.If, updated: cst.If) -> cst.FlattenSentinel[cst.BaseStatement] | cst.RemovalSentinel | None:
-        memo = next((memo for memo in self.context.class_facts.memos.values() if memo.test == self.context.span(original)), None)
+        facts, span = self.context.class_facts, self.context.span(original)
+        guard = next((guard for guard in facts.size_guards if guard.test == span), None)
+        if guard is not None:
+            self.context.notes.append(
+                f"{self.context.file.file.path}:{span.line}: what a call computes where self.{guard.key} is another one was kept between calls; "
+                "the rewrite works it out in each call"
+            )
+            return self._each_time(original, updated)
+        memo = next((memo for memo in facts.memos.values() if memo.test == span), None)
         if memo is None:
             return None
         self.context.notes.append(
@@ -56,7 +73,10 @@ class RecomputeMemos(Rule):
         )
         if memo.early:
             return cst.RemoveFromParent()
-        # The test is removed, and with it whatever could not be rewritten in it.
+        return self._each_time(original, updated)
+
+    def _each_time(self, original: cst.If, updated: cst.If) -> cst.FlattenSentinel[cst.BaseStatement]:
+        """The body of a branch, without its test, and whatever could not be rewritten in that."""
         self.context.drop_holes(original.test)
         assert isinstance(updated.body, cst.IndentedBlock)
         body = list(updated.body.body)
