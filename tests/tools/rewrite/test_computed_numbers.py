@@ -18,8 +18,9 @@ ARRAYS = {
     "Rolls": "torch.randn(3, 4)",
     "Places": "torch.randn(4, 4)",
     "Counts": "torch.randn(3, 4)",
+    "Extremes": "torch.randn(3, 4)",
 }
-NUMBERS = ("Branches", "Shows", "Roots", "Casts", "Powers", "Sizes", "Rounds", "Whole", "Gathers", "Accumulates", "Narrow")
+NUMBERS = ("Branches", "Shows", "Roots", "Casts", "Powers", "Sizes", "Rounds", "Whole", "Gathers", "Accumulates", "Narrow", "Largest")
 """Classes that do something else with the number, or that may make another dtype of it."""
 
 

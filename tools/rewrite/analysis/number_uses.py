@@ -5,6 +5,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import TypeGuard
+
+
+Step = ast.BinOp | ast.UnaryOp | ast.Call
+"""An operation on numbers; a call is one of `max` or `min`, with one other number."""
+EXTREMES = frozenset({"max", "min"})
 
 
 @dataclass(frozen=True)
@@ -16,7 +22,7 @@ class Use:
     """
 
     number: ast.expr
-    steps: tuple[ast.BinOp | ast.UnaryOp, ...]
+    steps: tuple[Step, ...]
     taker: ast.AST | None
     display: ast.Tuple | None = None
 
@@ -50,9 +56,9 @@ def number_uses(function: ast.AST, number: ast.expr, gives_tensor: Callable[[ast
 
 
 def _use(node: ast.expr, parents: dict[int, ast.AST], gives_tensor: Callable[[ast.expr], bool]) -> Use:
-    steps: list[ast.BinOp | ast.UnaryOp] = []
+    steps: list[Step] = []
     taker = parents.get(id(node))
-    while isinstance(taker, (ast.BinOp, ast.UnaryOp)) and not gives_tensor(taker):
+    while (isinstance(taker, (ast.BinOp, ast.UnaryOp)) or is_extreme(taker)) and not gives_tensor(taker):
         steps.append(taker)
         node, taker = taker, parents.get(id(taker))
     display = taker if isinstance(taker, ast.Tuple) else None
@@ -60,6 +66,14 @@ def _use(node: ast.expr, parents: dict[int, ast.AST], gives_tensor: Callable[[as
     if isinstance(taker, ast.keyword):
         taker = parents.get(id(taker))
     return Use(node, tuple(steps), taker, display)
+
+
+def is_extreme(node: ast.AST | None) -> TypeGuard[ast.Call]:
+    """Whether a node is `max(a, b)`, or `min` of two."""
+    match node:
+        case ast.Call(func=ast.Name(id=name), args=[_, _], keywords=[]):
+            return name in EXTREMES
+    return False
 
 
 def _loads(function: ast.AST, name: str, parents: dict[int, ast.AST]) -> list[ast.expr] | None:

@@ -15,7 +15,7 @@ from migrate_agent.tools.harness.common.sketches import sketched
 from migrate_agent.tools.harness.common.training_steps import torch_curve
 from migrate_agent.tools.harness.torch_side.equal_numbers import EqualNumbers
 from migrate_agent.tools.harness.torch_side.module import Original, Result, flushing, jittered
-from migrate_agent.tools.harness.torch_side.undefined_integers import UndefinedIntegers
+from migrate_agent.tools.harness.torch_side.undefined_results import UndefinedResults
 from migrate_agent.tools.verify.contract.scenario import NATIVE_STAGES, ROUGH_CURVES, Role, Scenario
 from migrate_agent.tools.verify.original.outputs import attempt, drowned, moved_elements, noise_of, noise_runs, tipped_infinities, unsteady
 
@@ -119,9 +119,9 @@ def of_scenario(call: _Call) -> dict[str, Any]:
         undecided = sorted(key for key in result.arrays if "grad/" in key) if watch.found else undecided
     elif scenario.role == Role.NONFINITE:
         undecided = tipped_infinities(result, noisy)
-        conversions = UndefinedIntegers()
-        again(values, watch=conversions)
-        undecided = sorted(result.arrays) if conversions.found else undecided
+        results = UndefinedResults()
+        again(values, watch=results)
+        undecided = sorted(result.arrays) if results.found else undecided
     elif scenario.extreme == input_sampling.Extreme.VANISHING:
         undecided = drowned(result, noise)
     return {"noise": noise, "undecided": undecided}

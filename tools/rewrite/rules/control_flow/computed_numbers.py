@@ -8,7 +8,7 @@ import math
 import libcst as cst
 
 from migrate_agent.tools.rewrite.analysis.facts import is_tensor, span_of
-from migrate_agent.tools.rewrite.analysis.number_uses import Use, number_uses
+from migrate_agent.tools.rewrite.analysis.number_uses import Step, Use, number_uses
 from migrate_agent.tools.rewrite.rules.context import Context
 from migrate_agent.tools.rewrite.rules.rule import Rule
 from migrate_agent.tools.types import Observed
@@ -20,6 +20,7 @@ OPERATORS = (ast.Add, ast.Sub, ast.Mult, ast.Div)
 SUMS = (ast.Add, ast.Sub)
 PLACES = (ast.Add, ast.Sub, ast.Mult, ast.FloorDiv, ast.Mod)
 """Operators of places in an array, which are small; other integers may be too large for their product."""
+EXTREMES = {"max": "jnp.maximum({a}, {b})", "min": "jnp.minimum({a}, {b})"}
 CASTS = frozenset({"float", "double", "half", "bfloat16", "type", "type_as"})
 """Methods after which two tensors may have other dtypes in other precisions, though they have one in what was observed."""
 FRESH = frozenset(f"torch.{name}" for name in "tensor zeros ones full rand randn normal linspace eye empty as_tensor from_numpy".split())
@@ -37,6 +38,8 @@ class ComputeWithArrays(Rule):
     KEEP = ("def f(x, y):\n    return y / float(x)\n", "def f(x, i):\n    k = int(i)\n    return x[k]\n")
 
     def leave_Call(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression | None:
+        if (extreme := self._extreme(original, updated)) is not None:
+            return extreme
         read = _read(original)
         if read is None or not computes_with_arrays(self.context, original):
             return None
@@ -45,6 +48,15 @@ class ComputeWithArrays(Rule):
             return value  # `float(x.item())`: the inner call has become an array
         fact = self.context.observed(read)
         return self._array(value, fact, fact is not None and any(fact.shapes))
+
+    def _extreme(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression | None:
+        """`jnp.maximum(a, b)` of `max(a, b)`, where one of the two has become an array."""
+        func, numbers = original.func, [argument.value for argument in original.args]
+        if not isinstance(func, cst.Name) or func.value not in EXTREMES or len(numbers) != 2:
+            return None
+        if not any(isinstance(one, cst.Call) and computes_with_arrays(self.context, one) for one in numbers):
+            return None
+        return self.context.build(EXTREMES[func.value], a=updated.args[0].value, b=updated.args[1].value)
 
     def leave_Subscript(self, original: cst.Subscript, updated: cst.Subscript) -> cst.BaseExpression | None:
         before, after = _listed(original), _listed(updated)
@@ -151,11 +163,22 @@ def _takes_integer(context: Context, use: Use, fact: Observed) -> bool:
     return isinstance(use.taker, ast.Name) or (bool(others) and others <= FLOATS)
 
 
-def _is_step(context: Context, step: ast.BinOp | ast.UnaryOp, operators: tuple[type[ast.operator], ...], kinds: frozenset[str]) -> bool:
+def _is_step(context: Context, step: Step, operators: tuple[type[ast.operator], ...], kinds: frozenset[str]) -> bool:
     """Whether a step of arithmetic between numbers is one that arrays have too."""
     if isinstance(step, ast.UnaryOp):
         return isinstance(step.op, (ast.USub, ast.UAdd))
+    if isinstance(step, ast.Call):
+        # Only beside what is read in the call itself is `max` taken for that of arrays.
+        return any(map(_is_read, step.args)) and all(_is_number(context, side, frozenset({"int", "float"})) for side in step.args)
     return isinstance(step.op, operators) and all(_is_number(context, side, kinds) for side in (step.left, step.right))
+
+
+def _is_read(node: ast.expr) -> bool:
+    """Whether an expression is `x.item()`, `float(x)` or `int(x)`."""
+    match node:
+        case ast.Call(func=ast.Attribute(attr="item") | ast.Name(id="float" | "int")):
+            return True
+    return False
 
 
 def _is_number(context: Context, node: ast.expr, kinds: frozenset[str]) -> bool:

@@ -1,4 +1,4 @@
-"""Tells where the original makes integers of what no integer stands for. Used inside the sandbox, on the original's side."""
+"""Tells where the original computes what is up to the machine. Used inside the sandbox, on the original's side."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from migrate_agent.tools.harness.torch_side.precision import OperatorMode
 CONVERSIONS = frozenset({torch.ops.aten._to_copy.default, torch.ops.aten.copy_.default})
 
 
-class UndefinedIntegers(OperatorMode):  # type: ignore[no-untyped-call]
-    """A mode that notes (`found`) whether a NaN, an infinity or a float beyond the dtype's range became an integer.
+class UndefinedResults(OperatorMode):  # type: ignore[no-untyped-call]
+    """A mode that notes (`found`) whether a NaN, an infinity or a float beyond the dtype's range became an integer, or NaN was among what `topk` ordered.
 
-    torch calls the result undefined: it is the least integer on one machine, and zero or the nearest one on another, as JAX has it.
+    torch calls the integer undefined: it is the least one on one machine, and zero or the nearest one on another, as JAX has it.
+    `jax.lax.top_k` has NaN first or last by its sign, which the formula does not decide.
     """
 
     def __init__(self) -> None:
@@ -27,6 +28,8 @@ class UndefinedIntegers(OperatorMode):  # type: ignore[no-untyped-call]
         result = func(*args, **(kwargs or {}))
         if not self.found and func in CONVERSIONS:
             self.found = _is_undefined(args[1] if func is torch.ops.aten.copy_.default else args[0], result.dtype)
+        if not self.found and func is torch.ops.aten.topk.default:
+            self.found = bool(args[0].isnan().any())
         return result
 
 

@@ -1,4 +1,4 @@
-"""Integers that are made of what no integer stands for."""
+"""Results that are up to the machine."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from migrate_agent.tools.harness.torch_side.undefined_integers import UndefinedIntegers
+from migrate_agent.tools.harness.torch_side.undefined_results import UndefinedResults
 
 NAN, INFINITE, LARGE = (torch.tensor([1.5, value], dtype=torch.float64) for value in (torch.nan, -torch.inf, 1e30))
 USUAL = torch.tensor([-2.5, 127.9], dtype=torch.float64)
@@ -26,9 +26,11 @@ USUAL = torch.tensor([-2.5, 127.9], dtype=torch.float64)
         (lambda: NAN.bool(), False),
         (lambda: (NAN > 1).long(), False),
         (lambda: LARGE.floor(), False),
+        (lambda: NAN.topk(1)[0], True),
+        (lambda: INFINITE.topk(1)[0], False),
     ],
 )
-def test_conversions_beyond_the_range_are_found(function: Callable[[], torch.Tensor], found: bool) -> None:
-    with UndefinedIntegers() as mode:
+def test_what_the_machine_decides_is_found(function: Callable[[], torch.Tensor], found: bool) -> None:
+    with UndefinedResults() as mode:
         function()
     assert mode.found is found
