@@ -118,7 +118,7 @@ def _sites(
     trees = {file: program.tree(file, name) for file in files}
     homes = {part for file, tree in trees.items() if _defines(tree, name) for part in (*file.parts, file.stem)}
     for file, tree in trees.items():
-        if homes and _imports_another(tree, name, homes):
+        if not any(_last_name(call.func) == name for call in _all_calls(tree)) or (homes and _imports_another(tree, name, homes)):
             continue
         importable = _importable(tree, program.modules[file], program.modules.values()) if file in program.modules else {}
         for call, bindings in _calls(tree, name, made, scope if _defines(tree, name) else ()):

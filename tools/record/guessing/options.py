@@ -148,7 +148,9 @@ class Options:
 
     @cached_property
     def _tables(self) -> list[Settings]:
-        return settings_of(self._root, [path for path, _ in self._files]) if self._root else []
+        # Installed packages say nothing of what the repository runs with, and to read them all takes seconds.
+        root = self._root
+        return settings_of(root, [path for path, _ in self._files if path.is_relative_to(root)]) if root else []
 
     @cached_property
     def called(self) -> Callable[..., Any] | None:
