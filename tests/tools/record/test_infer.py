@@ -42,6 +42,19 @@ GUESSABLE = {
         "  return self.fc(x)[..., :width] * length\n",
         ("[32, 32]", "torch.randn(2, 16, 8)"),
     ),
+    "two numbers of which the constructor takes the less": (
+        "class Net(nn.Module):\n def __init__(self, fin, fout, inner=None):\n  super().__init__()\n"
+        "  inner = min(fin, fout) if inner is None else inner\n  self.fc = nn.Sequential(nn.Linear(fin, inner), nn.Linear(inner, fout))\n"
+        " def forward(self, x):\n  return self.fc(x)\n",
+        ("64, 64", "torch.randn(2, 16, 64)"),
+    ),
+    "noise beside labels, which alone are embedded": (
+        "class Net(nn.Module):\n def __init__(self, z_dim, nlabels):\n  super().__init__()\n"
+        "  self.embedding, self.fc = nn.Embedding(nlabels, 8), nn.Linear(z_dim + 8, 4)\n"
+        " def forward(self, z, y):\n  assert z.size(0) == y.size(0)\n"
+        "  return self.fc(torch.cat([z, self.embedding(y)], dim=1))\n",
+        ("64, 64", "torch.randn(2, 64), torch.randint(0, 8, (2,))"),
+    ),
     "rows that a loop takes apart": (
         "class Net(nn.Module):\n"
         " def __init__(self, stages):\n"
@@ -170,7 +183,7 @@ GUESSABLE = {
     "a device that tensors are moved to, and how many there are": (
         "class Net(nn.Module):\n def forward(self, x, n, device, out_dtype=None):\n  total = torch.zeros(1).to(device)\n"
         "  mask = torch.ones(n, device=device, dtype=out_dtype)\n  return x[..., :n] * mask + total\n",
-        ("", "torch.randn(2, 16, 64), 4, 'cpu'"),
+        ("", "torch.randn(2, 16, 64), 8, 'cpu'"),
     ),
     "a matrix between nodes that is an array of NumPy": (
         "class Net(nn.Module):\n def __init__(self, adj_mx):\n  super().__init__()\n"
@@ -711,6 +724,15 @@ def test_a_metric_reads_numbers_out_of_tensors(sandbox: Sandbox, tmp_path: Path)
     example = infer(inventory, inventory.unit("net.py:accuracy"), sandbox, tmp_path / "guess").example
     assert example is not None and example.call.count("torch.") == 2
     assert record(inventory, [example], sandbox, tmp_path / "run").errors == {}
+
+
+def test_numbers_of_what_a_function_makes_beside_words_that_it_refuses(sandbox: Sandbox, tmp_path: Path) -> None:
+    prior = "def prior(kind, dim):\n if kind == 'flat':\n  low = -torch.ones(dim)\n else:\n  raise NotImplementedError\n return low * 2\n"
+    (tmp_path / "source").mkdir()
+    (tmp_path / "source/net.py").write_text(f"import torch\n{prior}")
+    inventory = scan(tmp_path / "source")
+    example = infer(inventory, inventory.unit("net.py:prior"), sandbox, tmp_path / "guess").example
+    assert example is not None and example.call == "'flat', 8"
 
 
 PICKY = "if {}:\n   raise ValueError('unlike the repository')\n  self.fc = nn.Linear(7, 7)\n def forward(self, x):\n  return self.fc(x)\n"
