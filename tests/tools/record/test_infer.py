@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -1016,3 +1017,26 @@ def test_what_the_repository_constructs_is_taken_where_that_is_faster_by_far(
     first = Attempt((("blocks", "64"),), ())
     found = search._as_constructed(Found(first, run(first), 1))
     assert dict(found.attempt.init)["blocks"] == wanted
+
+
+def test_what_is_built_slowly_is_tried_with_smaller_numbers_after_its_first_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Slow(torch.nn.Module):
+        def __init__(self, size: int) -> None:
+            super().__init__()
+            self.fc = torch.nn.Linear(size, size // 32)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x.view(2, 16, -1) @ self.fc.weight.view(32, 1)
+
+    trial = Trial(Slow, sys.modules[__name__], [])
+    sizes: list[object] = []
+
+    def run(trial: Trial, attempt: Attempt, run: Callable[[Trial, Attempt], Outcome] = Trial.run) -> Outcome:
+        sizes.append(dict(attempt.init)["size"])
+        return run(trial, attempt)
+
+    monkeypatch.setattr("migrate_agent.tools.record.guessing.search.FEW_TRIALS", -1)
+    monkeypatch.setattr(Trial, "run", run)
+    best = Search(trial, Options(trial, []), 8.0).run_from(Attempt((("size", "64"),)))
+    assert list(dict.fromkeys(sizes))[:3] == ["64", "16", "32"]
+    assert best is not None and (best.outcome.stage, best.attempt.init) == (Stage.DONE, (("size", "32"),))
