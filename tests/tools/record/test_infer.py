@@ -49,6 +49,11 @@ GUESSABLE = {
         " def forward(self, x):\n  return self.fc(x)\n",
         ("64, 64", "torch.randn(2, 16, 64)"),
     ),
+    "a power that is called as a rate of dropout is": (
+        "class Net(nn.Module):\n def __init__(self, p):\n  super().__init__()\n  self.p = p\n"
+        " def forward(self, x):\n  return torch.pow(x.abs(), self.p).sum(1)\n",
+        ("2", "torch.randn(2, 16, 64)"),
+    ),
     "noise beside labels, which alone are embedded": (
         "class Net(nn.Module):\n def __init__(self, z_dim, nlabels):\n  super().__init__()\n"
         "  self.embedding, self.fc = nn.Embedding(nlabels, 8), nn.Linear(z_dim + 8, 4)\n"

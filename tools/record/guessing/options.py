@@ -69,7 +69,7 @@ from migrate_agent.tools.record.guessing.objects.own_items import (
 )
 from migrate_agent.tools.record.guessing.objects.taken_apart import taken_apart
 from migrate_agent.tools.record.guessing.ranks import Ranks, lengths_within, ranked, ranks_of
-from migrate_agent.tools.record.guessing.roles import roles
+from migrate_agent.tools.record.guessing.roles import is_power, roles
 from migrate_agent.tools.record.guessing.rows import (
     ARRAYS,
     CONFIGS,
@@ -122,6 +122,8 @@ MOST_WRAPPED = 4
 LAYER_NORM = "torch.nn.LayerNorm"
 LENGTHS = re.compile(r"(.*_)?(len|length)s?")
 """Names of tensors that say how long each sequence is."""
+SQUARE = "2"
+"""Of a number that something is raised to, such as `p`, which is a rate of dropout elsewhere."""
 SIZES = ("8", "2", "1", "4", "16")
 """Of a number that sizes are computed from."""
 SIZE_TUPLES = ("(4, 4)", "(8, 8)", "(16, 16)", "(2, 8)")
@@ -543,6 +545,8 @@ class Options:
     def _texts(self, name: str, annotation: str) -> tuple[str, ...]:
         """What a name suggests; of one that says little, what torch's layers take where the constructor hands it to them."""
         own = parameter_texts(name, annotation)
+        if not annotation and self.trial.function is None and is_power(self.trial.cls, name):
+            own = (SQUARE, *own)
         if LAYER_NORM in own and (beside := norms_beside(self.trial.cls)):
             own = tuple(dict.fromkeys([*beside, *own]))
         if not annotation and self.trial.function is None and (count := items_read(self.trial.cls, name)):
