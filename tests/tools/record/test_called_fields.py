@@ -26,6 +26,17 @@ GUESSABLE = {
         + ROWS.format("self.graph @ self.table.weight"),
         "graph=lambda: torch.linspace(0, 0.03125, 4096).reshape(64, 64), n_rows",
     ),
+    "parts of a model that are called with something": (
+        "class Net(nn.Module):\n def __init__(self, model):\n  super().__init__()\n  self.stem, self.head = model.stem, model.head\n"
+        " def forward(self, x):\n  x = self.stem(x)\n  return self.head(x)\n",
+        "types.SimpleNamespace(stem=torch.nn.Tanh(), head=torch.nn.Sigmoid())",
+    ),
+    "a model of the repository that has such parts": (
+        "class Model(nn.Module):\n def __init__(self, width):\n  super().__init__()\n  self.stem, self.head = nn.Linear(width, 8), nn.Linear(8, 4)\n"
+        "class Net(nn.Module):\n def __init__(self, trunk):\n  super().__init__()\n  self.stem, self.head = trunk.stem, trunk.head\n"
+        " def forward(self, x):\n  x = self.stem(x)\n  return self.head(x)\n",
+        "Model(width=",
+    ),
     "a number": (
         "class Net(nn.Module):\n def __init__(self, vocab):\n  super().__init__()\n  self.table = nn.Embedding(vocab.get_size(), vocab.width)\n"
         " def forward(self, items):\n  return self.table(items)\n",

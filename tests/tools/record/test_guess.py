@@ -194,6 +194,19 @@ def test_call_sites_have_numbers_for_what_unknown_objects_hold(tmp_path: Path) -
     assert site == {"first": "Embedding(64, 64)", "head": "Head(32, 64)"}
 
 
+def test_call_sites_do_without_what_nothing_is_known_of(tmp_path: Path) -> None:
+    file = tmp_path / "nets.py"
+    file.write_text(
+        "def build(params, args):\n pool = params.get('pool', 'mean')\n return Net(pool, getattr(args, 'width', 8 * 2), params.get('depth', 5))\n"
+        "def other():\n params = {'pool': 'max'}\n return Net(params.get('pool', 'mean'), 4, 3)\n"
+    )
+    parts = [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in ("pool", "width", "depth")]
+    assert call_sites([file], "Net", parts, (), Program(settings={"depth": "2"})) == [
+        {"pool": "'mean'", "width": "8 * 2", "depth": "2"},
+        {"pool": "{'pool': 'max'}.get('pool', 'mean')", "width": "4", "depth": "3"},
+    ]
+
+
 def test_call_sites_are_followed_through_the_constructor_around_them(tmp_path: Path) -> None:
     file = tmp_path / "net.py"
     file.write_text(

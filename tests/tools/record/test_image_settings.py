@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from migrate_agent.tools.record.guessing.objects.image_settings import image_sizes, images_of_settings
+from migrate_agent.tools.record.guessing.objects.image_settings import image_sizes, with_images_of_settings
 from migrate_agent.tools.record.guessing.values import Tensor
 
 TABLES = [
@@ -21,9 +21,17 @@ def test_sizes_are_read_from_settings(table: dict[str, Any], sizes: list[tuple[i
     assert list(image_sizes([table])) == sizes
 
 
+ROWS, IMAGE, FEATURES = Tensor((2, 7)), Tensor((2, 1, 32, 32)), Tensor((2, 48, 8, 8))
+
+
 @pytest.mark.parametrize(
     ("mains", "shapes"),
-    [([Tensor((2, 7)), Tensor((2, 1, 32, 32)), Tensor((2, 3, 8, 8))], [(2, 1, 30, 20), (2, 1, 20, 30)]), ([Tensor((2, 16, 64))], [])],
+    [
+        ([ROWS, IMAGE, FEATURES], [(2, 7), (2, 1, 30, 20), (2, 1, 20, 30), (2, 1, 32, 32), (2, 48, 8, 8)]),
+        ([FEATURES, IMAGE], [(2, 48, 8, 8), (2, 48, 30, 20), (2, 48, 20, 30), (2, 1, 32, 32)]),
+        ([ROWS, FEATURES, IMAGE], [(2, 7), (2, 48, 8, 8), (2, 1, 30, 20), (2, 1, 20, 30), (2, 1, 32, 32)]),
+        ([ROWS, FEATURES], [(2, 7), (2, 48, 8, 8)]),
+    ],
 )
 def test_images_have_the_channels_of_the_first_one(mains: list[Tensor], shapes: list[tuple[int, ...]]) -> None:
-    assert [tensor.shape for tensor in images_of_settings([{"img_size": [30, 20]}], mains)] == shapes
+    assert [tensor.shape for tensor in with_images_of_settings([{"img_size": [30, 20]}], mains)] == shapes

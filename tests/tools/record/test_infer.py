@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -41,6 +42,24 @@ GUESSABLE = {
         "  width, length = self.sizes\n"
         "  return self.fc(x)[..., :width] * length\n",
         ("[32, 32]", "torch.randn(2, 16, 8)"),
+    ),
+    "two numbers of which the constructor takes the less": (
+        "class Net(nn.Module):\n def __init__(self, fin, fout, inner=None):\n  super().__init__()\n"
+        "  inner = min(fin, fout) if inner is None else inner\n  self.fc = nn.Sequential(nn.Linear(fin, inner), nn.Linear(inner, fout))\n"
+        " def forward(self, x):\n  return self.fc(x)\n",
+        ("64, 64", "torch.randn(2, 16, 64)"),
+    ),
+    "a power that is called as a rate of dropout is": (
+        "class Net(nn.Module):\n def __init__(self, p):\n  super().__init__()\n  self.p = p\n"
+        " def forward(self, x):\n  return torch.pow(x.abs(), self.p).sum(1)\n",
+        ("2", "torch.randn(2, 16, 64)"),
+    ),
+    "noise beside labels, which alone are embedded": (
+        "class Net(nn.Module):\n def __init__(self, z_dim, nlabels):\n  super().__init__()\n"
+        "  self.embedding, self.fc = nn.Embedding(nlabels, 8), nn.Linear(z_dim + 8, 4)\n"
+        " def forward(self, z, y):\n  assert z.size(0) == y.size(0)\n"
+        "  return self.fc(torch.cat([z, self.embedding(y)], dim=1))\n",
+        ("64, 64", "torch.randn(2, 64), torch.randint(0, 8, (2,))"),
     ),
     "rows that a loop takes apart": (
         "class Net(nn.Module):\n"
@@ -170,7 +189,7 @@ GUESSABLE = {
     "a device that tensors are moved to, and how many there are": (
         "class Net(nn.Module):\n def forward(self, x, n, device, out_dtype=None):\n  total = torch.zeros(1).to(device)\n"
         "  mask = torch.ones(n, device=device, dtype=out_dtype)\n  return x[..., :n] * mask + total\n",
-        ("", "torch.randn(2, 16, 64), 4, 'cpu'"),
+        ("", "torch.randn(2, 16, 64), 8, 'cpu'"),
     ),
     "a matrix between nodes that is an array of NumPy": (
         "class Net(nn.Module):\n def __init__(self, adj_mx):\n  super().__init__()\n"
@@ -713,6 +732,15 @@ def test_a_metric_reads_numbers_out_of_tensors(sandbox: Sandbox, tmp_path: Path)
     assert record(inventory, [example], sandbox, tmp_path / "run").errors == {}
 
 
+def test_numbers_of_what_a_function_makes_beside_words_that_it_refuses(sandbox: Sandbox, tmp_path: Path) -> None:
+    prior = "def prior(kind, dim):\n if kind == 'flat':\n  low = -torch.ones(dim)\n else:\n  raise NotImplementedError\n return low * 2\n"
+    (tmp_path / "source").mkdir()
+    (tmp_path / "source/net.py").write_text(f"import torch\n{prior}")
+    inventory = scan(tmp_path / "source")
+    example = infer(inventory, inventory.unit("net.py:prior"), sandbox, tmp_path / "guess").example
+    assert example is not None and example.call == "'flat', 8"
+
+
 PICKY = "if {}:\n   raise ValueError('unlike the repository')\n  self.fc = nn.Linear(7, 7)\n def forward(self, x):\n  return self.fc(x)\n"
 SETTINGS = {
     "arguments of a command line": (
@@ -994,3 +1022,26 @@ def test_what_the_repository_constructs_is_taken_where_that_is_faster_by_far(
     first = Attempt((("blocks", "64"),), ())
     found = search._as_constructed(Found(first, run(first), 1))
     assert dict(found.attempt.init)["blocks"] == wanted
+
+
+def test_what_is_built_slowly_is_tried_with_smaller_numbers_after_its_first_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Slow(torch.nn.Module):
+        def __init__(self, size: int) -> None:
+            super().__init__()
+            self.fc = torch.nn.Linear(size, size // 32)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x.view(2, 16, -1) @ self.fc.weight.view(32, 1)
+
+    trial = Trial(Slow, sys.modules[__name__], [])
+    sizes: list[object] = []
+
+    def run(trial: Trial, attempt: Attempt, run: Callable[[Trial, Attempt], Outcome] = Trial.run) -> Outcome:
+        sizes.append(dict(attempt.init)["size"])
+        return run(trial, attempt)
+
+    monkeypatch.setattr("migrate_agent.tools.record.guessing.search.FEW_TRIALS", -1)
+    monkeypatch.setattr(Trial, "run", run)
+    best = Search(trial, Options(trial, []), 8.0).run_from(Attempt((("size", "64"),)))
+    assert list(dict.fromkeys(sizes))[:3] == ["64", "16", "32"]
+    assert best is not None and (best.outcome.stage, best.attempt.init) == (Stage.DONE, (("size", "32"),))

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 from torch import nn
 
 from migrate_agent.tools.record.guessing.configs import accessed, filled_in
+from migrate_agent.tools.record.guessing.options import Options
+from migrate_agent.tools.record.guessing.trials.trial import Trial
 from migrate_agent.tools.record.guessing.values import Fields
 
 
@@ -47,3 +51,12 @@ def test_what_the_code_does_without_is_left_out() -> None:
     fields = accessed(Optional, "config")
     assert fields is not None
     assert dict(fields.items) | {"n_vocab": ""} == {"embedding_pretrained": "None", "width": "32", "path": "None", "n_vocab": ""}
+
+
+def test_installed_packages_say_nothing_of_what_the_repository_runs_with(tmp_path: Path) -> None:
+    own, installed = tmp_path / "own/train.py", tmp_path / "site-packages/tool.py"
+    for path, setting in ((own, "'n_embd': 48"), (installed, "'n_layer': 3")):
+        path.parent.mkdir()
+        path.write_text(f"config = {{{setting}}}\n")
+    options = Options(Trial(Net, sys.modules[__name__], []), [(own, "train"), (installed, "tool")], own.parent)
+    assert options._settings == {"n_embd": "48"}

@@ -118,7 +118,7 @@ def _sites(
     trees = {file: program.tree(file, name) for file in files}
     homes = {part for file, tree in trees.items() if _defines(tree, name) for part in (*file.parts, file.stem)}
     for file, tree in trees.items():
-        if homes and _imports_another(tree, name, homes):
+        if not any(_last_name(call.func) == name for call in _all_calls(tree)) or (homes and _imports_another(tree, name, homes)):
             continue
         importable = _importable(tree, program.modules[file], program.modules.values()) if file in program.modules else {}
         for call, bindings in _calls(tree, name, made, scope if _defines(tree, name) else ()):
@@ -364,8 +364,26 @@ class Inline(ast.NodeTransformer):
         if isinstance(node.func, ast.Attribute) and self._is_number(_held_by(node.func)):
             self.open = True  # what a method of it gives is not known
             return node
+        if (value := self._looked_up(node)) is not None:
+            return value
         self.generic_visit(node)
         return node
+
+    def _looked_up(self, node: ast.Call) -> ast.expr | None:
+        """What a configuration of which nothing is known gives for a key: its setting, or else what the code does without one, `params.get("pool", "mean")`."""
+        match node:
+            case ast.Call(func=ast.Attribute(value=ast.Name(id=owner), attr="get"), args=[ast.Constant(value=str(key)), default]):
+                pass
+            case ast.Call(func=ast.Name(id="getattr"), args=[ast.Name(id=owner), ast.Constant(value=str(key)), default]):
+                pass
+            case _:
+                return None
+        if not CONFIGS.fullmatch(owner) or not isinstance(self.bindings.get(owner, ast.Constant(0)), ast.Constant):
+            return None
+        looked_up: ast.expr = (
+            ast.parse(self.program.settings[key], mode="eval").body if key in self.program.settings else self.visit(default)
+        )
+        return looked_up
 
     def _is_number(self, node: ast.expr) -> bool:
         """Whether a name stands for a number, as one does of which nothing is known: an object whose attributes are read is none."""

@@ -200,9 +200,25 @@ def module_attributes(cls: Any, name: str) -> frozenset[str]:
     reads = reads_of(list(handed_on(Holder(cls, name))))
     names = [other for other, steps in aliases(Holder(cls, name)).items() if not steps]
     called = any(isinstance(node, ast.Call) and is_any(node.func, names) for node in nodes_of(cls))
-    if reads.keys or not (called or reads.attributes.keys() & MODULE_NAMES):
+    if reads.keys or not (called or reads.attributes.keys() & MODULE_NAMES or _calls_parts(cls, names)):
         return frozenset()
     return frozenset(reads.attributes.keys() - MODULE_NAMES - TENSOR_NAMES)
+
+
+def _calls_parts(cls: Any, names: Collection[str]) -> bool:
+    """Whether a class keeps attributes of one of these names, and calls them: `self.stem = model.stem`."""
+    kept: set[str] = set()
+    for node in nodes_of(cls):
+        match node:
+            case ast.Assign(targets=[ast.Tuple(elts=targets)], value=ast.Tuple(elts=values)):
+                pairs = list(zip(targets, values, strict=False))
+            case ast.Assign(targets=[target], value=value):
+                pairs = [(target, value)]
+            case _:
+                continue
+        kept |= {ast.unparse(target) for target, value in pairs if isinstance(value, ast.Attribute) and is_any(value.value, names)}
+    functions = (node.func for node in nodes_of(cls) if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute))
+    return any(ast.unparse(function) in kept for function in functions)
 
 
 def constructions(cls: Any, name: str) -> Iterator[ast.Call]:

@@ -119,6 +119,8 @@ def items_of(node: ast.AST, name: str) -> int:
             return index + 1
         case ast.Subscript(value=read, slice=ast.Name() | ast.Slice() | ast.UnaryOp() | ast.BinOp()) if _is(read, name):
             return 2
+        case ast.Call(func=ast.Name(id="max" | "min"), args=[_, _, *_]):
+            return 0  # of numbers
         case ast.Call(func=ast.Name(id=function), args=args) if function in ITERATING and any(_is(arg, name) for arg in args):
             return 2
         case ast.For(iter=read) | ast.comprehension(iter=read) | ast.Starred(value=read, ctx=ast.Load()) if _is(read, name):

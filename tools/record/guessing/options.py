@@ -50,7 +50,7 @@ from migrate_agent.tools.record.guessing.functions import (
 )
 from migrate_agent.tools.record.guessing.lists import MOST_ITEMS, list_text
 from migrate_agent.tools.record.guessing.objects.called_parts import Use, fits, results_of, use_of, without_options
-from migrate_agent.tools.record.guessing.objects.image_settings import images_of_settings
+from migrate_agent.tools.record.guessing.objects.image_settings import with_images_of_settings
 from migrate_agent.tools.record.guessing.objects.instantiated import instantiable, is_instantiated
 from migrate_agent.tools.record.guessing.objects.layer_rows import layer_rows
 from migrate_agent.tools.record.guessing.objects.named_classes import objects_of_named_classes, spaces_of
@@ -69,7 +69,7 @@ from migrate_agent.tools.record.guessing.objects.own_items import (
 )
 from migrate_agent.tools.record.guessing.objects.taken_apart import taken_apart
 from migrate_agent.tools.record.guessing.ranks import Ranks, lengths_within, ranked, ranks_of
-from migrate_agent.tools.record.guessing.roles import roles
+from migrate_agent.tools.record.guessing.roles import is_power, roles
 from migrate_agent.tools.record.guessing.rows import (
     ARRAYS,
     CONFIGS,
@@ -92,6 +92,7 @@ from migrate_agent.tools.record.guessing.rows import (
 )
 from migrate_agent.tools.record.guessing.settings import Settings, as_value, covering, deep, exact, narrowed, settings_of
 from migrate_agent.tools.record.guessing.tensor_uses import (
+    embeds_others,
     least_items,
     unpacked,
     used_as_arrays,
@@ -121,6 +122,8 @@ MOST_WRAPPED = 4
 LAYER_NORM = "torch.nn.LayerNorm"
 LENGTHS = re.compile(r"(.*_)?(len|length)s?")
 """Names of tensors that say how long each sequence is."""
+SQUARE = "2"
+"""Of a number that something is raised to, such as `p`, which is a rate of dropout elsewhere."""
 SIZES = ("8", "2", "1", "4", "16")
 """Of a number that sizes are computed from."""
 SIZE_TUPLES = ("(4, 4)", "(8, 8)", "(16, 16)", "(2, 8)")
@@ -148,7 +151,9 @@ class Options:
 
     @cached_property
     def _tables(self) -> list[Settings]:
-        return settings_of(self._root, [path for path, _ in self._files]) if self._root else []
+        # Installed packages say nothing of what the repository runs with, and to read them all takes seconds.
+        root = self._root
+        return settings_of(root, [path for path, _ in self._files if path.is_relative_to(root)]) if root else []
 
     @cached_property
     def called(self) -> Callable[..., Any] | None:
@@ -288,8 +293,8 @@ class Options:
         self._values = self._values_of(attempt)
         told = documented_tensor(self.trial.cls, next(iter(self.call), ""), 2, self._values)
         images = (*image_input(self._values), *([told] if told is not None else []))
-        mains = self._ordered_mains(main_inputs(instance))
-        self._mains = tuple(dict.fromkeys([*images, *mains[:1], *images_of_settings(self._tables, mains), *mains[1:]]))
+        mains = self._ordered_mains(main_inputs(instance), embeds_others(self.called, instance, next(iter(self.call), "")))
+        self._mains = tuple(dict.fromkeys([*images, *with_images_of_settings(self._tables, mains)]))
         needed = required(self.trial.call_parameters)
         # A state that other methods made is read by a call without inputs too: `forward(self, x=None)`.
         left_out = not needed and bool(self.trial.earlier)
@@ -330,16 +335,16 @@ class Options:
             values = {item.name: self._call_domain(item, SCORES, index)[0] for index, item in enumerate(needed)}
             yield tuple({**values, **start}.items())
 
-    def _ordered_mains(self, mains: Sequence[Tensor]) -> tuple[Tensor, ...]:
+    def _ordered_mains(self, mains: Sequence[Tensor], integers_last: bool) -> tuple[Tensor, ...]:
         """Integers first where the first parameter's name says so; the ranks that the documentation names, and the code asks for, first."""
         first = next(iter(self.call), "")
         rank, ranks = documented_rank(self.trial.cls, first), self._ranks(first)
         if mains and not any(ranks.fit(tensor.shape) for tensor in mains):
             mains = (*ranked(ranks, mains[0]), *mains)
         integer = bool(INTEGERS.fullmatch(first.lower())) and not any(tensor.kind == "integer" for tensor in mains[:1])
-        key = [
-            (rank != 0 and len(tensor.shape) != rank, not ranks.fit(tensor.shape), integer and tensor.kind != "integer") for tensor in mains
-        ]
+        of_rank = [(rank != 0 and len(tensor.shape) != rank, not ranks.fit(tensor.shape)) for tensor in mains]
+        integers = [tensor.kind == "integer" for tensor in mains]
+        key = [(*misfits, integer and not one, integers_last and one) for misfits, one in zip(of_rank, integers, strict=True)]
         return tuple(mains[at] for at in sorted(range(len(mains)), key=lambda at: key[at]))
 
     def _call_domain(self, parameter: inspect.Parameter, main: Tensor, index: int) -> tuple[Value, ...]:
@@ -540,6 +545,8 @@ class Options:
     def _texts(self, name: str, annotation: str) -> tuple[str, ...]:
         """What a name suggests; of one that says little, what torch's layers take where the constructor hands it to them."""
         own = parameter_texts(name, annotation)
+        if not annotation and self.trial.function is None and is_power(self.trial.cls, name):
+            own = (SQUARE, *own)
         if LAYER_NORM in own and (beside := norms_beside(self.trial.cls)):
             own = tuple(dict.fromkeys([*beside, *own]))
         if not annotation and self.trial.function is None and (count := items_read(self.trial.cls, name)):

@@ -21,6 +21,21 @@ def roles(constructed: Callable[..., Any], name: str, depth: int = DEPTH) -> tup
     return tuple(dict.fromkeys(_roles(constructed, name, depth)))
 
 
+def is_power(cls: Any, name: str) -> bool:
+    """Whether a class raises to a parameter, or takes a norm of that order: `x.pow(self.p)`, `F.normalize(x, p=p)`."""
+    return any(is_any(power, (name,)) for node in nodes_of(cls) for power in _powers(node))
+
+
+def _powers(node: ast.AST) -> Iterator[ast.expr]:
+    match node:
+        case ast.BinOp(op=ast.Pow(), right=power):
+            yield power
+        case ast.Call(func=ast.Attribute(attr="pow"), args=[*_, power]):
+            yield power
+        case ast.Call(func=ast.Attribute(attr="norm" | "normalize" | "cdist" | "PairwiseDistance"), keywords=keywords):
+            yield from (keyword.value for keyword in keywords if keyword.arg == "p")
+
+
 def _roles(constructed: Callable[..., Any], name: str, depth: int) -> Iterator[str]:
     names = vars(sys.modules.get(constructed.__module__, ast)) if getattr(constructed, "__module__", "") else {}
     for node in nodes_of(getattr(constructed, "__init__", constructed)):

@@ -34,6 +34,9 @@ MOST_MENDED = 5
 MUCH_FASTER = 0.5
 SLOW = 0.2
 """Seconds of this process from which a call takes long: a verification repeats it a hundred times."""
+FEW_TRIALS = 0.4
+"""Seconds of a construction from which the time is over after a few trials: where its first call fails, smaller numbers come next."""
+MOST_SLIM_STARTS = 2
 SLIMMER = 0.75
 """Of the cost that a smaller model may have."""
 OPERATION, PARAMETER = 1e-3, 2e-7
@@ -247,6 +250,17 @@ class Search:
         """Try a start with its first calls at once: what the repository itself constructs runs more often than a mend of what names suggest."""
         return self._try(start, 0) or self._try_calls(start)
 
+    def _begin_slimmer(self, start: Attempt) -> bool:
+        """Try a start with smaller numbers, and the first mends of its calls."""
+        waiting, over = self._queue, False
+        for slim in islice(slimmer(start, self.trial.init_parameters), MOST_SLIM_STARTS):
+            self._queue = []
+            over = over or self._begin(replace(slim, call=None)) or self._work(FIRST_MENDS)
+            waiting = [*waiting, *self._queue]
+        self._queue = waiting
+        heapq.heapify(self._queue)
+        return over
+
     def _begin_apart(self, start: Attempt) -> bool:
         """As `_begin`, and where the start comes less far than what waits, try its own mends first: what a factory of the repository makes may lack one
         number, and what has nothing of it may fail later."""
@@ -262,10 +276,11 @@ class Search:
         """Try the first calls of what an attempt has just constructed. Another call of what takes too long takes as long."""
         if attempt.call is not None or self._last is None or self._last.stage is not Stage.CONSTRUCTED:
             return False
-        for call in islice(self._calls(attempt), FIRST_CALLS):
+        slow = self._seconds > FEW_TRIALS
+        for number, call in enumerate(islice(self._calls(attempt), FIRST_CALLS)):
             if self._over():
                 return False
-            if self._try(call, 0):
+            if self._try(call, 0) or (slow and not number and self._begin_slimmer(attempt)):
                 return True
             if self._last is not None and self._last.error.startswith("TimeoutError"):
                 fewer = (replace(smaller, call=None) for smaller in smaller_models(attempt, self.options))

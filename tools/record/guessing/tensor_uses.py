@@ -18,6 +18,8 @@ OF_TENSORS = frozenset(
 """Attributes that tensors have, and numbers, words and lists have not."""
 OF_SIZES = frozenset("view reshape expand repeat new_zeros new_ones new_full new_empty zeros ones empty full rand randn eye".split())
 """Methods, and functions of torch, whose arguments are sizes."""
+MAKING = frozenset(f"torch.{name}" for name in "zeros ones empty full rand randn randint randperm eye arange linspace".split())
+"""Functions that take no tensor first."""
 OPTION_TEXTS: Mapping[str, tuple[str, ...]] = {"float": ("0.1", "0.0"), "bool": ("True", "False")}
 """Texts of the options of torch's functions, by their annotation."""
 LIBRARIES = ("torch.", "F.", "nn.functional.", "functional.")
@@ -136,6 +138,16 @@ def used_as_places(called: Called, instance: Any) -> frozenset[str]:
     return frozenset(name for node in nodes_of(called) for name in _place_names(node, instance))
 
 
+def embeds_others(called: Called, instance: Any, name: str) -> bool:
+    """Whether all that the embeddings of the instance look up are other parameters than this one: labels beside noise."""
+    import torch
+
+    embeddings = [module for module in instance.modules() if isinstance(module, torch.nn.Embedding)]
+    own = [module for module in instance.children() if isinstance(module, torch.nn.Embedding)]
+    looked_up = {read for node in nodes_of(called) if isinstance(node, ast.Call) for read in _place_names(node, instance)}
+    return 0 < len(embeddings) == len(own) and bool(looked_up) and name not in looked_up
+
+
 Parts: TypeAlias = "tuple[str | Parts, ...]"
 """Names, and what is taken apart further."""
 
@@ -199,8 +211,13 @@ def _tensors(node: ast.AST, own: Collection[str]) -> Iterator[ast.expr]:
             yield from (left, right)
         case ast.Call(func=function, args=[first, *_]) if _is_layer(function, own):
             yield first
-        case ast.Call(func=ast.Attribute() as function, args=[first, *_]) if ast.unparse(function).startswith(LIBRARIES):
+        case ast.Call(func=ast.Attribute() as function, args=[first, *_]) if _takes_tensor(ast.unparse(function)):
             yield from first.elts if isinstance(first, ast.List | ast.Tuple) else [first]
+
+
+def _takes_tensor(function: str) -> bool:
+    """Whether a function of torch takes a tensor first: those that make one of sizes take none."""
+    return function.startswith(LIBRARIES) and function not in MAKING
 
 
 def _is_layer(function: ast.expr, own: Collection[str]) -> bool:

@@ -14,6 +14,7 @@ from migrate_agent.tools.rewrite.rules.calls.attribute_tests import AskForParame
 from migrate_agent.tools.rewrite.rules.calls.chosen_modules import SwitchModules
 from migrate_agent.tools.rewrite.rules.calls.constructor_selection import SelectWhileConstructing
 from migrate_agent.tools.rewrite.rules.calls.distribution_draws import DrawFromDistributions
+from migrate_agent.tools.rewrite.rules.calls.dtype_comparisons import CompareDtypesByValue
 from migrate_agent.tools.rewrite.rules.calls.dtype_limits import KeepLimitsAsNumbers
 from migrate_agent.tools.rewrite.rules.calls.forks import CallForks
 from migrate_agent.tools.rewrite.rules.calls.handed_functions import RenameHandedOptions
@@ -224,6 +225,7 @@ TABLES: tuple[type[Rule], ...] = (
     ReplaceGradientContexts,
     CompareMemory,
     CompareDtypes,
+    CompareDtypesByValue,
     CompareTypesOfTensors,
     AskForParameters,
     DropLookedUpPlaces,

@@ -12,6 +12,7 @@ from migrate_agent.tools.record.guessing.trials.trial import Attempt, Outcome, s
 from migrate_agent.tools.record.guessing.values import Fields, Value
 
 GIVES = "lambda: "
+MODULE = "torch.nn.Identity()"
 SIDE = 64
 LARGEST_SIDE = 1024
 GRAPHS = re.compile(r"(.*_)?(\w*graph|adj|adjacency|laplacian|sparse\w*|\w*matrix|adj_?mat)(_.*)?", re.I)
@@ -47,6 +48,9 @@ def called_fields(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
             elif (
                 "object is not callable" in outcome.error and isinstance(text, str) and re.search(rf"\.{field}\(", outcome.place.statement)
             ):
+                # What a call of the unit hands something is a part of a model: `self.stem = model.stem`.
+                if attempt.call and re.search(rf"\.{field}\([^)]", outcome.place.statement):
+                    yield set_init(attempt, name, _with_field(value, field, MODULE))
                 yield set_init(attempt, name, _with_field(value, field, called_text(field)))
 
 

@@ -14,6 +14,8 @@ WIDTH = re.compile(r"(image|img|input|crop)_?(w|width)")
 SIZE = re.compile(rf"{IMAGE_SIZE.pattern}|crop_?size")
 LARGEST = 512
 MOST_SIZES = 4
+MOST_CHANNELS = 4
+"""Of a picture; features have more."""
 
 
 def image_sizes(tables: Sequence[Mapping[str, Any]]) -> tuple[tuple[int, int], ...]:
@@ -33,7 +35,12 @@ def _named(table: Mapping[str, Any]) -> Iterator[tuple[int, int]]:
             yield (pair[1], pair[0])
 
 
-def images_of_settings(tables: Sequence[Mapping[str, Any]], mains: Sequence[Tensor]) -> tuple[Tensor, ...]:
-    """The first image among the inputs that a call may begin with, in the sizes of the settings; none where there is no image."""
-    image = next((tensor for tensor in mains if len(tensor.shape) == 4 and tensor.kind == "normal"), None)
-    return tuple(Tensor((*image.shape[:2], *size)) for size in image_sizes(tables)) if image is not None else ()
+def with_images_of_settings(tables: Sequence[Mapping[str, Any]], mains: Sequence[Tensor]) -> tuple[Tensor, ...]:
+    """The inputs that a call may begin with, and before the first image among them that image in the sizes of the settings; behind it where it is the very
+    first. What inner layers take, features, is no image."""
+    images = [tensor for tensor in mains if len(tensor.shape) == 4 and tensor.kind == "normal"]
+    image = next((tensor for tensor in images if tensor == mains[0] or tensor.shape[1] <= MOST_CHANNELS), None)
+    if image is None:
+        return tuple(mains)
+    at = max(mains.index(image), 1)
+    return (*mains[:at], *(Tensor((*image.shape[:2], *size)) for size in image_sizes(tables)), *mains[at:])

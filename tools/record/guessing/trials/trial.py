@@ -234,7 +234,7 @@ class Trial:
             operation = self._origins.failed
             place = place._replace(call=tuple(dict.fromkeys([*operation.origins, *place.call])))
         # One with a message, or under a condition, speaks of a value that it was given.
-        of_a_value = stage is Stage.CONSTRUCT and (bool(str(error)) or _is_conditional(error))
+        of_a_value = (stage is Stage.CONSTRUCT and bool(str(error))) or _is_conditional(error)
         abstract = (isinstance(error, NotImplementedError) and not of_a_value) or "abstract class" in str(error)
         hopeless = abstract and (stage is Stage.CONSTRUCT or not self._places) and not self._of_an_argument(error)
         missing = isinstance(error, NotImplementedError) and "is missing the required" in str(error)
