@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TypeGuard
 
-
 Step = ast.BinOp | ast.UnaryOp | ast.Call
 """An operation on numbers; a call is one of `max` or `min`, with one other number."""
 EXTREMES = frozenset({"max", "min"})

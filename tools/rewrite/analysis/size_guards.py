@@ -46,7 +46,12 @@ def _key(model: ClassModel, facts: Facts, node: ast.If) -> str:
         case ast.If(test=ast.Compare(left=left, ops=[ast.NotEq()], comparators=[right]), orelse=[]):
             for side, other in ((left, right), (right, left)):
                 fact = facts.observed.get(span_of(other, model.file.lines))
-                if id(side) in model.own and fact is not None and set(fact.kinds) <= PLAIN and _starts_as_number(model, model.own[id(side)]):
+                if (
+                    id(side) in model.own
+                    and fact is not None
+                    and set(fact.kinds) <= PLAIN
+                    and _starts_as_number(model, model.own[id(side)])
+                ):
                     return model.own[id(side)]
     return ""
 

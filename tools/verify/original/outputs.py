@@ -70,7 +70,9 @@ def noise_runs(result: Result, runs: int) -> int:
 def moved_elements(result: Result, noisy: Sequence[Result]) -> float:
     """How many elements carry the noise of these runs, of the output or gradient and run where that is least (infinity where noise moves nothing): what a
     few of many elements come to hangs on chance."""
-    compared = {key: value for key, value in result.arrays.items() if (key.startswith("out/") or "grad/" in key) and value.dtype.kind in "fc"}
+    compared = {
+        key: value for key, value in result.arrays.items() if (key.startswith("out/") or "grad/" in key) and value.dtype.kind in "fc"
+    }
     changes = [_changes(value, other.arrays.get(key)) for key, value in compared.items() for other in noisy]
     # Scaled first: squares of what noise makes of an exponential may overflow.
     powers = [(change / change.max()) ** 2 for change in changes if change.max(initial=0.0) > 0]

@@ -70,7 +70,9 @@ def test_what_is_normalised_of_equal_numbers_is_what_rounding_leaves(name: str) 
 
 @pytest.mark.parametrize("softmax", [torch.softmax, torch.log_softmax])
 @pytest.mark.parametrize(("terms", "least", "most"), [(8, 0.0, 1.5), (2048, 8.0, 40.0)])
-def test_the_sum_of_a_long_softmax_is_off_by_its_length(softmax: Callable[..., torch.Tensor], terms: int, least: float, most: float) -> None:
+def test_the_sum_of_a_long_softmax_is_off_by_its_length(
+    softmax: Callable[..., torch.Tensor], terms: int, least: float, most: float
+) -> None:
     values, share = torch.zeros(2, terms, 3, dtype=torch.float64), 2.0**-30
     exact = softmax(values, 1)
     with RoundingNoise(1, share):

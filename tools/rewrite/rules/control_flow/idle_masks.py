@@ -116,7 +116,9 @@ def _asked_of_some(node: cst.BaseExpression) -> cst.BaseExpression | None:
             left=count, comparisons=[cst.ComparisonTarget(operator=cst.GreaterThan() | cst.NotEqual(), comparator=cst.Integer(value="0"))]
         ):
             match count:
-                case cst.Call(func=cst.Attribute(value=cst.Call(func=cst.Attribute(value=mask, attr=cst.Name("sum")), args=[]), attr=cst.Name("item"))):
+                case cst.Call(
+                    func=cst.Attribute(value=cst.Call(func=cst.Attribute(value=mask, attr=cst.Name("sum")), args=[]), attr=cst.Name("item"))
+                ):
                     return mask
                 case cst.Call(func=cst.Attribute(value=mask, attr=cst.Name("sum")), args=[]):
                     return mask
