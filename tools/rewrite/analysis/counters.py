@@ -6,10 +6,11 @@ A compiled function would bake their first value in as a constant; they have to 
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 
 from migrate_agent.tools.rewrite.analysis.facts import Facts, span_of
 from migrate_agent.tools.rewrite.analysis.randomness import Randomness
-from migrate_agent.tools.rewrite.analysis.repo import ClassModel, Repo
+from migrate_agent.tools.rewrite.analysis.repo import ClassModel, FunctionNode, Repo
 from migrate_agent.tools.scan.nodes import walk
 
 NUMBERS = frozenset({"int", "float"})
@@ -54,7 +55,7 @@ def counters(repo: Repo, model: ClassModel, facts: Facts, randomness: Randomness
     )
 
 
-def _computed_of(counted: set[str], model: ClassModel, calling: list[ast.FunctionDef]) -> set[str]:
+def _computed_of(counted: set[str], model: ClassModel, calling: Sequence[FunctionNode]) -> set[str]:
     """The attributes that calls set to what is computed of counted ones, in one expression."""
     stores = [
         (model.own[id(node.targets[0])], {model.own[id(n)] for n in walk(node.value) if id(n) in model.own})
