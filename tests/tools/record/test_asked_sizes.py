@@ -43,9 +43,42 @@ class Lengths(nn.Module):
         return first + second
 
 
+class Unpacked(nn.Module):
+    """Takes images of its own size, which it reads into names first."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.frames, self.height = 5, 19
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        b, c, h, w = x.shape
+        frames = x.size(1)
+        assert h == self.height and frames == self.frames
+        return x.view(b, c * h * w)
+
+
+class Nets(nn.Module):
+    """Takes the name of one of its parts, and none by default."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.nets = nn.ModuleDict({"bass": nn.Linear(8, 8), "drums": nn.Linear(8, 8)})
+
+    def forward(self, x: torch.Tensor, part: str | None = None) -> torch.Tensor:
+        y: torch.Tensor = self.nets[part](x[..., :8])
+        return y
+
+
+def test_keys_of_a_table_are_given(tmp_path: Path) -> None:
+    trial = Trial(Nets, sys.modules[__name__], [str(Path(__file__).parent)])
+    best = Search(trial, Options(trial, [], tmp_path), 20.0).run()
+    assert best is not None and not best.outcome.error
+    assert dict(best.attempt.call or ())["part"] in ("'bass'", "'drums'")
+
+
 @pytest.mark.parametrize(
     ("cls", "shapes"),
-    [(OneSample, [(1,)]), (Channels, [(None, None, None, None, 37)]), (Lengths, [(11,), (11,)])],
+    [(OneSample, [(1,)]), (Channels, [(None, None, None, None, 37)]), (Lengths, [(11,), (11,)]), (Unpacked, [(None, 5, 19, None)])],
     ids=lambda one: str(one),
 )
 def test_sizes_that_are_asked_for_are_given(cls: type[nn.Module], shapes: list[tuple[int | None, ...]], tmp_path: Path) -> None:

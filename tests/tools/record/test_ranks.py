@@ -158,3 +158,15 @@ def test_what_is_packed_and_its_lengths(name: str, ranks: Ranks) -> None:
 )
 def test_lengths_are_those_of_sequences(shape: tuple[int, ...], texts: tuple[str, ...]) -> None:
     assert lengths_within(Tensor(shape)) == texts
+
+
+class Products(nn.Module):
+    """Multiplies by what has its first two axes swapped."""
+
+    def forward(self, anchor: Any, positive: Any, first: Any, second: Any, third: Any, fourth: Any) -> Any:
+        return torch.matmul(anchor, torch.transpose(positive, 0, 1)), first @ second.transpose(1, 0), third @ fourth.transpose(1, 2)
+
+
+@pytest.mark.parametrize(("name", "rank"), [("anchor", 2), ("positive", 2), ("first", 2), ("second", 2), ("third", 0), ("fourth", 0)])
+def test_swapped_first_axes_of_a_factor_are_its_last(name: str, rank: int) -> None:
+    assert ranks_of(Products.forward, Products(), name).exact == rank

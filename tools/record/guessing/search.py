@@ -152,11 +152,11 @@ class Search:
 
     def _deep_enough(self, success: Found) -> Found:
         """Take depths of the repository's own where small ones leave places of the code out: the least that reach as many as its own do."""
-        seconds, whole = self._seconds, whole_depth(success.attempt, self.options)
-        deepest = self._run_again(whole) if whole is not None else None
-        if deepest is None or deepest.outcome.progress <= success.outcome.progress:
+        seconds, depths = self._seconds, whole_depth(success.attempt, self.options)
+        deepest = self._run_again(depths[1]) if depths is not None else None
+        if depths is None or deepest is None or deepest.outcome.progress <= success.outcome.progress:
             return success
-        for attempt in between(success.attempt, self.options) if self._seconds > max(SLOW, seconds) else ():
+        for attempt in between(depths[0], self.options) if self._seconds > max(SLOW, seconds) else ():
             deeper = None if self._time.spent else self._run_again(attempt)
             if deeper is not None and deeper.outcome.progress >= deepest.outcome.progress:
                 deepest = deeper
@@ -189,7 +189,7 @@ class Search:
             if self._time.spent:
                 break
             outcome = self._run(attempt := replace(success.attempt, init=tuple({**dict(success.attempt.init), **arguments}.items())))
-            if outcome.stage is Stage.DONE and self._seconds < seconds * MUCH_FASTER:
+            if outcome.stage is Stage.DONE and self._seconds < seconds * MUCH_FASTER and outcome.progress >= success.outcome.progress:
                 self.best = success = self._found(attempt, outcome)
                 seconds = self._seconds
         return success

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import linecache
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from types import FrameType
 from typing import Any, NamedTuple
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from migrate_agent.tools.harness.common.reach import blocks
 from migrate_agent.tools.record.guessing.trials.origins import origins_of
 
-LARGEST = 4096
+LARGEST = 2**14
 MOST_AXES = 6
 PLAIN = (ast.Name, ast.Attribute, ast.Subscript, ast.Constant, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop, ast.expr_context)
 
@@ -31,10 +31,11 @@ def asked_sizes(frames: Sequence[tuple[FrameType, int]]) -> tuple[AskedSize, ...
     if not frames:
         return ()
     frame, line = frames[-1]
-    sizes: list[AskedSize] = []
-    for test, holds in _tests(_tree(frame.f_code.co_filename), line):
+    tree, sizes = _tree(frame.f_code.co_filename), list[AskedSize]()
+    bound = _bound(tree, frame.f_code.co_firstlineno, line)
+    for test, holds in _tests(tree, line):
         for comparison in _comparisons(test, holds):
-            sizes += _asked(comparison, frame)
+            sizes += _asked(comparison, frame, bound)
     return tuple(dict.fromkeys(sizes))
 
 
@@ -81,11 +82,26 @@ def _comparisons(test: ast.expr, holds: bool) -> Iterator[ast.Compare]:
             yield test
 
 
-def _asked(comparison: ast.Compare, frame: FrameType) -> Iterator[AskedSize]:
+def _bound(body: Sequence[ast.stmt], first: int, line: int) -> dict[str, ast.expr]:
+    """Local name → what the lines from `first` to `line` bind it to last, `x.shape[1]` of `b, c = x.shape` too."""
+    bound: dict[str, ast.expr] = {}
+    nodes = [node for statement in body for node in ast.walk(statement) if isinstance(node, ast.Assign) and first <= node.lineno < line]
+    for node in sorted(nodes, key=lambda node: node.lineno):
+        match node.targets:
+            case [ast.Name(id=name)]:
+                bound[name] = node.value
+            case [ast.Tuple(elts=targets)] if not any(isinstance(target, ast.Starred) for target in targets):
+                names = [target.id if isinstance(target, ast.Name) else "" for target in targets]
+                bound |= {name: ast.Subscript(node.value, ast.Constant(at), ast.Load()) for at, name in enumerate(names) if name}
+    return bound
+
+
+def _asked(comparison: ast.Compare, frame: FrameType, bound: Mapping[str, ast.expr]) -> Iterator[AskedSize]:
     """What an equation asks of the tensors on either side, where it does not hold."""
     sides = comparison.left, comparison.comparators[0]
     for side, other in (sides, sides[::-1]):
-        read, size = _read(side, frame), _number(other, frame)
+        read = _read(bound.get(side.id, side) if isinstance(side, ast.Name) else side, frame)
+        size = _number(other, frame)
         if read is None or size is None or not 0 < size <= (LARGEST if read.axis is not None else MOST_AXES):
             continue
         if read.origins and read.size != size:

@@ -26,9 +26,16 @@ class Depths(Protocol):
         """Arguments of the repository's constructions of the class, with these in place of the small settings."""
 
 
-def whole_depth(attempt: Attempt, options: Depths) -> Attempt | None:
-    """The attempt with the repository's own depths; None where it has no small ones."""
-    return _with_depths(attempt, options, options.depths) if options.depths else None
+def whole_depth(attempt: Attempt, options: Depths) -> tuple[Attempt, Attempt] | None:
+    """The attempt, and what it is with the repository's own depths; None where it has no small ones.
+
+    Names alone may have suggested a small depth. Then both are what the repository constructs.
+    """
+    for arguments in ({}, *options.sites({})) if options.depths else ():
+        small = replace(attempt, init=tuple({**dict(attempt.init), **arguments}.items()))
+        if (whole := _with_depths(small, options, options.depths)) is not None:
+            return small, whole
+    return None
 
 
 def between(attempt: Attempt, options: Depths) -> Iterator[Attempt]:

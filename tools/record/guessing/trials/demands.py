@@ -26,6 +26,9 @@ def demands(attempt: Attempt, outcome: Outcome, init: Mapping[str, inspect.Param
     """The call with what the failed operation asks for, in the arguments at fault alone, then in all of them at once. `init`: what the constructor takes."""
     yield from _of_equal_shapes(attempt, outcome)
     yield from of_asked_sizes(attempt, outcome)
+    for name, keys in outcome.place.keys:
+        yield from (set_call(attempt, name, key) for key in keys if name in outcome.place.call)
+        yield from (set_init(attempt, name, key) for key in keys if name in init)
     yield from made_sizes(attempt, outcome)
     yield from _spelled_ranks(attempt, outcome)
     yield from _of_one_rank(attempt, outcome)

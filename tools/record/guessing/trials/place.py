@@ -11,6 +11,7 @@ from functools import cache
 from types import FrameType, TracebackType
 from typing import Any, NamedTuple
 
+from migrate_agent.tools.record.guessing.objects.asked_keys import asked_keys
 from migrate_agent.tools.record.guessing.sizes.asked_sizes import AskedSize, asked_sizes
 
 FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
@@ -30,6 +31,8 @@ class Place(NamedTuple):
     """The two shapes that a failed assertion compares."""
     asked: tuple[AskedSize, ...] = ()
     """Sizes that code asked for before it refused the call."""
+    keys: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """Local name → the keys of a table that had not the one which the name held."""
 
 
 def place_of(error: BaseException, cls: type, function: Any = None) -> Place:
@@ -63,6 +66,7 @@ def place_of(error: BaseException, cls: type, function: Any = None) -> Place:
         statement,
         _asserted_shapes(error, frames),
         asked_sizes(frames),
+        asked_keys(error, frames, _statement),
     )
 
 
