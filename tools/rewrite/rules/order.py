@@ -68,6 +68,7 @@ from migrate_agent.tools.rewrite.rules.control_flow.handed_back import HandBackN
 from migrate_agent.tools.rewrite.rules.control_flow.idle_masks import KeepIdleMasks
 from migrate_agent.tools.rewrite.rules.control_flow.loop_exits import ReplaceLoopExits
 from migrate_agent.tools.rewrite.rules.control_flow.prints import DropPrintsOfValues
+from migrate_agent.tools.rewrite.rules.control_flow.selected_means import ReduceInBranches
 from migrate_agent.tools.rewrite.rules.control_flow.tensor_branches import (
     ReplaceBranchChains,
     ReplaceEarlyReturns,
@@ -298,6 +299,7 @@ MUTATION: tuple[type[Rule], ...] = (
 CONTROL_FLOW: tuple[type[Rule], ...] = (
     ComputeWithoutAsking,  # else the test that it drops would be a branch on a tensor
     KeepIdleMasks,  # likewise
+    ReduceInBranches,  # likewise
     ReplaceTensorBranches,
     DropPrintsOfValues,
     ReplaceBranchChains,

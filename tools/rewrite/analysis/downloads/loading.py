@@ -35,10 +35,12 @@ class Names:
     dotted: Callable[[ast.expr], str]
     is_module: Callable[[ast.expr], bool]
     is_report: Callable[[ast.expr], bool]
+    gives_download: Callable[[ast.expr], bool] = lambda function: False
+    """Whether a function of the repository does nothing but give a download (`download_methods`)."""
 
     def is_download(self, node: ast.AST) -> bool:
         """Whether a node is the call that gives the state dictionary of an address."""
-        return isinstance(node, ast.Call) and self.dotted(node.func) in DOWNLOADS
+        return isinstance(node, ast.Call) and (self.dotted(node.func) in DOWNLOADS or self.gives_download(node.func))
 
 
 def reports(tree: ast.Module, function: ast.expr, dotted: Callable[[ast.expr], str]) -> bool:

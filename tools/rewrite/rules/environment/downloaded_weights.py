@@ -7,6 +7,7 @@ import ast
 import libcst as cst
 
 from migrate_agent.tools.rewrite.analysis.downloads.loading import LOGGING, Loading, Names, reports
+from migrate_agent.tools.rewrite.analysis.downloads.methods import download_methods, only_downloads
 from migrate_agent.tools.rewrite.analysis.facts import span_of
 from migrate_agent.tools.rewrite.analysis.repo import dotted_name
 from migrate_agent.tools.rewrite.rules.context import Context
@@ -47,6 +48,17 @@ class LeaveDownloadsOut(Rule):
             "        self.layer = Linear(d, d, rngs=rngs)\n\n\ndef small(pretrained=True, *, rngs: nnx.Rngs):\n    model = M(2, rngs=rngs)\n"
             "    # The weights of https://a.b/s.pth are left out: convert them with `migrate-agent weights`.\n    return model\n",
         ),
+        (
+            "from torch import nn\nfrom torch.hub import load_state_dict_from_url\n\nclass Weights:\n    def __init__(self, url):\n        self.url = url\n\n"
+            "    def fetch(self, progress=True):\n        return load_state_dict_from_url(self.url, progress=progress)\n\n"
+            "class M(nn.Module):\n    def __init__(self, d):\n        super().__init__()\n        self.layer = nn.Linear(d, d)\n\n"
+            "def small(weights=None):\n    model = M(2)\n    if weights is not None:\n        model.load_state_dict(weights.fetch())\n    return model\n",
+            "class Weights:\n    def __init__(self, url):\n        self.url = url\n\n    def fetch(self, progress=True):\n"
+            "        raise NotImplementedError('the weights are left out: convert them with `migrate-agent weights`')\n\n"
+            "class M(nnx.Module):\n    def __init__(self, d, *, rngs: nnx.Rngs):\n        self.layer = Linear(d, d, rngs=rngs)\n\n"
+            "def small(weights=None, *, rngs: nnx.Rngs):\n    model = M(2, rngs=rngs)\n    if weights is not None:\n"
+            "        # The weights of weights.fetch() are left out: convert them with `migrate-agent weights`.\n        pass\n    return model\n",
+        ),
     )
 
     def __init__(self, context: Context) -> None:
@@ -59,7 +71,7 @@ class LeaveDownloadsOut(Rule):
         function = self.context.function
         if len(self.context.functions) != 1:
             return
-        names = Names(self._dotted, self._is_module, self._is_report)
+        names = Names(self._dotted, self._is_module, self._is_report, self._gives_download)
         if function is None or self.context.host is not None or not any(map(names.is_download, walk(function))):
             return
         lines = self.context.file.lines
@@ -111,6 +123,19 @@ class LeaveDownloadsOut(Rule):
         comment = cst.SimpleStatementLine([cst.Pass()], leading_lines=[line])
         self._comments.append(comment)
         return cst.FlattenSentinel([comment])
+
+    def leave_FunctionDef(self, original: cst.FunctionDef, updated: cst.FunctionDef) -> cst.FunctionDef | None:
+        """A method that only downloads says so where it is called all the same."""
+        function = self.context.function
+        if function is None or original.name.value not in download_methods(self.context.repo) or not only_downloads(function, self.context.file):
+            return None
+        self.context.drop_holes(original)
+        text = "the weights are left out: convert them with `migrate-agent weights`"
+        line = cst.SimpleStatementLine([cst.Raise(self.context.build(f"NotImplementedError({text!r})"))])
+        return updated.with_changes(body=cst.IndentedBlock([line]))
+
+    def _gives_download(self, function: ast.expr) -> bool:
+        return isinstance(function, ast.Attribute) and function.attr in download_methods(self.context.repo)
 
     def _dotted(self, node: ast.expr) -> str:
         return dotted_name(node, self.context.file)
