@@ -2,6 +2,7 @@
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -54,7 +55,21 @@ class Unpacked(nn.Module):
         b, c, h, w = x.shape
         frames = x.size(1)
         assert h == self.height and frames == self.frames
-        return x.view(b, c * h * w)
+        return x.reshape(b, c * h * w)
+
+
+class Split(nn.Module):
+    """Takes images of which it parts the channels, where another layer suggests as many as one part has."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.Conv2d(1, 4, 3), nn.Conv2d(2, 4, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        one, two = torch.split(x, [1, 2], dim=1)
+        first, second = self.first(one), self.second(two)
+        assert isinstance(first, torch.Tensor) and isinstance(second, torch.Tensor)
+        return first + second
 
 
 class Nets(nn.Module):
@@ -64,7 +79,7 @@ class Nets(nn.Module):
         super().__init__()
         self.nets = nn.ModuleDict({"bass": nn.Linear(8, 8), "drums": nn.Linear(8, 8)})
 
-    def forward(self, x: torch.Tensor, part: str | None = None) -> torch.Tensor:
+    def forward(self, x: torch.Tensor, part: Any = None) -> torch.Tensor:
         y: torch.Tensor = self.nets[part](x[..., :8])
         return y
 
@@ -78,7 +93,13 @@ def test_keys_of_a_table_are_given(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("cls", "shapes"),
-    [(OneSample, [(1,)]), (Channels, [(None, None, None, None, 37)]), (Lengths, [(11,), (11,)]), (Unpacked, [(None, 5, 19, None)])],
+    [
+        (OneSample, [(1,)]),
+        (Channels, [(None, None, None, None, 37)]),
+        (Lengths, [(11,), (11,)]),
+        (Unpacked, [(None, 5, 19, None)]),
+        (Split, [(None, 3, None, None)]),
+    ],
     ids=lambda one: str(one),
 )
 def test_sizes_that_are_asked_for_are_given(cls: type[nn.Module], shapes: list[tuple[int | None, ...]], tmp_path: Path) -> None:

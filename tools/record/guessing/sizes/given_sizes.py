@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -26,6 +27,27 @@ def of_asked_sizes(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
             )
             if call != attempt.call:
                 yield replace(attempt, call=call)
+
+
+SPLIT = re.compile(r"split_sizes to sum exactly to (\d+) \(input tensor's size at dimension (-?\d+)\), but got split_sizes=\[([\d, ]+)\]")
+
+
+def of_split_sizes(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
+    """The call with tensors as long as the parts together that `torch.split` was asked for."""
+    match = SPLIT.search(outcome.error)
+    if match is None:
+        return
+    now, axis, total = int(match[1]), int(match[2]), sum(map(int, match[3].split(",")))
+
+    def change(tensor: Tensor) -> Tensor:
+        shape = list(tensor.shape)
+        if -len(shape) <= axis < len(shape) and shape[axis] == now and total:
+            shape[axis] = total
+        return replace(tensor, shape=tuple(shape))
+
+    call = tuple((name, change_tensors(value, change)) for name, value in attempt.call or ())
+    if call != attempt.call:
+        yield replace(attempt, call=call)
 
 
 def _with_size(tensor: Tensor, request: AskedSize) -> Tensor:

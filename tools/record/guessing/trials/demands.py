@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from migrate_agent.tools.record.guessing.adapt import set_rank
-from migrate_agent.tools.record.guessing.sizes.given_sizes import of_asked_sizes
+from migrate_agent.tools.record.guessing.sizes.given_sizes import of_asked_sizes, of_split_sizes
 from migrate_agent.tools.record.guessing.sizes.made_tensors import made_sizes
 from migrate_agent.tools.record.guessing.sizes.rectangles import rectangles
+from migrate_agent.tools.record.guessing.sizes.sides import LARGEST_SIDE, sides_in_ratio, sides_of_patches, sides_of_windows
 from migrate_agent.tools.record.guessing.trials.origins import Operand, argument_of
 from migrate_agent.tools.record.guessing.trials.trial import Attempt, Outcome, set_call, set_init
 from migrate_agent.tools.record.guessing.values import Fields, Tensor, Value, change_tensors
@@ -26,9 +27,8 @@ def demands(attempt: Attempt, outcome: Outcome, init: Mapping[str, inspect.Param
     """The call with what the failed operation asks for, in the arguments at fault alone, then in all of them at once. `init`: what the constructor takes."""
     yield from _of_equal_shapes(attempt, outcome)
     yield from of_asked_sizes(attempt, outcome)
-    for name, keys in outcome.place.keys:
-        yield from (set_call(attempt, name, key) for key in keys if name in outcome.place.call)
-        yield from (set_init(attempt, name, key) for key in keys if name in init)
+    yield from of_split_sizes(attempt, outcome)
+    yield from _of_keys(attempt, outcome, init)
     yield from made_sizes(attempt, outcome)
     yield from _spelled_ranks(attempt, outcome)
     yield from _of_one_rank(attempt, outcome)
@@ -46,6 +46,13 @@ def demands(attempt: Attempt, outcome: Outcome, init: Mapping[str, inspect.Param
     yield from _joined_channels(attempt, outcome)
     yield from _plain_numbers(attempt, outcome)
     yield from _tables_for_numbers(attempt, outcome)
+
+
+def _of_keys(attempt: Attempt, outcome: Outcome, init: Mapping[str, inspect.Parameter]) -> Iterator[Attempt]:
+    """The keys of a table in the place of one that it has not."""
+    for name, keys in outcome.place.keys:
+        yield from (set_call(attempt, name, key) for key in keys if name in outcome.place.call)
+        yield from (set_init(attempt, name, key) for key in keys if name in init)
 
 
 TARGET_SIZES = re.compile(r"target size \(torch\.Size\(\[([\d, ]+)\]\)\).*?input size \(torch\.Size\(\[([\d, ]+)\]\)\)")
@@ -304,7 +311,6 @@ SMALL = re.compile(
 IMAGE_SIZES = (32, 16, 64)
 LARGER_SIZES = (96, 128, 188, 224, 256)
 LONGER_SEQUENCES = (512, 2048, 8192)
-LARGEST_SIDE = 512
 PADDING = re.compile(r"(use_)?pad(ding|ded)?")
 JOINED = re.compile(r"expected input\[.*?\] to have (\d+) channels, but got (\d+) channels")
 
@@ -370,8 +376,9 @@ def _fitting_images(attempt: Attempt, outcome: Outcome, init: Mapping[str, inspe
             scaled = tuple(size * second // first for size in image.shape[2:])
             if 0 not in scaled:
                 yield _changed_at(attempt, name, lambda tensor: replace(tensor, shape=(*tensor.shape[:2], *scaled)))  # noqa: B023
-    yield from (_with_sides(attempt, images, size) for size in _sides_of_patches(images, sizes))
-    yield from (_with_sides(attempt, images, size) for size in _sides_in_ratio(images, sizes))
+    yield from (_with_sides(attempt, images, size) for size in sides_of_patches(images, sizes))
+    yield from (_with_sides(attempt, images, size) for size in sides_in_ratio(images, sizes))
+    yield from (_with_sides(attempt, images, size) for size in sides_of_windows(images, outcome.error))
     padded = attempt
     for name, parameter in init.items():
         if PADDING.fullmatch(name) and name not in dict(attempt.init) and parameter.default in (0, False):
@@ -382,25 +389,6 @@ def _fitting_images(attempt: Attempt, outcome: Outcome, init: Mapping[str, inspe
         yield from (_with_sides(attempt, images, size) for size in LARGER_SIZES if images)
         sequences = bool(images) and all(len(image.shape) == 3 for image in images.values())
         yield from (_with_sides(attempt, images, size) for size in LONGER_SEQUENCES if sequences)
-
-
-def _sides_in_ratio(images: Mapping[str, Tensor], sizes: Sequence[int]) -> Iterator[int]:
-    """Sides of square images in the ratio of what does not fit: 4 where one of 32 meets 4 by 4, 16 where 8 by 8 is left and 4 by 4 is wanted."""
-    sides = {image.shape[2] for image in images.values() if len(image.shape) == 4 and image.shape[2] == image.shape[3]}
-    for side in sides if len(sides) == 1 and len(sizes) == 2 and 0 not in sizes else ():
-        for now, then in (sizes, tuple(reversed(sizes))):
-            if side * then % now == 0 and 0 < side * then // now <= LARGEST_SIDE:
-                yield side * then // now
-
-
-def _sides_of_patches(images: Mapping[str, Tensor], counts: Sequence[int]) -> Iterator[int]:
-    """Sides of square images that give as many patches as are expected: 224 where one of 32 gives 4 and 196 are wanted, and a token or two beside them."""
-    sides = {image.shape[2] for image in images.values() if len(image.shape) == 4 and image.shape[2] == image.shape[3]}
-    for extra in range(3) if len(sides) == 1 and len(counts) == 2 else ():
-        now, then = (math.isqrt(max(count - extra, 0)) for count in counts)
-        if now > 0 and then > 0 and (now**2 + extra, then**2 + extra) == tuple(counts):
-            side = sides.copy().pop()
-            yield from (side * a // b for a, b in ((then, now), (now, then)) if side * a % b == 0 and 0 < side * a // b <= LARGEST_SIDE)
 
 
 LENGTHS = re.compile(

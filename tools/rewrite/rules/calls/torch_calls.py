@@ -30,6 +30,7 @@ from migrate_agent.tools.rewrite.rules.apply_tables import (
 )
 from migrate_agent.tools.rewrite.rules.calls.host_draws import is_traced
 from migrate_agent.tools.rewrite.rules.calls.kept_parts import is_kept_whole, lists_parts
+from migrate_agent.tools.rewrite.rules.calls.own_dtypes import has_own_dtype
 from migrate_agent.tools.rewrite.rules.calls.torch_references import VERSION
 from migrate_agent.tools.rewrite.rules.environment.gradient_contexts import DROPPED, NO_GRADIENT
 from migrate_agent.tools.rewrite.rules.rule import Rule
@@ -191,8 +192,13 @@ class ReplaceTorchCalls(Rule):
         return None
 
     def leave_AugAssign(self, original: cst.AugAssign, updated: cst.AugAssign) -> cst.AugAssign | None:
-        """`x /= np.sqrt(2)`."""
-        number = self._numpy_number(original.value) if is_tensor(self.context.observed(original.target)) else ""
+        """`x /= np.sqrt(2)`; `x += padding`, which is of another dtype."""
+        if not is_tensor(self.context.observed(original.target)):
+            return None
+        if isinstance(original.target, cst.Name) and has_own_dtype(self.context, original.value):
+            parts = {"x": bare(updated.value), "y": cst.ensure_type(updated.target, cst.Name)}
+            return updated.with_changes(value=self.context.build("{x}.astype({y}.dtype)", **parts))
+        number = self._numpy_number(original.value)
         return updated.with_changes(value=self.context.build(f"{number}({{x}})", x=bare(updated.value))) if number else None
 
     def _numpy_number(self, node: cst.BaseExpression) -> str:

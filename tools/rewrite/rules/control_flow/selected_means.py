@@ -46,9 +46,7 @@ class ReduceInBranches(Rule):
         value = self.context.build("lax.cond({test}, lambda: {a}, lambda: {b})", test=updated.test, a=parts[0], b=parts[1])  # type: ignore[arg-type]
         return cst.SimpleStatementLine([cst.Return(value)], leading_lines=updated.leading_lines)
 
-    def leave_SimpleStatementLine(
-        self, original: cst.SimpleStatementLine, updated: cst.SimpleStatementLine
-    ) -> cst.RemovalSentinel | None:
+    def leave_SimpleStatementLine(self, original: cst.SimpleStatementLine, updated: cst.SimpleStatementLine) -> cst.RemovalSentinel | None:
         return cst.RemoveFromParent() if any(one is original for one in self._reduced) else None
 
     def _next(self, statement: cst.If) -> cst.SimpleStatementLine | None:
@@ -90,7 +88,11 @@ def _assigned(branch: cst.If) -> tuple[tuple[str, cst.BaseExpression], tuple[str
 def _reduction(context: Context, statement: cst.SimpleStatementLine) -> tuple[str, str] | None:
     """The reduction and the name of `return torch.mean(x)`, or of `return x.sum()`."""
     match statement.body:
-        case [cst.Return(value=cst.Call(func=cst.Attribute(attr=cst.Name(reduction)) as func, args=[cst.Arg(value=cst.Name(name), keyword=None)]))]:
+        case [
+            cst.Return(
+                value=cst.Call(func=cst.Attribute(attr=cst.Name(reduction)) as func, args=[cst.Arg(value=cst.Name(name), keyword=None)])
+            )
+        ]:
             return (reduction, name) if context.dotted(func) == f"torch.{reduction}" and reduction in REDUCTIONS else None
         case [cst.Return(value=cst.Call(func=cst.Attribute(value=cst.Name(name), attr=cst.Name(reduction)), args=[]))]:
             return (reduction, name) if reduction in REDUCTIONS else None

@@ -127,7 +127,11 @@ class LeaveDownloadsOut(Rule):
     def leave_FunctionDef(self, original: cst.FunctionDef, updated: cst.FunctionDef) -> cst.FunctionDef | None:
         """A method that only downloads says so where it is called all the same."""
         function = self.context.function
-        if function is None or original.name.value not in download_methods(self.context.repo) or not only_downloads(function, self.context.file):
+        if (
+            function is None
+            or original.name.value not in download_methods(self.context.repo)
+            or not only_downloads(function, self.context.file)
+        ):
             return None
         self.context.drop_holes(original)
         text = "the weights are left out: convert them with `migrate-agent weights`"
