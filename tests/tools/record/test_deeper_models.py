@@ -118,7 +118,7 @@ class Deep(torch.nn.Module):
 def test_a_slow_model_becomes_a_shallow_one(tmp_path: Path) -> None:
     trial = Trial(Deep, sys.modules[__name__], [str(Path(__file__).parent)])
     search = Search(trial, Options(trial, [], tmp_path), 20.0)
-    attempt = Attempt((("num_layers", "4000"),), (("x", Tensor((2, 3))),))
+    attempt = Attempt((("num_layers", "1500"),), (("x", Tensor((2, 3))),))
     search._slim(search._found(attempt, search._run(attempt)))
     assert search.best is not None
     (depth,) = (text(value) for _, value in search.best.attempt.init)
