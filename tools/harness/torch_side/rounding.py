@@ -44,6 +44,8 @@ LONG = 64
 """The sum of more terms than this is off by more than one rounding: by `TERM_OF_MEAN` for each term …"""
 MOST_TERMS = 2**14
 """… of this many at most."""
+NEAR = 8
+"""So many times their mean is the largest of nearly equal terms."""
 SHARES = {torch.ops.aten._softmax.default: True, torch.ops.aten._log_softmax.default: False}
 """Operators that divide by the sums along an axis, their second argument, and whether the result is that share or its logarithm."""
 TOTALLED = frozenset({torch.ops.aten.sum.default, torch.ops.aten.sum.dim_IntList, torch.ops.aten.mean.default, torch.ops.aten.mean.dim})
@@ -106,10 +108,12 @@ class RoundingNoise(OperatorMode):  # type: ignore[no-untyped-call]
         if func in SPREADS:
             result = self.off_centre(result, SPREADS[func], args, kwargs or {})
         if func in SHARES and result.ndim:
-            sums = self.off_sums([*result.shape[: args[1]], 1, *result.shape[args[1] :][1:]], result.shape[args[1]], result.dtype)
-            result = result * (1 + sums) if SHARES[func] else result + sums
+            shares = result if SHARES[func] else result.exp()
+            off = self.off_sums(shares.sum(args[1], keepdim=True), shares, [args[1]])
+            result = result * (1 + off) if SHARES[func] else result + off
         if func in TOTALLED and isinstance(result, torch.Tensor) and not _is_integral(result):
-            result = result * (1 + self.off_sums(result.shape, args[0].numel() // max(result.numel(), 1), result.dtype))
+            axes = list(args[1]) if len(args) > 1 and args[1] else list(range(args[0].ndim))
+            result = result * (1 + self.off_sums(result, args[0], axes))
         if func in SUMS and fresh:
             result = self.cancelled(result, args[:2])
         if fresh:
@@ -144,10 +148,14 @@ class RoundingNoise(OperatorMode):  # type: ignore[no-untyped-call]
         off = centre * self._signs(centre.shape) * max(1.0, terms * TERM_OF_MEAN)
         return (result ** (1 / power) + off * off) ** power
 
-    def off_sums(self, shape: Sequence[int], terms: int, dtype: torch.dtype) -> torch.Tensor | float:
-        """The share by which each of a `shape` of sums is off. The terms of a long softmax, or of a total, may be nearly equal, and then their
-        roundings have one direction."""
-        return self._signs(shape) * (min(terms, MOST_TERMS) * TERM_OF_MEAN) if terms > LONG and dtype == torch.float64 else 0.0
+    def off_sums(self, totals: torch.Tensor, terms: torch.Tensor, axes: list[int]) -> Any:
+        """The share by which sums, or means, of `terms` over these axes are off, in the shape of the `totals`. Where the terms of a long sum are nearly equal,
+        as those of a softmax may be, their roundings have one direction."""
+        count = terms.numel() // max(totals.numel(), 1)
+        if count <= LONG or totals.dtype != torch.float64 or terms.dtype != torch.float64:
+            return 0.0
+        alike = terms.abs().amax(axes) <= NEAR * terms.mean(axes).abs()
+        return alike.reshape(totals.shape) * self._signs(totals.shape) * (min(count, MOST_TERMS) * TERM_OF_MEAN)
 
     def off_mean(self, result: Any, beside: tuple[Sequence[int], torch.Tensor | None]) -> Any:
         """The output of a normalisation whose mean is off by the rounding of its sum. `beside`: the shape in which each mean stands beside its elements, and

@@ -90,3 +90,12 @@ def test_a_long_total_is_off_by_its_length(total: Callable[[torch.Tensor], torch
     assert whole == 0
     with RoundingNoise(1, share):
         assert ((values[:, :9].mean(1) / 0.3 - 1).abs().max() / share) < 2.5
+
+
+def test_a_long_total_of_few_large_terms_is_off_by_one_rounding() -> None:
+    values, share = torch.full((2, 2048), 1e-9, dtype=torch.float64), 2.0**-30
+    values[:, 5] = 0.3
+    with RoundingNoise(1, share):
+        total, weights = values.sum(1), torch.softmax(values * 1e3, 1)
+    assert ((total / values.sum(1) - 1).abs().max() / share) < 1.5
+    assert ((weights[:, 5] / torch.softmax(values * 1e3, 1)[:, 5] - 1).abs().max() / share) < 4
