@@ -16,6 +16,9 @@ from migrate_agent.tools.scan.nodes import walk
 from migrate_agent.tools.types import Span
 
 
+UNSET = frozenset({"0", "-1", "None"})
+
+
 @dataclass(frozen=True)
 class SizeGuard:
     """A branch that is taken where an attribute, the `key`, is not the size at hand. `test`: the span of the whole `if`."""
@@ -41,24 +44,20 @@ def size_guards(repo: Repo, model: ClassModel, facts: Facts) -> tuple[SizeGuard,
 
 
 def _key(model: ClassModel, facts: Facts, node: ast.If) -> str:
-    """The attribute that the condition of an `if` compares with a size, and that starts as a number; "" where it does something else."""
+    """The attribute that the condition of an `if` compares with a size, and that starts as none; "" where it does something else."""
     match node:
         case ast.If(test=ast.Compare(left=left, ops=[ast.NotEq()], comparators=[right]), orelse=[]):
             for side, other in ((left, right), (right, left)):
                 fact = facts.observed.get(span_of(other, model.file.lines))
-                if (
-                    id(side) in model.own
-                    and fact is not None
-                    and set(fact.kinds) <= PLAIN
-                    and _starts_as_number(model, model.own[id(side)])
-                ):
+                if id(side) in model.own and fact is not None and set(fact.kinds) <= PLAIN and _starts_unset(model, model.own[id(side)]):
                     return model.own[id(side)]
     return ""
 
 
-def _starts_as_number(model: ClassModel, key: str) -> bool:
+def _starts_unset(model: ClassModel, key: str) -> bool:
+    """Whether the constructor sets the key to what no size is: 0, -1 or `None`. What it computed for a real one could be something else."""
     starts = [value for target, value in _stores(model, model.methods["__init__"]) if target == key]
-    return len(starts) == 1 and isinstance(starts[0], ast.Constant | ast.UnaryOp)
+    return len(starts) == 1 and ast.unparse(starts[0]) in UNSET
 
 
 def _stores(model: ClassModel, node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
