@@ -15,7 +15,6 @@ from migrate_agent.tools.rewrite.analysis.repo import ClassModel, FunctionNode, 
 from migrate_agent.tools.scan.nodes import walk
 from migrate_agent.tools.types import Span
 
-
 UNSET = frozenset({"0", "-1", "None"})
 
 
