@@ -74,12 +74,25 @@ class Counted(nn.Module):
         return table.gather(0, (8 * x.reshape(-1, x.shape[-1])).long().clamp(max=8)) + x.frac().mean()
 
 
+class Actor(nn.Module):
+    """Takes one state, and gives the number of an action."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = nn.Linear(4, 3)
+
+    def forward(self, state: torch.Tensor) -> Any:
+        scores = self.fc(state)
+        return scores.argmax(-1).item(), scores
+
+
 CASES: dict[type[nn.Module], set[str]] = {
     Critic: {"torch.randn(2, 6)"},
     Sites: {"'depot': torch.randn(2, 2)", "'demand': torch.randn(2, 16)"},
     Windows: {"torch.randint(0, 20, (2, 5))"},
     Positions: {".numpy()"},
     Counted: {"torch.rand("},
+    Actor: {"torch.randn(4)"},
 }
 
 
