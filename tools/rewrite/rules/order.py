@@ -16,6 +16,7 @@ from migrate_agent.tools.rewrite.rules.calls.constructor_selection import Select
 from migrate_agent.tools.rewrite.rules.calls.distribution_draws import DrawFromDistributions
 from migrate_agent.tools.rewrite.rules.calls.dtype_comparisons import CompareDtypesByValue
 from migrate_agent.tools.rewrite.rules.calls.dtype_limits import KeepLimitsAsNumbers
+from migrate_agent.tools.rewrite.rules.calls.evaluated_attributes import LookUpAttributes
 from migrate_agent.tools.rewrite.rules.calls.forks import CallForks
 from migrate_agent.tools.rewrite.rules.calls.handed_functions import RenameHandedOptions
 from migrate_agent.tools.rewrite.rules.calls.host_draws import DrawOnDevice
@@ -207,6 +208,7 @@ CALLS_IN_CONTEXT: tuple[type[Rule], ...] = (
     PassVariables,
     WeighAllRows,  # else the rules below would give each slot a row of its own
     ReduceMaskedParts,
+    LookUpAttributes,
     ReplaceLookups,
     NameMasks,
     SelectRowsByMask,
