@@ -53,6 +53,8 @@ ROWS = (
         "    def __call__(self, x):\n        return super().__call__(x) + 1\n    def forward(self, x):\n        return x\n",
         "a `__call__` of its own",
     ),
+    ("    def forward(self, i):\n        return eval('self.a[%d]' % i)\n", "eval reaches out"),
+    ("    def forward(self, other, i):\n        return eval('other.a' + i)\n", "eval reaches out"),
     ("def patch():\n    torch.add = M.forward\n", "gives torch.add another meaning"),
 )
 

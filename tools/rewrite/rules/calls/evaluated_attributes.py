@@ -19,13 +19,11 @@ class LookUpAttributes(Rule):
     Where a name has a dot in it after all, the lookup finds none, and says so. Declines where the text does more than name one attribute.
     """
 
-    KEEP = (
-        "class M:\n    def f(self, i):\n        return eval('self.a[%d]' % i), eval('other.a' + i)\n",
-        "def f(self, i):\n    return eval('self.a' + i)\n",
-    )
+    KEEP = ("class M:\n    def f(self, i):\n        return getattr(self, i)\n",)
     CHANGE = (
         (
-            "from torch import nn\n\nclass M(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.fc_a, self.fc_1 = nn.Linear(2, 2), nn.Linear(2, 2)\n\n"
+            "from torch import nn\n\nclass M(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+            "        self.fc_a, self.fc_1 = nn.Linear(2, 2), nn.Linear(2, 2)\n\n"
             "    def forward(self, x, n='a', i=1):\n        x = eval('self.fc_' + n)(x)\n        x = eval('self.fc_%d' % i)(x)\n"
             "        x = eval('self.fc_{}'.format(i))(x)\n        return eval(f'self.fc_{i}')(eval('self.' + n)) if n != 'a' else x\n",
             "class M(nnx.Module):\n    def __init__(self, *, rngs: nnx.Rngs):\n        self.fc_a, self.fc_1 = Linear(2, 2, rngs=rngs), Linear(2, 2, rngs=rngs)\n\n"

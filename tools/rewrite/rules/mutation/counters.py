@@ -43,10 +43,10 @@ class CountInVariables(Rule):
         (
             "import torch\nfrom torch import nn\n\nclass M(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.steps = 0\n"
             "        self.rate = 9.0\n\n    def forward(self, x: torch.Tensor):\n        self.steps += 1\n"
-            "        self.rate = max(5.0, 9.0 / self.steps)\n        return x * self.rate\n",
+            "        self.rate = 9.0 / self.steps\n        return x * self.rate\n",
             "class M(nnx.Module):\n    def __init__(self, *, rngs: nnx.Rngs):\n        self.steps = nnx.Cache(jnp.asarray(0))\n"
             "        self.rate = nnx.Cache(jnp.asarray(9.0))\n\n    def __call__(self, x: jax.Array):\n        self.steps[...] += 1\n"
-            "        self.rate[...] = jnp.maximum(5.0, 9.0 / self.steps[...])\n        return x * self.rate[...]\n",
+            "        self.rate[...] = 9.0 / self.steps[...]\n        return x * self.rate[...]\n",
         ),
         (
             "import torch\nfrom torch import nn\n\nclass M(nn.Module):\n    def __init__(self, d):\n        super().__init__()\n        self.wide = 1\n"

@@ -16,8 +16,6 @@ class RecomputeMemos(Rule):
     """
 
     KEEP = (
-        "from torch import nn\n\nclass Sized(nn.Module):\n    def __init__(self):\n        self.n, self.m = 4, 16\n\n    def f(self, n):\n"
-        "        if n != self.n:\n            self.n = n\n            self.m = n * n\n        return self.m\n",
         "class Plain:\n    def __init__(self):\n        self.mask = None\n\n    def f(self, n):\n        if self.mask is None:\n"
         "            self.mask = n\n        return self.mask\n",
     )
@@ -46,6 +44,12 @@ class RecomputeMemos(Rule):
             "class M(nnx.Module):\n    def __init__(self, *, rngs: nnx.Rngs):\n        pass\n\n"
             "    def make(self, n: int):\n        self.size = nnx.Intermediate(n)\n        self.grid = nnx.Intermediate(jnp.arange(self.size.get_value()))\n\n"
             "    def __call__(self, x: jax.Array):\n        n = x.shape[0]\n        self.make(n)\n        return x + self.grid[...]\n",
+        ),
+        (
+            "import torch\nfrom torch import nn\n\nclass M(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.size, self.square = 4, 3\n\n"
+            "    def forward(self, x: torch.Tensor, n: int):\n        if n != self.size:\n            self.square = n * n\n        return x + self.square\n",
+            "class M(nnx.Module):\n    def __init__(self, *, rngs: nnx.Rngs):\n        self.size, self.square = 4, 3\n\n"
+            "    def __call__(self, x: jax.Array, n: int):\n        if n != self.size:\n            self.square = n * n\n        return x + self.square\n",
         ),
         (
             "import torch\nfrom torch import nn\n\nclass M(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.table = None\n"
