@@ -56,25 +56,17 @@ def test_a_depth_is_as_small_as_reaches_all_places(cls: type[torch.nn.Module], o
     assert trial.example(best.attempt).init in {f"{{'depth': {depth}}}" for depth in depths}
 
 
-class Deep6(torch.nn.Module):
-    """Of `(depth - 2) / 6` blocks, which may be none."""
+class NamedDepth(Blocks):
+    """The same, of a number that its name says is a depth."""
 
     def __init__(self, depth: int) -> None:
-        super().__init__()
-        self.blocks = torch.nn.ModuleList(torch.nn.Linear(3, 3) for _ in range(int((depth - 2) / 6)))
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        x = x[..., :3]
-        for block in self.blocks:
-            x = block(x)
-            x = x + 1
-        return x
+        super().__init__({"depth": depth})
 
 
 def test_a_depth_that_a_name_alone_suggests_is_no_smaller(tmp_path: Path) -> None:
-    program = "p.add_argument('--wide', type=int, default=3)\nnet = Deep6(args.depth)\n"
-    (tmp_path / "train.py").write_text(PARSER.format(depth=26) + "from nets import Deep6\n" + program)
-    trial = Trial(Deep6, sys.modules[__name__], [str(Path(__file__).parent)])
+    program = "p.add_argument('--wide', type=int, default=3)\nnet = NamedDepth(args.depth)\n"
+    (tmp_path / "train.py").write_text(PARSER.format(depth=26) + "from nets import NamedDepth\n" + program)
+    trial = Trial(NamedDepth, sys.modules[__name__], [str(Path(__file__).parent)])
     best = Search(trial, Options(trial, [(tmp_path / "train.py", "train")], tmp_path), 20.0).run()
     assert best is not None and not best.outcome.error
     assert trial.example(best.attempt).init in ("8", "26")

@@ -13,10 +13,9 @@ CONVERSIONS = frozenset({torch.ops.aten._to_copy.default, torch.ops.aten.copy_.d
 
 
 class UndefinedResults(OperatorMode):  # type: ignore[no-untyped-call]
-    """A mode that notes (`found`) whether a NaN, an infinity or a float beyond the dtype's range became an integer, or NaN was among what `topk` ordered.
+    """A mode that notes (`found`) whether a NaN, an infinity or a float beyond the dtype's range became an integer.
 
     torch calls the integer undefined: it is the least one on one machine, and zero or the nearest one on another, as JAX has it.
-    `jax.lax.top_k` has NaN first or last by its sign, which the formula does not decide.
     """
 
     def __init__(self) -> None:
@@ -28,8 +27,6 @@ class UndefinedResults(OperatorMode):  # type: ignore[no-untyped-call]
         result = func(*args, **(kwargs or {}))
         if not self.found and func in CONVERSIONS:
             self.found = _is_undefined(args[1] if func is torch.ops.aten.copy_.default else args[0], result.dtype)
-        if not self.found and func is torch.ops.aten.topk.default:
-            self.found = bool(args[0].isnan().any())
         return result
 
 

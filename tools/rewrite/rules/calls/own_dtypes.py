@@ -15,7 +15,7 @@ FRESH = frozenset(f"torch.{name}" for name in "FloatTensor cuda.FloatTensor Tens
 
 
 def has_own_dtype(context: Context, node: cst.BaseExpression) -> bool:
-    """Whether an original expression reads a local name that holds nothing but a new tensor of floats, made without a `dtype`.
+    """Whether an original expression reads a local name that is assigned a new tensor of floats, or what is made of one, without a `dtype`.
 
     What torch changes in place by it keeps its dtype, and a sum of arrays is of the wider one.
     """

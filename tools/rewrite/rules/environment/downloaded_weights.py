@@ -18,6 +18,10 @@ OWN_STATE = frozenset({"state_dict", "load_state_dict", "_load_from_state_dict"}
 """Methods of a class by which it reads or loads its state in a way of its own."""
 
 
+OTHER_OWNERS = frozenset({"dict", "list", "tuple", "set", "str", "tensor"})
+"""Kinds of what has methods of its own, which download nothing."""
+
+
 class LeaveDownloadsOut(Rule):
     """Remove what downloads a state dictionary and loads it into a module, with a comment that says how its weights come into the port.
 
@@ -139,7 +143,10 @@ class LeaveDownloadsOut(Rule):
         return updated.with_changes(body=cst.IndentedBlock([line]))
 
     def _gives_download(self, function: ast.expr) -> bool:
-        return isinstance(function, ast.Attribute) and function.attr in download_methods(self.context.repo)
+        """Whether a method of an object only downloads; a function of a module (`json.load`) or of a table (`options.get`) may have the same name."""
+        if not isinstance(function, ast.Attribute) or function.attr not in download_methods(self.context.repo):
+            return False
+        return not self._dotted(function) and not set(self._kinds(function.value)) & OTHER_OWNERS
 
     def _dotted(self, node: ast.expr) -> str:
         return dotted_name(node, self.context.file)
