@@ -87,7 +87,7 @@ def _padded(**params: Any) -> bool:
 def _groups(lhs: Sequence[int], **params: Any) -> int:
     """The number of groups, which are computed as products of matrices; 0 where it stays one convolution."""
     features = params["feature_group_count"]
-    if features == lhs[params["dimension_numbers"].lhs_spec[1]]:
+    if 1 < features == lhs[params["dimension_numbers"].lhs_spec[1]]:
         return 0  # a group for each channel: that is quick in two dimensions
     groups = int(features * params["batch_group_count"])
     return groups if groups > 1 else 0

@@ -58,6 +58,26 @@ def test_same_result(numbers: tuple[str, str, str], window: Any, groups: tuple[i
     np.testing.assert_allclose(plainer(*map(jax.numpy.asarray, (lhs, rhs)), finite=True, **equation.params), found, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("images", [1, 3])
+def test_gradients_of_groups_become_products_of_matrices(images: int) -> None:
+    """Of one image too, as where the samples of a batch are groups of one (weights that a style modulates)."""
+    rng = np.random.default_rng(0)
+    lhs, rhs = rng.normal(size=(images, 8, 6, 5)), rng.normal(size=(12, 2, 3, 2))
+
+    def loss(rhs: Any) -> jax.Array:
+        return (lax.conv_general_dilated(lhs, rhs, (1, 1), [(1, 1), (1, 0)], feature_group_count=4) ** 2).sum()
+
+    *_, equation = [e for e in jax.make_jaxpr(jax.grad(loss))(rhs).jaxpr.eqns if e.primitive is lax.conv_general_dilated_p]
+    assert equation.params["batch_group_count"] == 4
+    shapes = [item.aval for item in equation.invars]
+    parts = jax.make_jaxpr(lambda *given: plainer(*given, **equation.params))(*shapes).jaxpr.eqns
+    assert not [part for part in parts if part.primitive is lax.conv_general_dilated_p]
+    values = [jax.numpy.asarray(rng.normal(size=item.shape)) for item in shapes]
+    np.testing.assert_allclose(
+        plainer(*values, **equation.params), lax.conv_general_dilated_p.bind(*values, **equation.params), rtol=1e-4, atol=1e-4
+    )
+
+
 @pytest.mark.parametrize("padding", [[(2, 2), (9, 9)], [(0, 2), (9, 3)], [(3, 2), (10, 8)]])
 def test_a_window_that_is_larger_than_its_inputs(padding: list[tuple[int, int]]) -> None:
     """As the gradient of a layer that reads whole rows has one."""
