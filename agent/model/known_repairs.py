@@ -222,7 +222,8 @@ def numeric(verdict: Verdict) -> bool:
 
 def of_shapes(verdict: Verdict) -> bool:
     """Whether shapes differ, or jax refused an operation for the shapes of its operands."""
-    return verdict.error in ("shape", "tree") or _jax_says(verdict, r"shape|dot_general|matmul|contract|incompatible|broadcast")
+    traced = verdict.raised is not None and "trace" in verdict.raised.message.lower()
+    return verdict.error in ("shape", "tree") or not traced and _jax_says(verdict, r"shape|dot_general|matmul|contract|incompatible|broadcast")
 
 
 def of_dtypes(verdict: Verdict) -> bool:
@@ -230,9 +231,14 @@ def of_dtypes(verdict: Verdict) -> bool:
     return verdict.error == "dtype" or numeric(verdict) or _jax_says(verdict, r"dtype|float32|float64")
 
 
+def of_the_first_pass(verdict: Verdict) -> bool:
+    """Whether the numbers of forward passes in float64 differ, which come before all others. What passed there has the right axes and masks."""
+    return verdict.check == "forward_fp64" and verdict.error == "values"
+
+
 def of_axes(verdict: Verdict) -> bool:
-    """Whether numbers or shapes differ, or jax refused an axis."""
-    return numeric(verdict) or of_shapes(verdict) or _jax_says(verdict, "axis")
+    """Whether numbers of forward passes or shapes differ, or jax refused an axis."""
+    return of_the_first_pass(verdict) or of_shapes(verdict) or _jax_says(verdict, r"\baxis\b")
 
 
 def _jax_says(verdict: Verdict, pattern: str) -> bool:
@@ -245,7 +251,7 @@ ROWS = (
     Mend("approximate function", numeric, _approximate),
     Mend("dtype", of_dtypes, _dtype),
     Mend("transposed weight", of_shapes, _transposed),
-    Mend("mask sense", numeric, _mask),
+    Mend("mask sense", of_the_first_pass, _mask),
     Mend("smaller index", of_axes, _smaller_index),
     Mend("axis", of_axes, _axis),
 )

@@ -7,7 +7,8 @@ import pytest
 from migrate_agent.agent.model.known_repairs import ROWS, UNEXERCISED, repairs
 from migrate_agent.tools.types import Evidence, Raised, Verdict
 
-NUMERIC = Verdict("numeric", "forward_fp64", "fail", 1e-3, 1e-11, "random: error 1e-3")
+NUMERIC = Verdict("numeric", "forward_fp64", "fail", error="values")
+LATE = Verdict("numeric", "narrow_inputs", "fail", error="values")
 SHAPE = Verdict(
     "spec", "output_tree", "fail", raised=Raised("TypeError", "dot_general requires contracting dimensions to have the same shape")
 )
@@ -123,3 +124,9 @@ def test_positions_count_characters() -> None:
     assert ("approximate function", "y = f('ä→é', jax.nn.gelu(x, approximate=False))") in list(
         repairs(draft, "y = F.gelu(x)", Evidence("m.py:A", (NUMERIC,)))
     )
+
+
+def test_axes_and_masks_stay_where_the_first_passes_agree() -> None:
+    draft, source = "y = jnp.where(m, jnp.sum(x, axis=0), 0)", "y = x.sum(dim=1)"
+    assert {name for name, _ in repairs(draft, source, Evidence("m.py:A", (NUMERIC,)))} == {"axis", "mask sense"}
+    assert not list(repairs(draft, source, Evidence("m.py:A", (LATE,))))
