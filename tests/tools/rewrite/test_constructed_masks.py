@@ -16,11 +16,12 @@ KNOWN = {
     "Reads": ("ADJACENCY", "torch.randn(2, 3, 3)", "x[:, ~self.near.value & ~self.apart.value]"),
     "Selects": ("ADJACENCY", "torch.randn(2, 3, 3)", "x[0][self.mask.value]"),
     "Updates": ("ADJACENCY", "torch.randn(2, 3, 3)", "y.at[:, self.mask.value].add(2 * self.e[...])"),
+    "OfMethod": ("3", "torch.randn(2, 3, 3)", "x[0][self.mask.value]"),
     "Inherits": ("ADJACENCY", "torch.randn(2, 3, 3)", "x[:, self.mask.value]"),
 }
 """Class → how it is constructed and called, and what its port says."""
 CHANGING = {
-    **dict.fromkeys(("Buffer", "OfBuffer", "OfParameter", "Random", "Again", "Named", "InPlace", "Rows"), "ADJACENCY"),
+    **dict.fromkeys(("Buffer", "OfBuffer", "OfParameter", "Random", "Again", "Named", "InPlace", "Rows", "KeptByMethod"), "ADJACENCY"),
     "Handed": "ADJACENCY > 0",
 }
 """Class → its arguments, where the mask is loaded, random, or may be changed; or where torch orders the axes otherwise."""

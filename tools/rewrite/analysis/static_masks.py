@@ -214,6 +214,8 @@ class StaticValues:
         if dotted in ops():
             # A random mask differs between calls although its arguments are known.
             return arguments_known and not draws(ops()[dotted])
+        if dotted.startswith("numpy.") and not dotted.startswith("numpy.random."):
+            return arguments_known
         match node.func:
             case ast.Name(id="len") if len(node.args) == 1 and is_tensor(self.observed(node.args[0])):
                 return True

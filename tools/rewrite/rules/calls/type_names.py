@@ -12,7 +12,7 @@ from migrate_agent.tools.rewrite.tables.ops.dtype import LEGACY_TYPES
 
 class CompareDtypes(Rule):
     """Compare dtypes in place of the names of tensors' types: `x.type() == y.type()` → `x.dtype == y.dtype`, and with a name that is written out; convert
-    to them: `x.type(y.type())` → `x.astype(y.dtype)`, also through a local name.
+    to them: `x.type(y.type())` → `x.astype(y.dtype)`, also through a local name and the methods that it is handed to.
 
     Where tensors lie counts for nothing: `"torch.cuda.FloatTensor"` is `jnp.float32`. Declines in any other use of a name.
     """
@@ -22,6 +22,12 @@ class CompareDtypes(Rule):
         (
             "import torch\n\ndef f(x: torch.Tensor, y: torch.Tensor):\n    kind = y.type()\n    return x.type(y.type()) + x.type(kind)\n",
             "def f(x: jax.Array, y: jax.Array):\n    kind = y.dtype\n    return x.astype(y.dtype) + x.astype(kind)\n",
+        ),
+        (
+            "import torch\nfrom torch import nn\n\nclass M(nn.Module):\n    def forward(self, x: torch.Tensor):\n        kind = x.type()\n"
+            "        return self.grid(2, kind) + x\n\n    @staticmethod\n    def grid(n, kind):\n        return torch.arange(n).type(kind)\n",
+            "class M(nnx.Module):\n    def __call__(self, x: jax.Array):\n        kind = x.dtype\n        return self.grid(2, kind) + x\n\n"
+            "    @staticmethod\n    def grid(n, kind):\n        return jnp.arange(n).astype(kind)\n",
         ),
         (
             "import torch\n\ndef f(x: torch.Tensor, y: torch.Tensor):\n    other = x.data.type() != y.type()\n    return x + y, other\n",
@@ -61,13 +67,37 @@ class CompareDtypes(Rule):
         return isinstance(argument, cst.Arg) and _converts(call) and isinstance(call, cst.Call) and call.args[0] is argument
 
     def _is_kept_for_conversions(self, node: cst.Call) -> bool:
-        """Whether the node is bound to a local name that nothing but such calls reads."""
+        """Whether the node is bound to a local name that nothing but such calls reads, here or in methods of the class that are handed it."""
         match self.context.parent():
             case cst.Assign(targets=[cst.AssignTarget(target=cst.Name(value=name))], value=value) if value is node:
                 function = next((one for one in reversed(self.context.stack) if isinstance(one, cst.FunctionDef)), None)
-                calls = [call for call in m.findall(function, m.Call()) if _converts(call)] if function is not None else []
-                read = sum(m.matches(call, m.Call(args=[m.Arg(value=m.Name(name))])) for call in calls)
-                return function is not None and len(m.findall(function, m.Name(name))) == 1 + read
+                return function is not None and self._converts_alone(function, name, frozenset())
+        return False
+
+    def _converts_alone(self, function: cst.FunctionDef, name: str, asked: frozenset[str]) -> bool:
+        """Whether a function binds a name once and reads it in `x.type(…)` alone, and in calls of methods that do. `asked`: functions on the way here."""
+        calls = [call for call in m.findall(function.body, m.Call()) if isinstance(call, cst.Call)]
+        read = 0
+        for call in calls:
+            handed = [place for place, argument in enumerate(call.args) if m.matches(argument, m.Arg(m.Name(name), keyword=None))]
+            if handed and not _converts(call) and not all(self._method_converts(call, place, asked) for place in handed):
+                return False
+            read += len(handed)
+        parameter = any(one.name.value == name for one in function.params.params)
+        return len(m.findall(function.body, m.Name(name))) == read + (not parameter)
+
+    def _method_converts(self, call: cst.Call, place: int, asked: frozenset[str]) -> bool:
+        """Whether a method of the class at hand, called by way of `self`, converts alone by its positional argument at a place."""
+        match call.func:
+            case cst.Attribute(value=cst.Name("self"), attr=cst.Name(called)):
+                owner = next((one for one in reversed(self.context.stack) if isinstance(one, cst.ClassDef)), None)
+                body = owner.body.body if owner is not None else ()
+                found = next((one for one in body if isinstance(one, cst.FunctionDef) and one.name.value == called), None)
+                if found is None or called in asked:
+                    return False
+                static = any(m.matches(one.decorator, m.Name("staticmethod")) for one in found.decorators)
+                names = [one.name.value for one in found.params.params][0 if static else 1 :]
+                return place < len(names) and self._converts_alone(found, names[place], asked | {called})
         return False
 
     def _is_compared(self) -> bool:

@@ -27,6 +27,8 @@ SUMMARIES = frozenset({"sum", "any", "all", "count_nonzero", "size", "dim", "num
 PLACES = frozenset({"nonzero", "argwhere"})
 SHARING = frozenset({"torch.as_tensor", "torch.from_numpy", "torch.asarray"})
 """Functions whose result may share the memory of what they are given."""
+NEW_ARRAYS = frozenset(f"numpy.{name}" for name in ("array", "eye", "identity", "ones", "zeros", "full", "tri", "arange", "triu", "tril"))
+"""Functions of NumPy that give new memory."""
 CONVERSIONS = frozenset({"bool", "type", "ravel", "broadcast_to", "positive", "moveaxis"})
 """Methods and functions whose result may share the memory of a tensor that is boolean already, as views do."""
 EVERYTHING = m.Subscript(slice=[m.SubscriptElement(m.Index(m.Ellipsis()))])
@@ -372,31 +374,43 @@ class _ConstructorValues(StaticValues):
             return True
         return super().known(node)
 
-    def is_new(self, node: ast.expr) -> bool:
-        """Whether a tensor that is known has memory of its own, which nobody else can write to."""
+    def is_new(self, node: ast.expr, asked: frozenset[str] = frozenset()) -> bool:
+        """Whether a tensor that is known has memory of its own, which nobody else can write to. `asked`: names on the way here, against circles."""
         match node:
-            case ast.Compare() | ast.UnaryOp() | ast.BinOp():
+            case ast.Compare() | ast.UnaryOp() | ast.BinOp() | ast.List():
                 return True
             case ast.Name(id=name):
-                return len(self.values.get(name, ())) == 1 and self.is_new(self.values[name][0])
+                bound = self.values.get(name, ())
+                return bool(bound) and (name in asked or all(self.is_new(value, asked | {name}) for value in bound))
             case ast.Subscript(value=value) | ast.Attribute(value=value, attr="T" | "mT"):
-                return self.is_new(value)
+                return self.is_new(value, asked)
             case ast.Call(func=ast.Attribute(value=value, attr=attr), args=args):
-                return self._gives_new(node, attr, value, args)
+                return self._gives_new(node, attr, value, args, asked)
         return False
 
-    def _gives_new(self, call: ast.Call, attr: str, value: ast.expr, args: Sequence[ast.expr]) -> bool:
+    def _gives_new(self, call: ast.Call, attr: str, value: ast.expr, args: Sequence[ast.expr], asked: frozenset[str]) -> bool:
         dotted = self.dotted(call.func)
-        if dotted.startswith("torch."):
-            shares = attr in VIEW_FUNCTIONS | CONVERSIONS and bool(args)
-            return self.is_new(args[0]) if shares else dotted in ops() and dotted not in SHARING
+        if dotted.startswith(("torch.", "numpy.")):
+            shares = (attr in VIEW_FUNCTIONS | CONVERSIONS or dotted in SHARING) and bool(args)
+            return self.is_new(args[0], asked) if shares else dotted in ops() or dotted in NEW_ARRAYS
+        if self.model is not None and id(call.func) in self.model.own:
+            return self._method_gives_new(attr)
         fact = self.observed(value)
         converts = attr == "bool" and fact is not None and bool(fact.dtypes) and "bool" not in fact.dtypes
         if converts:
             return True
         if attr in VIEW_METHODS | MOVES | CONVERSIONS or attr.endswith("_"):
-            return self.is_new(value)
+            return self.is_new(value, asked)
         return attr in methods()
+
+    def _method_gives_new(self, name: str) -> bool:
+        """Whether all that a method of the class gives back is new memory."""
+        method = self.model.methods.get(name) if self.model is not None else None
+        if method is None:
+            return False
+        inside = _ConstructorValues(self.repo, self.file, self.facts, method, self.model, parameters=True)
+        results = [node.value for node in walk(method) if isinstance(node, ast.Return)]
+        return bool(results) and all(value is not None and inside.is_new(value) for value in results)
 
 
 def _is_kept(repo: Repo, model: ClassModel, members: Sequence[ClassModel], name: str) -> bool:
