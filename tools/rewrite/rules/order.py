@@ -47,6 +47,7 @@ from migrate_agent.tools.rewrite.rules.classes.modules import ConvertMethods, Co
 from migrate_agent.tools.rewrite.rules.classes.ordered_children import KeepChildrenInOrder
 from migrate_agent.tools.rewrite.rules.classes.output_classes import RegisterOutputClasses
 from migrate_agent.tools.rewrite.rules.classes.overloads import DropOverloads
+from migrate_agent.tools.rewrite.rules.classes.own_seeds import SeedRngs
 from migrate_agent.tools.rewrite.rules.classes.own_train import DeriveFromOwnTrain
 from migrate_agent.tools.rewrite.rules.classes.sequences import JoinModuleLists
 from migrate_agent.tools.rewrite.rules.classes.signatures import ReplaceSignatureCalls
@@ -175,6 +176,7 @@ CALLS_IN_CONTEXT: tuple[type[Rule], ...] = (
     ReplaceChildren,
     WriteAsserts,
     DropIdleCalls,
+    SeedRngs,
     LeaveOptimizersOut,
     KeepGatheredValues,
     KeepRandomStates,

@@ -22,6 +22,7 @@ from migrate_agent.tools.harness.jax_side.backward_draws import Heard
 from migrate_agent.tools.harness.jax_side.errors import telling_of_compiler
 from migrate_agent.tools.harness.jax_side.keys import keys, no_key
 from migrate_agent.tools.harness.jax_side.module import called, is_key, is_leaf, split_kept
+from migrate_agent.tools.harness.jax_side.own_seeds import varied_seeds
 from migrate_agent.tools.harness.jax_side.precision import configure, counting_compilations, tracers_as_data
 from migrate_agent.tools.harness.jax_side.program import Program
 from migrate_agent.tools.harness.jax_side.structure import changed, plain_values
@@ -244,7 +245,9 @@ def _fresh(session: Session, example: int) -> Future[Any] | None:
 def _renewed(session: Session, example: int, key: Any) -> Any:
     """A new module; one with the given state whose method was called, where the example has a method that draws its state anew. Raises what they raise."""
     candidate, state = session.candidate(example), session.arguments["described"][example]["inits"].get("state")
-    model = candidate.fresh(nnx.Rngs(key))
+    rngs = nnx.Rngs(key)
+    with varied_seeds(jax.random.fold_in(key, 2)):
+        model = candidate.fresh(rngs)
     if state is not None:
         candidate.load(session.state(state, example), model)
         args, kwargs = trees.decode(session.arguments["described"][example]["tree"], [], session.arguments["renamed"])

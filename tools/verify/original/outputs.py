@@ -18,6 +18,7 @@ from migrate_agent.tools.harness.common.example_text import init_arguments
 from migrate_agent.tools.harness.common.input_sampling import Array
 from migrate_agent.tools.harness.common.signatures import describe, describe_methods
 from migrate_agent.tools.harness.torch_side.module import Original, Result, State, seed_draws, tensors_of, wide_flat
+from migrate_agent.tools.harness.torch_side.own_seeds import varied_seeds
 from migrate_agent.tools.harness.torch_side.precision import Vanishing
 
 Given = TypeVar("Given")
@@ -199,7 +200,9 @@ def _sampled_values(
 
     def construct(seed: int, names: Container[str]) -> None:
         seed_draws(base + 1000 + seed)
-        for name, value in tensors_of(make()).items():
+        with varied_seeds(seed):
+            made = make()
+        for name, value in tensors_of(made).items():
             if name in names and name not in unset:
                 flat = wide_flat(value)
                 rows.setdefault(name, []).append(flat[tensor_files.sample_indices(flat.size, budgets.INIT_SAMPLE)])
