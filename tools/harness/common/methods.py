@@ -115,13 +115,20 @@ def bound(instance: Any, name: str) -> Callable[..., Any]:
     return getattr(instance, name)  # type: ignore[no-any-return]
 
 
+def main_method(cls: Any) -> str:
+    """`forward`; `__call__` of a module that has no `forward` of its own and says itself what a call does."""
+    lacking = getattr(getattr(cls, "forward", None), "__name__", "") == "_forward_unimplemented"
+    own = any("__call__" in vars(base) and not base.__module__.startswith("torch.") for base in getattr(cls, "__mro__", ()))
+    return "__call__" if lacking and own else "forward"
+
+
 def unbound(cls: Any, name: str) -> Callable[..., Any]:
     """A function with the method's signature, whose first parameter is the instance (or the class). Raises `AttributeError`."""
     if THEN in name:
         return _with_earlier(cls, *steps(name))
     if name.startswith(APPLIED):
         return _with_arguments_of(applied(name))
-    name = "forward" if AFTER in name else name or "forward"
+    name = main_method(cls) if AFTER in name else name or main_method(cls)
     if "." in name:
         return _any  # the class does not say what its instances keep
     if name.endswith(SETTER):

@@ -16,6 +16,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
+from migrate_agent.tools.harness.common.methods import main_method
 from migrate_agent.tools.record.guessing.assigned import CONFIG_CLASS
 from migrate_agent.tools.record.guessing.call_sites import LARGEST, Program, call_sites, notebooks
 from migrate_agent.tools.record.guessing.choices import choices
@@ -158,7 +159,7 @@ class Options:
     @cached_property
     def called(self) -> Callable[..., Any] | None:
         """What is called."""
-        return self.trial.function or getattr(self.trial.cls, self.trial.method or "forward", None)
+        return self.trial.function or getattr(self.trial.cls, self.trial.method or main_method(self.trial.cls), None)
 
     @property
     def _code(self) -> Any:

@@ -264,7 +264,7 @@ def described(unit: Original) -> dict[str, Any]:
         "tree": unit.tree,
         "signatures": {
             "constructor": describe(unit.cls, "__init__", torch.nn.Module),
-            "call": describe(unit.cls, "forward", torch.nn.Module),
+            "call": describe(unit.cls, methods.main_method(unit.cls), torch.nn.Module),
             "methods": describe_methods(unit.cls, torch.nn.Module),
         },
         "values": attempt(partial(_values, unit)),

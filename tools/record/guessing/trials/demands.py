@@ -482,7 +482,8 @@ def _plain_numbers(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
     names = [name for name in outcome.operation.origins or outcome.place.call if isinstance(call.get(name), Tensor)]
     if not NUMBER.search(outcome.error) or not names:
         return
-    for number in ("4", "2", "0.5"):
+    flags = ("True",) if "Boolean value" in outcome.error else ()
+    for number in (*flags, "4", "2", "0.5"):
         yield from (set_call(attempt, name, number) for name in names)
         if len(names) > 1:
             yield replace(attempt, call=tuple((name, number if name in names else value) for name, value in attempt.call or ()))

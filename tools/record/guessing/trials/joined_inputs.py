@@ -48,8 +48,10 @@ def _sums(attempt: Attempt, outcome: Outcome) -> Iterator[tuple[int, int, int, d
     for pattern, axis in SUMS:
         if match := pattern.search(outcome.error):
             now, wanted = int(match["now"]), int(match["wanted"])
-            if now not in (tensor.shape[axis] for tensor in inputs.values()):
-                yield now, wanted, axis, inputs
+            # Points have their channels last, until code moves them.
+            for channels in (axis, *((-1,) if axis == 1 and all(len(tensor.shape) > 2 for tensor in inputs.values()) else ())):
+                if now not in (tensor.shape[channels] for tensor in inputs.values()):
+                    yield now, wanted, channels, inputs
     match = ROWS.search(outcome.error)
     if match and not int(match["numbers"]) % int(match["rows"]):
         yield int(match["numbers"]) // int(match["rows"]), int(match["wanted"]), -1, inputs
