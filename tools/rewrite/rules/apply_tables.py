@@ -13,6 +13,7 @@ import libcst as cst
 import libcst.matchers as m
 
 from migrate_agent.tools.rewrite.analysis.argument_writes.parameter_writes import argument_names
+from migrate_agent.tools.rewrite.analysis.facts import is_tensor
 from migrate_agent.tools.rewrite.analysis.randomness import functions_named
 from migrate_agent.tools.rewrite.analysis.ranges.amounts import Amounts
 from migrate_agent.tools.rewrite.analysis.ranges.empty_vectors import may_be_empty_vector
@@ -326,7 +327,24 @@ def stays_narrow(context: Context, scalar: cst.BaseExpression, tensor: cst.BaseE
     shapes = [fact.shapes if fact else () for fact in facts]
     if not all(shapes) or any(shapes[0]) or () in shapes[1]:
         return False
+    if is_element_of_constant(context, scalar) and all(_of_floats(fact) for fact in facts):
+        return True
     return all(_widens(a, b) for a in facts[1].dtypes for b in facts[0].dtypes) if facts[0] and facts[1] else False
+
+
+def is_element_of_constant(context: Context, node: cst.BaseExpression) -> bool:
+    """Whether an expression is one number of a tensor that a module keeps as a plain attribute (`self.std[0]`), whose dtype no cast of the module changes."""
+    model = context.cls
+    match node:
+        case cst.Subscript(value=cst.Attribute(attr=cst.Name(name)) as owner, slice=[cst.SubscriptElement(slice=cst.Index(value=cst.Integer()))]):
+            fact = context.observed(owner)
+            plain = model is not None and context.is_self(owner.value) and context.repo.buffer(model, name) is None
+            return plain and fact is not None and is_tensor(fact) and "parameter" not in fact.kinds
+    return False
+
+
+def _of_floats(fact: Observed | None) -> bool:
+    return fact is not None and bool(fact.dtypes) and all("float" in dtype for dtype in fact.dtypes)
 
 
 def changes_dtype(context: Context, op: Op, receiver: Observed | None, originals: Sequence[cst.Arg]) -> bool:
