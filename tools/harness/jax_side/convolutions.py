@@ -1,7 +1,7 @@
 """Rewrites convolutions into a form that XLA's CPU backend has a kernel for. Used inside the sandbox, on the candidate's side.
 
-XLA compiles a convolution with much padding, of several groups, or of float64 in other than two dimensions, as plain loops: it then takes a hundred
-times as long.
+XLA compiles a convolution with much padding, of several groups, or of float64 in other than two dimensions or with few channels, as plain loops: it
+then takes a hundred times as long.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ PARTS = 512
 """Number of slices above which the inputs of a convolution are not copied."""
 COPIED = 2**26
 """Numbers in the copy above which they are not, either."""
+FEW_CHANNELS = 16
+"""XLA's kernel for float64 takes no convolution with at most so many channels on both sides (43 million products a second, in place of 4,000)."""
 
 
 _finite = ContextVar("_finite", default=True)
@@ -53,25 +55,28 @@ def quick_convolutions() -> None:
 
     def lowered(ctx: Any, lhs: Any, rhs: Any, **params: Any) -> Any:
         (one, other), (out,) = ctx.avals_in, ctx.avals_out
-        if one.dtype not in (jnp.float64, jnp.float32) or _products(out, other, **params) < PRODUCTS or is_settled(one, other, params):
+        if one.dtype not in (jnp.float64, jnp.float32) or _products(one, other, out, **params) < PRODUCTS or is_settled(one, other, params):
             return lower(ctx, lhs, rhs, expand_complex_convolutions=True, **params)
         return mlir.lower_fun(partial(plainer, finite=_finite.get(), **params), multiple_results=False)(ctx, lhs, rhs)
 
     mlir.register_lowering(lax.conv_general_dilated_p, lowered, platform="cpu")
 
 
-def _loops(inputs: Any) -> bool:
-    """Whether XLA's CPU backend has plain loops for a convolution of this dtype and rank."""
-    return bool(inputs.dtype == jnp.float64 and inputs.ndim != 4)
+def _loops(lhs: Any, rhs: Any, **params: Any) -> bool:
+    """Whether XLA's CPU backend has plain loops for a convolution of this dtype and rank, and of these channels."""
+    channels = lhs.shape[params["dimension_numbers"].lhs_spec[1]], rhs.shape[params["dimension_numbers"].rhs_spec[0]]
+    return bool(lhs.dtype == jnp.float64 and (lhs.ndim != 4 or max(channels) <= FEW_CHANNELS))
 
 
-def _products(out: Any, window: Any, **params: Any) -> int:
-    return int(out.size * window.size // max(window.shape[params["dimension_numbers"].rhs_spec[0]], 1))
+def _products(lhs: Any, rhs: Any, out: Any, **params: Any) -> int:
+    """The number of products; those of a channel with other groups too where XLA's loops compute them, with zeros."""
+    groups = params["feature_group_count"] * params["batch_group_count"] if _loops(lhs, rhs, **params) else 1
+    return int(groups * out.size * rhs.size // max(rhs.shape[params["dimension_numbers"].rhs_spec[0]], 1))
 
 
 def slow(lhs: Any, rhs: Any, out: Any, **params: Any) -> bool:
     """Whether a convolution of these avals stays one that XLA has plain loops for, and is large."""
-    return _products(out, rhs, **params) >= PRODUCTS and stays_spread(lhs.shape, rhs.shape, params)
+    return _products(lhs, rhs, out, **params) >= PRODUCTS and stays_spread(lhs.shape, rhs.shape, params)
 
 
 def is_settled(lhs: Any, rhs: Any, params: Mapping[str, Any]) -> bool:
@@ -88,7 +93,7 @@ def _groups(lhs: Sequence[int], **params: Any) -> int:
     """The number of groups, which are computed as products of matrices; 0 where it stays one convolution."""
     features = params["feature_group_count"]
     if features == lhs[params["dimension_numbers"].lhs_spec[1]]:
-        return 0  # a group for each channel: that is quick in two dimensions
+        return 0  # a group for each channel: that is quick in two dimensions, but of few channels
     groups = int(features * params["batch_group_count"])
     return groups if groups > 1 else 0
 
@@ -128,7 +133,7 @@ def _lengths(lhs: Sequence[int], rhs: Sequence[int], params: Mapping[str, Any]) 
 def _becomes_matrices(lhs: Any, rhs: Any, params: Mapping[str, Any]) -> bool:
     """Whether `_dense` computes a convolution without padding as products of matrices: XLA has loops for it, and its inputs have so few slices, and numbers
     in them, that they may be copied."""
-    if not _groups(lhs.shape, **params) and not _loops(lhs):
+    if not _groups(lhs.shape, **params) and not _loops(lhs, rhs, **params):
         return False
     taps, outputs = math.prod(rhs.shape[2:]), math.prod(_lengths(lhs.shape, rhs.shape, params))
     return bool(0 < min(taps, outputs) <= PARTS and math.prod(lhs.shape[:2]) * taps * outputs <= COPIED)
