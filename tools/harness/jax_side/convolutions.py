@@ -1,7 +1,7 @@
 """Rewrites convolutions into a form that XLA's CPU backend has a kernel for. Used inside the sandbox, on the candidate's side.
 
-XLA compiles a convolution with much padding, of several groups, or of float64 in other than two dimensions, as plain loops: it then takes a hundred
-times as long.
+XLA compiles a convolution with much padding, of several groups, or of float64 in other than two dimensions or with few channels, as plain loops: it
+then takes a hundred times as long.
 """
 
 from __future__ import annotations
@@ -28,6 +28,10 @@ PARTS = 512
 """Number of slices above which the inputs of a convolution are not copied."""
 COPIED = 2**26
 """Numbers in the copy above which they are not, either."""
+FEW_CHANNELS = 16
+"""XLA's kernel for float64 takes no convolution with at most so many channels on both sides (43 million products a second, in place of 4,000)."""
+WIDENED_PRODUCTS = 200_000
+"""Number of products of such a convolution below which plain loops are as fast as one more channel is compiled: zeros compile sooner than matrices."""
 
 
 _finite = ContextVar("_finite", default=True)
@@ -53,31 +57,42 @@ def quick_convolutions() -> None:
 
     def lowered(ctx: Any, lhs: Any, rhs: Any, **params: Any) -> Any:
         (one, other), (out,) = ctx.avals_in, ctx.avals_out
-        if one.dtype not in (jnp.float64, jnp.float32) or _products(out, other, **params) < PRODUCTS or is_settled(one, other, params):
+        least = WIDENED_PRODUCTS if _lacks_channels(one, other, params) else PRODUCTS
+        if one.dtype not in (jnp.float64, jnp.float32) or _products(one, other, out, **params) < least or is_settled(one, other, params):
             return lower(ctx, lhs, rhs, expand_complex_convolutions=True, **params)
         return mlir.lower_fun(partial(plainer, finite=_finite.get(), **params), multiple_results=False)(ctx, lhs, rhs)
 
     mlir.register_lowering(lax.conv_general_dilated_p, lowered, platform="cpu")
 
 
-def _loops(inputs: Any) -> bool:
-    """Whether XLA's CPU backend has plain loops for a convolution of this dtype and rank."""
-    return bool(inputs.dtype == jnp.float64 and inputs.ndim != 4)
+def _loops(lhs: Any, rhs: Any, **params: Any) -> bool:
+    """Whether XLA's CPU backend has plain loops for a convolution of this dtype and rank, and of these channels."""
+    channels = lhs.shape[params["dimension_numbers"].lhs_spec[1]], rhs.shape[params["dimension_numbers"].rhs_spec[0]]
+    return bool(lhs.dtype == jnp.float64 and (lhs.ndim != 4 or max(channels) <= FEW_CHANNELS))
 
 
-def _products(out: Any, window: Any, **params: Any) -> int:
-    return int(out.size * window.size // max(window.shape[params["dimension_numbers"].rhs_spec[0]], 1))
+def _lacks_channels(lhs: Any, rhs: Any, params: Mapping[str, Any]) -> bool:
+    """Whether XLA's kernel would take the convolution if it had more channels."""
+    alone = params["feature_group_count"] == params["batch_group_count"] == 1
+    return alone and lhs.ndim == 4 and _loops(lhs, rhs, **params)
+
+
+def _products(lhs: Any, rhs: Any, out: Any, **params: Any) -> int:
+    """The number of products; those of a channel with other groups too where XLA's loops compute them, with zeros."""
+    groups = params["feature_group_count"] * params["batch_group_count"] if _loops(lhs, rhs, **params) else 1
+    return int(groups * out.size * rhs.size // max(rhs.shape[params["dimension_numbers"].rhs_spec[0]], 1))
 
 
 def slow(lhs: Any, rhs: Any, out: Any, **params: Any) -> bool:
     """Whether a convolution of these avals stays one that XLA has plain loops for, and is large."""
-    return _products(out, rhs, **params) >= PRODUCTS and stays_spread(lhs.shape, rhs.shape, params)
+    return _products(lhs, rhs, out, **params) >= PRODUCTS and stays_spread(lhs.shape, rhs.shape, params)
 
 
 def is_settled(lhs: Any, rhs: Any, params: Mapping[str, Any]) -> bool:
     """Whether `plainer` gives a convolution of these avals back as it is, with channels first and padded beforehand: what it gives back is asked again."""
     first = tuple(range(lhs.ndim))
-    return not _padded(**params) and params["dimension_numbers"] == (first, first, first) and not _becomes_matrices(lhs, rhs, params)
+    plain = not _padded(**params) and params["dimension_numbers"] == (first, first, first)
+    return plain and not _lacks_channels(lhs, rhs, params) and not _becomes_matrices(lhs, rhs, params)
 
 
 def _padded(**params: Any) -> bool:
@@ -88,7 +103,7 @@ def _groups(lhs: Sequence[int], **params: Any) -> int:
     """The number of groups, which are computed as products of matrices; 0 where it stays one convolution."""
     features = params["feature_group_count"]
     if 1 < features == lhs[params["dimension_numbers"].lhs_spec[1]]:
-        return 0  # a group for each channel: that is quick in two dimensions
+        return 0  # a group for each channel: that is quick in two dimensions, but of few channels
     groups = int(features * params["batch_group_count"])
     return groups if groups > 1 else 0
 
@@ -106,13 +121,17 @@ def plainer(lhs: Any, rhs: Any, *, finite: bool = False, **params: Any) -> Any:
 
 
 def _dense(lhs: Any, rhs: Any, params: dict[str, Any]) -> Any:
-    """The convolution with channels first, padded beforehand, and as products of matrices where XLA has loops for it."""
+    """The convolution with channels first, padded beforehand, and with more channels or as products of matrices where XLA has loops for it."""
     if _is_smaller_than_window(lhs, rhs, params):
         return _swapped(lhs, rhs, params)
     if _padded(**params):
         around = [(low, high, step - 1) for (low, high), step in zip(params["padding"], params["lhs_dilation"], strict=True)]
         lhs = lax.pad(lhs, jnp.zeros((), lhs.dtype), [(0, 0, 0), (0, 0, 0), *around])
         params = {**params, "padding": ((0, 0),) * len(around), "lhs_dilation": (1,) * len(around)}
+    if _lacks_channels(lhs, rhs, params):
+        count = rhs.shape[0]
+        wider = lax.pad(rhs, jnp.zeros((), rhs.dtype), [(0, FEW_CHANNELS + 1 - count, 0), *[(0, 0, 0)] * (rhs.ndim - 1)])
+        return lax.slice_in_dim(lax.conv_general_dilated_p.bind(lhs, wider, **params), 0, count, axis=1)
     if not _becomes_matrices(lhs, rhs, params):
         return lax.conv_general_dilated_p.bind(lhs, rhs, **params)
     lengths = _lengths(lhs.shape, rhs.shape, params)
@@ -128,7 +147,7 @@ def _lengths(lhs: Sequence[int], rhs: Sequence[int], params: Mapping[str, Any]) 
 def _becomes_matrices(lhs: Any, rhs: Any, params: Mapping[str, Any]) -> bool:
     """Whether `_dense` computes a convolution without padding as products of matrices: XLA has loops for it, and its inputs have so few slices, and numbers
     in them, that they may be copied."""
-    if not _groups(lhs.shape, **params) and not _loops(lhs):
+    if not _groups(lhs.shape, **params) and not _loops(lhs, rhs, **params):
         return False
     taps, outputs = math.prod(rhs.shape[2:]), math.prod(_lengths(lhs.shape, rhs.shape, params))
     return bool(0 < min(taps, outputs) <= PARTS and math.prod(lhs.shape[:2]) * taps * outputs <= COPIED)

@@ -135,7 +135,7 @@ LOWERED = """
     from migrate_agent.tools.harness.jax_side.convolutions import quick_convolutions
 
     jax.config.update("jax_enable_x64", True)
-    x, w = (jnp.asarray(np.random.default_rng(seed).normal(size=shape)) for seed, shape in ((0, (2, 16, 32, 32)), (1, (16, 16, 3, 3))))
+    x, w = (jnp.asarray(np.random.default_rng(seed).normal(size=shape)) for seed, shape in ((0, (2, 32, 32, 32)), (1, (32, 32, 3, 3))))
 
     def loss(x, w):
         return (lax.conv(x, w, (2, 2), "SAME") ** 2).sum()
@@ -168,6 +168,50 @@ LOOPS = """
 
 def test_float64_has_a_kernel_in_two_dimensions_alone() -> None:
     subprocess.run([sys.executable, "-c", textwrap.dedent(LOOPS)], check=True, env={"JAX_PLATFORMS": "cpu", "PATH": ""})
+
+
+FEW = """
+    import jax, jax.numpy as jnp, numpy as np, torch
+    from jax import lax
+    from migrate_agent.tools.harness.jax_side.convolutions import FEW_CHANNELS, quick_convolutions
+
+    jax.config.update("jax_enable_x64", True)
+    quick_convolutions()
+    rng = np.random.default_rng(0)
+    # inputs, outputs, side of the window, stride, spacing, groups
+    ROWS = ((16, 16, 3, 1, 1, 1), (3, 16, 7, 2, 1, 1), (16, 16, 1, 1, 1, 1), (8, 12, 3, 1, 2, 4), (16, 16, 3, 2, 1, 16), (3, 17, 7, 2, 1, 1))
+    for row in ROWS:
+        channels, outputs, side, stride, spacing, groups = row
+
+        def loss(x, w):
+            options = {"rhs_dilation": (spacing,) * 2, "feature_group_count": groups}
+            out = lax.conv_general_dilated(x, w, (stride,) * 2, [(side // 2,) * 2] * 2, **options)
+            return (out**2).sum(), out
+
+        step = jax.jit(jax.grad(loss, (0, 1), has_aux=True))
+        x, w = rng.normal(size=(2, channels, 48, 48)), rng.normal(size=(outputs, channels // groups, side, side))
+        text = step.lower(x, w).as_text()
+        lines = [line for line in text.splitlines() if "stablehlo.convolution" in line]
+        assert bool(lines) == (groups == 1), row
+        windows = [line.split("tensor<")[2].split("x") for line in lines]
+        assert all(max(int(window[0]), int(window[1])) > FEW_CHANNELS for window in windows), lines
+        for broken in (False, True):
+            if broken:
+                x[0, 1, 5, 6], x[1, 2, 9, 9] = np.nan, np.inf
+            tensors = [torch.tensor(value, requires_grad=True) for value in (x, w)]
+            out = torch.nn.functional.conv2d(*tensors, None, stride, side // 2, spacing, groups)
+            gradients, found = step(x, w)
+            np.testing.assert_allclose(found, out.detach().numpy(), rtol=1e-10, atol=1e-10, err_msg=f"{row} {broken}")
+            if not broken:
+                (out**2).sum().backward()
+                for one, tensor in zip(gradients, tensors, strict=True):
+                    np.testing.assert_allclose(one, tensor.grad.numpy(), rtol=1e-10, atol=1e-9, err_msg=f"{row}")
+"""
+
+
+def test_float64_has_no_kernel_for_few_channels() -> None:
+    """It is given more channels, and several groups become matrices: XLA's loops also spread NaN over the channels of all groups."""
+    subprocess.run([sys.executable, "-c", textwrap.dedent(FEW)], check=True, env={"JAX_PLATFORMS": "cpu", "PATH": ""})
 
 
 STAYING = """

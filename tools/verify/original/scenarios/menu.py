@@ -225,22 +225,39 @@ def add_gradient(writer: ScenarioWriter, seed: int, values: Sequence[Array], *, 
 
 def add_counters(writer: ScenarioWriter) -> None:
     """Add scenarios with later values of counters and flags among the buffers: an int far on, or one further; the other bool."""
-    unit, state = writer.original, dict(writer.states[0])
-    usual = finite_share(writer.once(state, writer.values(0), "eval"))
-    for name, value in writer.states[0].items():
-        if name not in unit.parameters and value.size == 1 and value.dtype.kind in "biu":
-            for later in (~value,) if value.dtype.kind == "b" else (np.full_like(value, LATER.get(value.dtype.name, 100)), value + 1):
-                result = attempt(partial(writer.once, {**state, name: later}, writer.values(0), "eval"))
-                # A counter may be an index, which must stay in range.
-                if result is not None and finite_share(result) >= usual:
-                    state[name] = later
-                    break
+    state = with_later_counters(writer)
     if any(value is not writer.states[0][name] for name, value in state.items()):
         writer.states[COUNTED] = state
         tensor_files.save(writer.folder / f"given/states/{writer.state_name(COUNTED)}.safetensors", state)
         writer.add("eval-counted", Role.SEED, "eval", COUNTED, writer.values(0), runs=1)
         if writer.trains():
             writer.add("train-counted", Role.GRADIENT, "train", COUNTED, writer.values(0), runs=1)
+
+
+def with_later_counters(writer: ScenarioWriter) -> dict[str, Array]:
+    """The first state, in which all counters and flags among the buffers are further on that may be without making the original raise or less finite."""
+    unit, state = writer.original, dict(writer.states[0])
+    usual = finite_share(writer.once(state, writer.values(0), "eval"))
+    options = {
+        name: (~value,) if value.dtype.kind == "b" else (np.full_like(value, LATER.get(value.dtype.name, 100)), value + 1)
+        for name, value in state.items()
+        if name not in unit.parameters and value.size == 1 and value.dtype.kind in "biu"
+    }
+    # All at once first: a model has a counter for each of its hundreds of normalisations, and each trial is a forward pass.
+    groups = [list(options)] if options else []
+    while groups:
+        names = groups.pop(0)
+        for values in [[value] for value in options[names[0]]] if len(names) == 1 else [[options[name][0] for name in names]]:
+            later = {**state, **dict(zip(names, values, strict=True))}
+            result = attempt(partial(writer.once, later, writer.values(0), "eval"))
+            # A counter may be an index, which must stay in range.
+            if result is not None and finite_share(result) >= usual:
+                state = later
+                break
+        else:
+            half = len(names) // 2
+            groups[:0] = [names[:half], names[half:]] if half else []
+    return state
 
 
 def add_begun(writer: ScenarioWriter) -> None:
