@@ -40,7 +40,10 @@ FIRST = {
     "argsort": (lambda x: (torch.argsort(x, stable=True),), lambda x: (jnp.argsort(x, axis=-1),)),
     "argmax": (lambda x: (torch.argmax(x, -1), torch.argmin(x, -1)), lambda x: (jnp.argmax(x, -1), jnp.argmin(x, -1))),
     "values alone": (lambda x: (torch.sort(x)[0], x.amax(), x.amin()), lambda x: (jnp.sort(x, axis=-1), jnp.max(x), jnp.min(x))),
-    "whole median": (lambda x: (torch.median(x), torch.nanmedian(x)), lambda x: (tensor_reduction.median(x), tensor_reduction.nanmedian(x))),
+    "whole median": (
+        lambda x: (torch.median(x), torch.nanmedian(x)),
+        lambda x: (tensor_reduction.median(x), tensor_reduction.nanmedian(x)),
+    ),
     "aminmax": (torch.aminmax, tensor_reduction.aminmax),
 }
 """Results that torch defines for equal elements too."""
@@ -79,7 +82,8 @@ GRADIENTS: dict[str, tuple[Results, Results]] = {
 
 
 @pytest.mark.parametrize(
-    ("function", "row"), [(name, row) for name in GRADIENTS for row in ("numbers", "negative NaN", "equal") if (name, row) != ("largest", "equal")]
+    ("function", "row"),
+    [(name, row) for name in GRADIENTS for row in ("numbers", "negative NaN", "equal") if (name, row) != ("largest", "equal")],
 )
 def test_gradients_go_where_those_of_torch_go(function: str, row: str) -> None:
     original, ours = GRADIENTS[function]

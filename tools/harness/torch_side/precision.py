@@ -220,7 +220,15 @@ class PairedDraws(OperatorMode):  # type: ignore[no-untyped-call]
 def _named(func: Any) -> tuple[str, bool]:
     """The operator's name, and whether `PairedDraws` runs it unchanged. Cached: this runs for every operator."""
     name = func.__name__.partition(".")[0]
-    looked_at = name in ("native_dropout", "hardsigmoid_backward", "gelu", "_scaled_dot_product_flash_attention_for_cpu", "topk", *AXES, *DRAWS)
+    looked_at = name in (
+        "native_dropout",
+        "hardsigmoid_backward",
+        "gelu",
+        "_scaled_dot_product_flash_attention_for_cpu",
+        "topk",
+        *AXES,
+        *DRAWS,
+    )
     by_form = name.endswith("batch_norm_backward") or name.startswith("_fft_") or torch.Tag.nondeterministic_seeded in func.tags
     return name, not (looked_at or by_form)
 
