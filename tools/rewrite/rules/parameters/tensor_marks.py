@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from migrate_agent.tools.rewrite.analysis.facts import is_tensor
+from migrate_agent.tools.rewrite.analysis.facts import is_tensor, span_of
 from migrate_agent.tools.rewrite.analysis.repo import ClassModel
 from migrate_agent.tools.rewrite.rules.context import Context
 from migrate_agent.tools.rewrite.rules.rule import Rule
@@ -52,10 +52,9 @@ def is_kept_mark(context: Context, parameter: str, name: str) -> bool:
     if cls is None or name in KNOWN or name.startswith("__") or not repo.is_module_class(cls):
         return False
     line = [*repo.ancestors(cls), *repo.descendants.get(cls.id, ())]
-    constructors = [model.methods["__init__"] for model in line if "__init__" in model.methods]
-    if not any(
-        _own_mark(node) == (parameter, name) and isinstance(node.ctx, ast.Store) for one in constructors for node in _attributes(one)
-    ):
+    makers = [model.methods["__init__"] for model in line if "__init__" in model.methods and model.file is context.file]
+    stores = [node for maker in makers for node in _attributes(maker) if _own_mark(node) == (parameter, name) and not _is_load(node)]
+    if not stores or not all(_is_of_parameter(context, node) for node in stores):
         return False
     if any(f"{parameter}_{name}" in _names(model) for model in line) or any(_looks_up(node, name) for node in _live_nodes(context)):
         return False
@@ -143,6 +142,12 @@ def _own_mark(node: ast.Attribute) -> tuple[str, str] | None:
         case ast.Attribute(value=ast.Attribute(value=ast.Name(id="self"), attr=parameter), attr=name):
             return parameter, name
     return None
+
+
+def _is_of_parameter(context: Context, node: ast.Attribute) -> bool:
+    """Whether what has an attribute was always a tensor."""
+    fact = context.facts.observed.get(span_of(node.value, context.file.lines))
+    return fact is not None and is_tensor(fact) and "none" not in fact.kinds
 
 
 def _hangs_on_tensor(node: ast.Attribute) -> bool:
