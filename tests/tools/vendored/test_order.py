@@ -21,7 +21,8 @@ ROWS = {
     "infinities": [np.inf, 1.0, -np.inf, 0.0, -2.0],
     "equal": [2.0, 2.0, 1.0, 1.0, 2.0],
 }
-SORTED = {
+Results = Callable[[Any], Any]
+SORTED: dict[str, tuple[Results, Results]] = {
     "largest_along_last": (lambda x: torch.topk(x, 3), lambda x: plain.largest_along_last(x, 3)),
     "topk": (lambda x: torch.topk(x, 3), lambda x: tensor_sorting.topk(x, 3)),
     "smallest": (lambda x: torch.topk(x, 3, largest=False), lambda x: tensor_sorting.topk(x, 3, largest=False)),
@@ -30,7 +31,7 @@ SORTED = {
     "nanmedian": (lambda x: torch.nanmedian(x, -1), lambda x: tensor_reduction.nanmedian_with_indices(x, -1)),
 }
 """Values and places, of which torch says for equal elements only that they stand there."""
-FIRST = {
+FIRST: dict[str, tuple[Results, Results]] = {
     "sort": (lambda x: torch.sort(x, stable=True), lambda x: tensor_sorting.sort(x)),
     "falling": (lambda x: torch.sort(x, descending=True, stable=True), lambda x: tensor_sorting.sort(x, descending=True)),
     "max": (lambda x: torch.max(x, -1), lambda x: tensor_reduction.max_with_indices(x, -1)),
@@ -47,7 +48,6 @@ FIRST = {
     "aminmax": (torch.aminmax, tensor_reduction.aminmax),
 }
 """Results that torch defines for equal elements too."""
-Results = Callable[[Any], Any]
 
 
 @pytest.fixture(autouse=True)

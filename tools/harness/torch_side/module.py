@@ -156,7 +156,7 @@ def _unfilled(value: torch.nn.Parameter) -> torch.nn.Parameter:
     return torch.nn.Parameter(torch.empty_like(value.data, memory_format=torch.preserve_format), value.requires_grad)
 
 
-def _carry_marks(parameter: torch.nn.Parameter, clone: torch.nn.Parameter, memo: dict[int, Any]) -> None:
+def _carry_marks(parameter: torch.Tensor, clone: torch.Tensor, memo: dict[int, Any]) -> None:
     """Give a parameter's copy what code hung on it (`weight.fast = None`), which `deepcopy` drops of a parameter, and keeps of a tensor."""
     for name, value in vars(parameter).items():
         setattr(
