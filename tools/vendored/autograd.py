@@ -5,6 +5,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from flax import nnx
 
 
 class AutogradContext(dict[str, Any]):
@@ -49,29 +50,36 @@ class AutogradFunction:
         return output
 
     @classmethod
-    def apply(cls, *args: Any) -> Any:
-        """Call it. Arguments that are no arrays are constants."""
+    def apply(cls, *args: Any, rngs: nnx.Rngs | None = None) -> Any:
+        """Call it. Arguments that are no arrays are constants. What both passes draw comes from `rngs`, as `ctx.rngs`."""
         places = [i for i, a in enumerate(args) if isinstance(a, (jax.Array, np.ndarray))]
         wanted = tuple(i in places and jnp.issubdtype(a.dtype, jnp.inexact) for i, a in enumerate(args))
         others = [None if i in places else a for i, a in enumerate(args)]  # no array may stay in what the functions below hold on to
         constants: dict[str, Any] = {}
+        keys = () if rngs is None else tuple(jax.random.split(rngs()))
 
         def merged(values: tuple[Any, ...]) -> list[Any]:
             full = list(others)
-            for place, value in zip(places, values, strict=True):
+            for place, value in zip(places, values[: len(places)], strict=True):
                 full[place] = value
             return full
 
-        def context() -> AutogradContext:
-            return AutogradContext(saved_tensors=(), needs_input_grad=wanted)
+        def streams(values: tuple[Any, ...], number: int) -> dict[str, nnx.Rngs]:
+            # Of their own: those from outside would be counted on in a trace that ends here.
+            key = values[len(places) :][number : number + 1]
+            return {"rngs": nnx.Rngs(*key)} if key else {}
+
+        def context(values: tuple[Any, ...]) -> AutogradContext:
+            return AutogradContext(saved_tensors=(), needs_input_grad=wanted, **streams(values, 0))
 
         @jax.custom_vjp
         def call(*values: Any) -> Any:
-            return cls.output(context(), merged(values))
+            return cls.output(context(values), merged(values))
 
         def forward(*values: Any) -> tuple[Any, dict[str, Any]]:
-            ctx = context()
+            ctx = context(values)
             output = cls.output(ctx, merged(values))
+            ctx.pop("rngs", None)
             arrays = {name: value for name, value in ctx.items() if not is_static_value(value)}
             constants.update({name: value for name, value in ctx.items() if name not in arrays})
             return linked(values, output, arrays), {"arrays": arrays, "values": values}
@@ -90,14 +98,15 @@ class AutogradFunction:
             return backward(residuals, grads), of_output, of_arrays
 
         def backward(residuals: dict[str, Any], grads: Any) -> tuple[Any, ...]:
-            ctx = AutogradContext(**constants, **residuals["arrays"])
+            ctx = AutogradContext(**constants, **residuals["arrays"], **streams(residuals["values"], 1))
             result = cls.backward(ctx, *(grads if isinstance(grads, tuple) else (grads,)))
             result = result if isinstance(result, tuple) else (result,)
-            return tuple(input_cotangent(result[place], value) for place, value in zip(places, residuals["values"], strict=True))
+            gradients = (*(result[place] for place in places), None, None)  # keys have none
+            return tuple(input_cotangent(gradient, value) for gradient, value in zip(gradients, residuals["values"], strict=False))
 
         linked.defvjp(forward_again, backward_again)
         call.defvjp(forward, backward)
-        return call(*(args[place] for place in places))
+        return call(*(args[place] for place in places), *keys)
 
 
 def keep_gradient(value: jax.Array, old: jax.Array) -> jax.Array:

@@ -53,7 +53,10 @@ class ModuleFunction(AutogradFunction):
     gradients: dict[int, jax.Array] | None = None
 
     @classmethod
-    def apply(cls, *args: Any) -> Any:
+    def apply(cls, *args: Any, rngs: nnx.Rngs | None = None) -> Any:
+        """Call it. Raises `NotImplementedError` for `rngs`: modules have streams of their own."""
+        if rngs is not None:
+            raise NotImplementedError("a function of modules draws from the streams of the modules")
         leaves, tree = jax.tree.flatten(args, is_leaf=is_module)
         modules = [leaf for leaf in leaves if is_module(leaf)]
         arrays = [leaf for leaf in leaves if isinstance(leaf, (jax.Array, np.ndarray))]

@@ -90,14 +90,22 @@ def nanmedian_with_indices(x: jax.Array, dim: int, keepdim: bool = False) -> Val
     return reduce_by_index(choose, x, dim, keepdim)
 
 
+def share_gradient(value: jax.Array, x: jax.Array) -> jax.Array:
+    """An element of `x`, whose gradient goes in equal parts to all elements that equal it."""
+    if not jnp.issubdtype(x.dtype, jnp.inexact):
+        return value
+    equal = (x == value) | (jnp.isnan(x) & jnp.isnan(value))
+    return jnp.sum(jnp.where(equal, x / jnp.sum(equal), 0))
+
+
 def median(x: jax.Array) -> jax.Array:
     """The lower median of all elements (https://pytorch.org/docs/stable/generated/torch.median.html)."""
-    return median_with_indices(x.reshape(-1), 0).values
+    return share_gradient(median_with_indices(x.reshape(-1), 0).values, x)
 
 
 def nanmedian(x: jax.Array) -> jax.Array:
     """The lower median of all elements that are not NaN (https://pytorch.org/docs/stable/generated/torch.nanmedian.html)."""
-    return nanmedian_with_indices(x.reshape(-1), 0).values
+    return share_gradient(nanmedian_with_indices(x.reshape(-1), 0).values, x)
 
 
 def mode(x: jax.Array, dim: int = -1, keepdim: bool = False) -> ValuesAndIndices:

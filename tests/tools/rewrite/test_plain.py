@@ -37,10 +37,10 @@ def test_what_is_selected_is_written_by_functions_of_jax(tmp_path: Path) -> None
         assert (
             "nearest = jnp.argmax(-distance, axis=1)" in text
             and "jnp.sort(distance, axis=-1)" in text
-            and "jax.lax.top_k(distance, 2)[0]" in text
+            and "largest_along_last(distance, 2)[0]" in text
         )
         assert "distance = jnp.where(nearer, step, distance)" in text and "seen = jnp.where(nearer, True, seen)" in text
-        assert "chosen = jnp.where(chosen > 3, 0, chosen)" in text and "nnx_layers" not in text and not work.draft.holes
+        assert "chosen = jnp.where(chosen > 3, 0, chosen)" in text and "topk" not in text and not work.draft.holes
         assert "x = jnp.pad(x, ((0, 0), (0, 0), (0, 1), (0, 1)))" in text and "pad = " not in text
         for name in SELECTING["selecting"]:
             compare(work, "selecting", name)

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import torch
+from flax import nnx
 
 from migrate_agent.tools.vendored.autograd import AutogradFunction
 
@@ -62,3 +63,36 @@ def test_derivatives_of_derivatives(order: int) -> None:
         loss = sum((part**2).sum() for part in torch.autograd.grad(loss, inputs, create_graph=True))
     for ours, theirs in zip(gradients, torch.autograd.grad(loss, inputs), strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-4)
+
+
+class Shaken(AutogradFunction):
+    """Both passes draw; `forward` keeps what it drew."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any, train: bool) -> Any:
+        share = jax.random.uniform(ctx.rngs(), x.shape) if train else 0.5
+        ctx.save_for_backward(share)
+        return share * x
+
+    @staticmethod
+    def backward(ctx: Any, grad: Any) -> Any:
+        (share,) = ctx.saved_tensors
+        return grad * share + 10 * jax.random.uniform(ctx.rngs(), grad.shape), None
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_passes_draw_from_the_streams_of_their_call(compiled: bool) -> None:
+    def loss(x: jax.Array, rngs: nnx.Rngs) -> tuple[jax.Array, jax.Array]:
+        first, second = Shaken.apply(x, True, rngs=rngs), Shaken.apply(x, True, rngs=rngs)
+        return first.sum() + 2 * second.sum(), jnp.stack([first, second])
+
+    function = nnx.value_and_grad(loss, has_aux=True)
+    (_, shares), gradient = (nnx.jit(function) if compiled else function)(jnp.ones(4), nnx.Rngs(0))
+    drawn = (gradient - shares[0] - 2 * shares[1]) / 10  # one number of the first call, and twice one of the second
+    assert np.unique(np.concatenate([shares[0], shares[1], drawn])).size == 12 and (drawn > 0).all() and (drawn < 3).all()
+
+
+def test_without_streams_nothing_is_drawn() -> None:
+    np.testing.assert_array_equal(Shaken.apply(jnp.ones(2), False), 0.5)
+    with pytest.raises(AttributeError, match="rngs"):
+        Shaken.apply(jnp.ones(2), True)

@@ -135,6 +135,9 @@ def copied(module: torch.nn.Module) -> torch.nn.Module:
     }
     memo |= {id(value): _unfilled(value) for value in module.state_dict(keep_vars=True).values() if _is_large(value)}
     clone = _deep_copy(module, memo)
+    for parameter in module.parameters():
+        if vars(parameter) and id(parameter) in memo:
+            _carry_marks(parameter, memo[id(parameter)], memo)
     for part in clone.modules():
         for attributes in (vars(part), *(value for value in vars(part).values() if isinstance(value, dict))):
             for key, value in attributes.items():
@@ -151,6 +154,14 @@ def _is_large(value: Any) -> bool:
 def _unfilled(value: torch.nn.Parameter) -> torch.nn.Parameter:
     """What `deepcopy` makes of a parameter, without its numbers."""
     return torch.nn.Parameter(torch.empty_like(value.data, memory_format=torch.preserve_format), value.requires_grad)
+
+
+def _carry_marks(parameter: torch.Tensor, clone: torch.Tensor, memo: dict[int, Any]) -> None:
+    """Give a parameter's copy what code hung on it (`weight.fast = None`), which `deepcopy` drops of a parameter, and keeps of a tensor."""
+    for name, value in vars(parameter).items():
+        setattr(
+            clone, name, value.detach().clone() if isinstance(value, torch.Tensor) and not value.is_leaf else copy.deepcopy(value, memo)
+        )
 
 
 def _deep_copy(module: torch.nn.Module, memo: dict[int, Any]) -> torch.nn.Module:

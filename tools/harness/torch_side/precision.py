@@ -130,6 +130,19 @@ def _tied(value: torch.Tensor, k: int, dim: int = -1, largest: bool = True, *_: 
     return bool(((one == next_one) | ((one != one) & (next_one != next_one))).any())
 
 
+AXES = {"kthvalue": 2, "median": 1, "nanmedian": 1}
+"""Operators that give one of several elements → where their axis stands; which of equal ones they point at is up to the machine."""
+
+
+def _repeated(value: torch.Tensor, chosen: torch.Tensor, dim: int) -> bool:
+    """Whether an element that was `chosen` along an axis stands there more than once (or both are NaN)."""
+    if not value.ndim or not value.numel():
+        return False
+    one = chosen if chosen.ndim == value.ndim else chosen.unsqueeze(dim)
+    equal = (value == one) | ((value != value) & (one != one))
+    return bool((equal.sum(dim) > 1).any())
+
+
 def _uniform(low: float = 0.0, high: float = 1.0) -> tuple[float, float]:
     return float(low), float(high) - float(low)
 
@@ -176,6 +189,8 @@ class PairedDraws(OperatorMode):  # type: ignore[no-untyped-call]
             result = (_attention(*args, **kwargs), *result[1:])  # its blocks lose NaN, where all scores of a row are NaN
         if name == "topk":
             self.stream.tied |= _tied(*args, **kwargs)
+        if (place := AXES.get(name)) is not None and isinstance(result, tuple):
+            self.stream.tied |= _repeated(args[0], result[0], kwargs.get("dim", args[place] if len(args) > place else -1))
         if draw is not None and in_backward() and draw_key in self.drawn:
             result.copy_(self.drawn[draw_key])
         elif draw is not None:
@@ -205,7 +220,15 @@ class PairedDraws(OperatorMode):  # type: ignore[no-untyped-call]
 def _named(func: Any) -> tuple[str, bool]:
     """The operator's name, and whether `PairedDraws` runs it unchanged. Cached: this runs for every operator."""
     name = func.__name__.partition(".")[0]
-    looked_at = name in ("native_dropout", "hardsigmoid_backward", "gelu", "_scaled_dot_product_flash_attention_for_cpu", "topk", *DRAWS)
+    looked_at = name in (
+        "native_dropout",
+        "hardsigmoid_backward",
+        "gelu",
+        "_scaled_dot_product_flash_attention_for_cpu",
+        "topk",
+        *AXES,
+        *DRAWS,
+    )
     by_form = name.endswith("batch_norm_backward") or name.startswith("_fft_") or torch.Tag.nondeterministic_seeded in func.tags
     return name, not (looked_at or by_form)
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 import libcst as cst
 
+from migrate_agent.tools.rewrite.analysis.autograd_functions.draws import context_of, passes_of_call
 from migrate_agent.tools.rewrite.analysis.facts import Facts, span_of
 from migrate_agent.tools.rewrite.analysis.initialising_lambdas import initialising_lambdas
 from migrate_agent.tools.rewrite.analysis.repo import ClassModel, FileModel, FunctionNode, Repo
@@ -45,6 +46,8 @@ class Randomness:
 
     parameter: set[FunctionKey] = field(default_factory=set)
     stored: set[str] = field(default_factory=set)
+    contexts: dict[FunctionKey, str] = field(default_factory=dict)
+    """Passes of autograd functions that draw → the name of their context, which has the `rngs`."""
     constructing: set[FunctionKey] = field(default_factory=set)
     """Methods that run only while the module is constructed."""
     live: set[FunctionKey] = field(default_factory=set)
@@ -211,6 +214,8 @@ def _assign_access(repo: Repo, function: _Function, result: Randomness) -> None:
         result.parameter.add(function.key)
     elif not function.needs:
         return
+    elif owner_context := context_of(repo, model, name):
+        result.contexts[function.key] = owner_context
     elif is_module and model and not _is_static(function.node) and function.key not in result.constructing:
         result.stored.add(model.id)
     else:
@@ -485,6 +490,7 @@ def _note_call(repo: Repo, file: FileModel, facts: Facts, function: _Function, c
         function.of_parts |= of_parts
         function.groups |= {frozenset(of_parts)} if len(of_parts) > 1 else set()
     span = span_of(call.func, file.lines)
+    function.calls |= passes_of_call(repo, facts.dotted.get(span, ""))
     # The keywords of the wrapper already carry `rngs` along.
     if span in passing:
         return

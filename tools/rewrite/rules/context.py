@@ -300,6 +300,8 @@ class Context:
         key = (self.file.file.path, ".".join(self.path[: self._depth()]))
         if key in self.randomness.parameter:
             return cst.Name("rngs")
+        if key in self.randomness.contexts:
+            return cst.Attribute(cst.Name(self.randomness.contexts[key]), cst.Name("rngs"))
         name = self.self_name()
         if name and self.cls and self.repo.is_module_class(self.cls):
             self.randomness.stored.add(self.cls.id)

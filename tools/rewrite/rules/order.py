@@ -145,7 +145,7 @@ from migrate_agent.tools.rewrite.rules.parameters.sequential_parts import OpenSe
 from migrate_agent.tools.rewrite.rules.parameters.shared_variables import ShareVariables
 from migrate_agent.tools.rewrite.rules.parameters.state_loops import WalkState
 from migrate_agent.tools.rewrite.rules.parameters.taken_names import RenameTakenAttributes
-from migrate_agent.tools.rewrite.rules.parameters.tensor_marks import DropTensorMarks
+from migrate_agent.tools.rewrite.rules.parameters.tensor_marks import DropTensorMarks, KeepMarksOnModules
 from migrate_agent.tools.rewrite.rules.parameters.tied_heads import AttendToTables
 from migrate_agent.tools.rewrite.rules.parameters.unregistered_modules import WrapUnregisteredModules
 from migrate_agent.tools.rewrite.rules.parameters.variables import MakeParameters, ReadVariables
@@ -327,6 +327,7 @@ AROUND_NOTES: tuple[type[Rule], ...] = (
     KeepParameterGradients,
     BindOuterNames,
     DropSelfAssignments,
+    KeepMarksOnModules,
     DropTensorMarks,
     CollectLoopSlices,
     SaveForBackwardLast,

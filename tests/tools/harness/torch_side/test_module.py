@@ -109,3 +109,11 @@ def test_a_state_is_read_once_while_it_stays() -> None:
         unit.exact.one.weight.add_(1)
     np.testing.assert_array_equal(unit.state()["one.weight"], unit.exact.one.weight.detach().numpy())
     assert unit.state()["one.weight"] is not state["one.weight"]
+
+
+def test_what_hangs_on_a_parameter_is_copied_with_it() -> None:
+    module = torch.nn.Linear(2, 2)
+    marks: Any = module.weight
+    marks.fast, marks.mask = None, torch.ones(2, 2)
+    clone: Any = copied(module).weight
+    assert clone.fast is None and torch.equal(clone.mask, marks.mask) and clone.mask is not marks.mask

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from types import ModuleType
 
 import numpy as np
@@ -83,6 +84,24 @@ def test_ties_among_the_largest_are_noticed(values: list[float], k: int, tied: b
     stream = Stream(0)
     with PairedDraws(stream):
         torch.tensor(values).topk(k)
+    assert stream.tied == tied
+
+
+@pytest.mark.parametrize(
+    ("call", "tied"),
+    [
+        (lambda x: x.kthvalue(2), True),
+        (lambda x: x.kthvalue(1, dim=-1, keepdim=True), False),
+        (lambda x: torch.median(x, 0), True),
+        (lambda x: torch.median(x, dim=0), True),
+        (lambda x: torch.median(x), False),
+        (lambda x: torch.nanmedian(x[1:], -1), False),
+    ],
+)
+def test_equal_order_statistics_are_noticed(call: Callable[[torch.Tensor], object], tied: bool) -> None:
+    stream = Stream(0)
+    with PairedDraws(stream):
+        call(torch.tensor([2.0, 1.0, 2.0, 3.0]))
     assert stream.tied == tied
 
 

@@ -7,6 +7,7 @@ import re
 
 import libcst as cst
 
+from migrate_agent.tools.rewrite.analysis.autograd_functions.draws import passes_of_call
 from migrate_agent.tools.rewrite.analysis.facts import PLAIN_METHODS, is_tensor, proves_tensor, span_of, tensor_only
 from migrate_agent.tools.rewrite.analysis.randomness import (
     class_parameter,
@@ -105,6 +106,16 @@ class ReplaceTorchCalls(Rule):
         (
             "import torch\n\ndef f(n: int):\n    return torch.arange(0, n, out=torch.cuda.LongTensor(n))\n",
             "def f(n: int):\n    return jnp.arange(0, n, dtype=int)\n",
+        ),
+        (
+            "import torch\nfrom torch import nn\n\nclass Shake(torch.autograd.Function):\n    @staticmethod\n    def forward(ctx, x, y):\n"
+            "        a = torch.rand(2)\n        return a * x + y\n\n    @staticmethod\n    def backward(ctx, g):\n        return torch.rand(2) * g, g\n\n\n"
+            "class M(nn.Module):\n    def forward(self, x):\n        return Shake.apply(x, x)\n",
+            "class Shake(AutogradFunction):\n    @staticmethod\n    def forward(ctx, x, y):\n"
+            "        a = jax.random.uniform(ctx.rngs(), 2)\n        return a * x + y\n\n    @staticmethod\n    def backward(ctx, g):\n"
+            "        return jax.random.uniform(ctx.rngs(), 2) * g, g\n\n\n"
+            "class M(nnx.Module):\n    def __init__(self, *, rngs: nnx.Rngs):\n        self.rngs = rngs\n\n"
+            "    def __call__(self, x):\n        return Shake.apply(x, x, rngs=self.rngs)\n",
         ),
         ("import torch\n\ndef f(shape):\n    return torch.Size(shape)\n", "def f(shape):\n    return tuple(shape)\n"),
         ("import torch\n\ndef f(x: torch.Tensor):\n    return x.shape.numel()\n", "def f(x: jax.Array):\n    return math.prod(x.shape)\n"),
@@ -383,6 +394,8 @@ class ReplaceTorchCalls(Rule):
 
     def _repository_call(self, updated: cst.Call, dotted: str) -> cst.BaseExpression | None:
         target = self.context.repo.resolve(dotted)
+        if passes_of_call(self.context.repo, dotted) & self.context.randomness.contexts.keys():
+            return with_rngs(self.context, updated, dotted)
         if target and (target[0].file.path, target[1]) in self.context.randomness.parameter:
             return with_rngs(self.context, updated, dotted)
         return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 import libcst as cst
 import libcst.matchers as m
@@ -16,7 +16,7 @@ VALUES, PLACES = 0, 1
 PARTS: Mapping[str, Mapping[int, str]] = {
     "max_with_indices": {PLACES: "jnp.argmax({x}, axis={dim}, keepdims={keepdim})"},
     "min_with_indices": {PLACES: "jnp.argmin({x}, axis={dim}, keepdims={keepdim})"},
-    "topk": {VALUES: "jax.lax.top_k({x}, {k})[0]", PLACES: "jax.lax.top_k({x}, {k})[1].astype(int)"},
+    "topk": {VALUES: "vendored.largest_along_last({x}, {k})[0]", PLACES: "vendored.largest_along_last({x}, {k})[1]"},
     "sort": {VALUES: "jnp.sort({x}, axis={dim})", PLACES: "jnp.argsort({x}, axis={dim})"},
 }
 """Helper → the part of its result → what gives that part alone. Of the largest element alone the gradient would be shared by equal ones."""
@@ -83,7 +83,7 @@ class TakePartsAlone(Rule):
         template, arguments = PARTS.get(helper, {}).get(part), _named(call, PARAMETERS.get(helper, ("x", "dim", "keepdim")))
         if template is None or helper not in self.context.vendored or not arguments or not self._has_axes(old, arguments["dim"]):
             return None
-        if "{dim}" not in template and _number(arguments["dim"]) != -1:
+        if "{dim}" not in template and not self._is_last(old, _number(arguments["dim"])):
             return None
         if "keepdim" not in arguments:
             template = template.replace(", keepdims={keepdim}", "")
@@ -91,12 +91,18 @@ class TakePartsAlone(Rule):
 
     def _has_axes(self, call: cst.Call, axis: cst.BaseExpression) -> bool:
         """Whether what is reduced, the receiver or the first argument, is known to have axes: a scalar has axes 0 and -1 in torch."""
-        if _number(axis) not in (0, -1, None):
-            return True
+        return _number(axis) not in (0, -1, None) or (bool(shapes := self._shapes(call)) and all(shapes))
+
+    def _is_last(self, call: cst.Call, axis: int | None) -> bool:
+        """Whether an axis is the last one of what is reduced."""
+        return axis == -1 or (axis is not None and {len(shape) for shape in self._shapes(call)} == {axis + 1})
+
+    def _shapes(self, call: cst.Call) -> Collection[Sequence[int]]:
+        """The shapes that were observed of what is reduced; none where it may be no tensor."""
         method = isinstance(call.func, cst.Attribute) and not self.context.dotted(call.func)
         value = call.func.value if method and isinstance(call.func, cst.Attribute) else call.args[0].value
         fact = self.context.observed(value)
-        return is_tensor(fact) and fact is not None and bool(fact.shapes) and all(fact.shapes)
+        return fact.shapes if fact is not None and is_tensor(fact) else ()
 
 
 def _number(node: cst.BaseExpression) -> int | None:

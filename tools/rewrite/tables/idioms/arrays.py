@@ -37,11 +37,11 @@ def _cuts(call: Call, size: str) -> list[str]:
 
 
 def _topk(call: Call) -> str:
-    """The largest along the last axis, unpacked into values and places; those of JAX are 32-bit integers."""
+    """The largest along the last axis, unpacked into values and places. `jax.lax.top_k` has NaN last where its sign is set, and places of 32 bits."""
     axes, parts = ndim(call, "input"), call.parts()
     if not axes or call.literal("dim") not in (-1, axes - 1) or call.literal("largest") is not True or len(parts) != 2:
         return ""
-    return "jax.lax.top_k({input}, {k})" if parts[1] == "_" else "vendored.largest_along_last({input}, {k})"
+    return "vendored.largest_along_last({input}, {k})"
 
 
 def _scatter(name: str, helper: str) -> Idiom:

@@ -6,6 +6,9 @@ there NaN reaches groups that it reaches neither in float32 nor on accelerators.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 from migrate_agent.tools.harness.common.compare_arrays import verdict
 from migrate_agent.tools.types import Verdict
 from migrate_agent.tools.verify.checks.base import NEW_PROCESS, Check
@@ -24,7 +27,18 @@ def judge(results: Results) -> Verdict | None:
     answers = results.answers(Role.NONFINITE, kind="native")
     # What gives no floats has nothing to compare here.
     unpaired = any(not answer.error and not paired(scenario, answer) for scenario, answer in answers)
-    return verdict("numeric", "nonfinite", native_differences(results, Role.NONFINITE), UNPAIRED if unpaired else "")
+    left_out: list[str] = []
+    differences = native_differences(results, Role.NONFINITE, left_out=left_out)
+    return with_left_out(verdict("numeric", "nonfinite", differences, UNPAIRED if unpaired else ""), left_out)
+
+
+def with_left_out(found: Verdict | None, left_out: Sequence[str]) -> Verdict | None:
+    """The verdict, which says in which scenarios outputs that differ were not judged."""
+    if found is None or found.status != "pass" or not left_out:
+        return found
+    names = ", ".join(sorted(set(left_out)))
+    told = f"not judged: {len(left_out)} outputs of {names}, where torch's own are undefined or hang on rounding"
+    return replace(found, detail="; ".join(filter(None, (found.detail, told))))
 
 
 CHECK = Check("numeric", "nonfinite", judge, cost=NEW_PROCESS)

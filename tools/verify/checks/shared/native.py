@@ -16,8 +16,13 @@ from migrate_agent.tools.verify.contract.scenario import Answer, Scenario
 from migrate_agent.tools.verify.evidence.candidate import NATIVE, Results
 
 
-def native_differences(results: Results, *roles: str, narrow: bool | None = None, kinks: bool = False) -> Iterator[Difference]:
-    """Errors of all native outputs in scenarios of these roles; only of those that torch computes in bfloat16 or float16, or of the others."""
+def native_differences(
+    results: Results, *roles: str, narrow: bool | None = None, kinks: bool = False, left_out: list[str] | None = None
+) -> Iterator[Difference]:
+    """Errors of all native outputs in scenarios of these roles; only of those that torch computes in bfloat16 or float16, or of the others.
+
+    `left_out` gets the scenarios of outputs that differ where torch's own are undecided.
+    """
     for scenario, answer in results.answers(*roles, kind="native"):
         if (narrow is not None and narrow != bool(scenario.narrow)) or results.forgives(scenario, answer):
             continue
@@ -34,6 +39,8 @@ def native_differences(results: Results, *roles: str, narrow: bool | None = None
                 leaf = compare_native(exact, native, scenario, alike=alike_in_width(scenario, answer), kinks=kinks)
                 if not (leaf.failed and scenario.undecided(exact.key)):
                     yield leaf.at(scenario.name, exact.key)
+                elif left_out is not None:
+                    left_out.append(scenario.name)
 
 
 def alike_in_width(scenario: Scenario, answer: Answer) -> bool:
