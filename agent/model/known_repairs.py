@@ -223,7 +223,9 @@ def numeric(verdict: Verdict) -> bool:
 def of_shapes(verdict: Verdict) -> bool:
     """Whether shapes differ, or jax refused an operation for the shapes of its operands."""
     traced = verdict.raised is not None and "trace" in verdict.raised.message.lower()
-    return verdict.error in ("shape", "tree") or not traced and _jax_says(verdict, r"shape|dot_general|matmul|contract|incompatible|broadcast")
+    return verdict.error in ("shape", "tree") or (
+        not traced and _jax_says(verdict, r"shape|dot_general|matmul|contract|incompatible|broadcast")
+    )
 
 
 def of_dtypes(verdict: Verdict) -> bool:

@@ -14,9 +14,9 @@ APART = 1_000_003
 @contextmanager
 def varied_seeds(number: int) -> Iterator[None]:
     """Let `torch.manual_seed(seed)` seed the stream of construction `number`: what is drawn has a distribution then, of which one seed shows one value."""
-    seed = torch.manual_seed
-    torch.manual_seed = lambda value: seed(int(value) + APART * (number + 1))
+    seeded = torch.manual_seed
+    torch.manual_seed = lambda seed: seeded(int(seed) + APART * (number + 1))
     try:
         yield
     finally:
-        torch.manual_seed = seed
+        torch.manual_seed = seeded

@@ -13,7 +13,6 @@ import libcst as cst
 import libcst.matchers as m
 
 from migrate_agent.tools.rewrite.analysis.argument_writes.parameter_writes import argument_names
-from migrate_agent.tools.rewrite.analysis.facts import is_tensor
 from migrate_agent.tools.rewrite.analysis.randomness import functions_named
 from migrate_agent.tools.rewrite.analysis.ranges.amounts import Amounts
 from migrate_agent.tools.rewrite.analysis.ranges.empty_vectors import may_be_empty_vector
@@ -315,7 +314,7 @@ def _with_demoted_scalar(context: Context, bound: Bound) -> Bound:
     for name, other in (("input", "other"), ("other", "input")):
         if {name, other} <= bound.values.keys() and {name, other} <= bound.sources.keys():
             if stays_narrow(context, bound.sources[name], bound.sources[other]):
-                cast = context.build("{x}.astype({y}.dtype)", x=bound.values[name], y=bound.values[other])
+                cast = context.build(narrowed(context, bound.sources[name]), x=bound.values[name], y=bound.values[other])
                 return replace(bound, values={**bound.values, name: cast})
     return bound
 
@@ -332,14 +331,22 @@ def stays_narrow(context: Context, scalar: cst.BaseExpression, tensor: cst.BaseE
     return all(_widens(a, b) for a in facts[1].dtypes for b in facts[0].dtypes) if facts[0] and facts[1] else False
 
 
+def narrowed(context: Context, scalar: cst.BaseExpression) -> str:
+    """The template of what `stays_narrow` says of: `x` in the dtype of `y`, where it may be a Python number too."""
+    fact = context.observed(scalar)
+    return "jnp.asarray({x}, {y}.dtype)" if fact is not None and {"int", "float"} & set(fact.kinds) else "{x}.astype({y}.dtype)"
+
+
 def is_element_of_constant(context: Context, node: cst.BaseExpression) -> bool:
     """Whether an expression is one number of a tensor that a module keeps as a plain attribute (`self.std[0]`), whose dtype no cast of the module changes."""
     model = context.cls
     match node:
-        case cst.Subscript(value=cst.Attribute(attr=cst.Name(name)) as owner, slice=[cst.SubscriptElement(slice=cst.Index(value=cst.Integer()))]):
+        case cst.Subscript(
+            value=cst.Attribute(attr=cst.Name(name)) as owner, slice=[cst.SubscriptElement(slice=cst.Index(value=cst.Integer()))]
+        ):
             fact = context.observed(owner)
             plain = model is not None and context.is_self(owner.value) and context.repo.buffer(model, name) is None
-            return plain and fact is not None and is_tensor(fact) and "parameter" not in fact.kinds
+            return plain and fact is not None and "tensor" in fact.kinds and set(fact.kinds) <= {"tensor", "list", "tuple"}
     return False
 
 

@@ -65,7 +65,7 @@ def test_gradients_of_groups_become_products_of_matrices(images: int) -> None:
     lhs, rhs = rng.normal(size=(images, 8, 6, 5)), rng.normal(size=(12, 2, 3, 2))
 
     def loss(rhs: Any) -> jax.Array:
-        return (lax.conv_general_dilated(lhs, rhs, (1, 1), [(1, 1), (1, 0)], feature_group_count=4) ** 2).sum()
+        return (lax.conv_general_dilated(jax.numpy.asarray(lhs), rhs, (1, 1), [(1, 1), (1, 0)], feature_group_count=4) ** 2).sum()
 
     *_, equation = [e for e in jax.make_jaxpr(jax.grad(loss))(rhs).jaxpr.eqns if e.primitive is lax.conv_general_dilated_p]
     assert equation.params["batch_group_count"] == 4

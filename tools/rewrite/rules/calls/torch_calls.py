@@ -25,6 +25,7 @@ from migrate_agent.tools.rewrite.rules.apply_tables import (
     changes_dtype,
     is_bound_to,
     keyword,
+    narrowed,
     stays_narrow,
     tidy,
     with_rngs,
@@ -196,7 +197,7 @@ class ReplaceTorchCalls(Rule):
                 return updated.with_changes(**{side: self.context.build("{x}.astype(int)", x=bare(getattr(updated, side)))})
             if stays_narrow(self.context, getattr(original, side), getattr(original, other)):
                 parts = {"x": bare(getattr(updated, side)), "y": bare(getattr(updated, other))}
-                return updated.with_changes(**{side: self.context.build("{x}.astype({y}.dtype)", **parts)})
+                return updated.with_changes(**{side: self.context.build(narrowed(self.context, getattr(original, side)), **parts)})
             number = self._numpy_number(getattr(original, side))
             if number and is_tensor(self.context.observed(getattr(original, other))):
                 return updated.with_changes(**{side: self.context.build(f"{number}({{x}})", x=bare(getattr(updated, side)))})

@@ -28,14 +28,16 @@ class SeedRngs(Rule):
             "        self.seed = torch.manual_seed(seed)\n        self.f = nn.Linear(n, 2, bias=False)\n\n"
             "    def forward(self, x: torch.Tensor):\n        return self.f(x)\n",
             "class M(nnx.Module):\n    def __init__(self, n, seed, *, rngs: nnx.Rngs):\n        rngs = nnx.Rngs(seed)\n"
-            "        self.f = nnx.Linear(n, 2, use_bias=False, kernel_init=fan_in_kernel, rngs=rngs)\n\n"
+            "        self.f = Linear(n, 2, bias=False, rngs=rngs)\n\n"
             "    def __call__(self, x: jax.Array):\n        return self.f(x)\n",
         ),
     )
 
     def leave_Assign(self, original: cst.Assign, updated: cst.Assign) -> cst.Assign | None:
         match original:
-            case cst.Assign(targets=[cst.AssignTarget(target=cst.Attribute(value=cst.Name("self"), attr=cst.Name(name)))], value=cst.Call() as call):
+            case cst.Assign(
+                targets=[cst.AssignTarget(target=cst.Attribute(value=cst.Name("self"), attr=cst.Name(name)))], value=cst.Call() as call
+            ):
                 return self._streams(original, call) if not self._is_read(name) else None
         return None
 
