@@ -26,7 +26,8 @@ class CompareDtypes(Rule):
         (
             "import torch\nfrom torch import nn\n\nclass M(nn.Module):\n    def forward(self, x: torch.Tensor):\n        kind = x.type()\n"
             "        return self.grid(2, kind) + x\n\n    @staticmethod\n    def grid(n, kind):\n        return torch.arange(n).type(kind)\n",
-            "class M(nnx.Module):\n    def __init__(self, *, rngs: nnx.Rngs):\n        pass\n\n    def __call__(self, x: jax.Array):\n        kind = x.dtype\n        return self.grid(2, kind) + x\n\n"
+            "class M(nnx.Module):\n    def __init__(self, *, rngs: nnx.Rngs):\n        pass\n\n    def __call__(self, x: jax.Array):\n"
+            "        kind = x.dtype\n        return self.grid(2, kind) + x\n\n"
             "    @staticmethod\n    def grid(n, kind):\n        return jnp.arange(n).astype(kind)\n",
         ),
         (
