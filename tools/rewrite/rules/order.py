@@ -71,6 +71,7 @@ from migrate_agent.tools.rewrite.rules.control_flow.idle_masks import KeepIdleMa
 from migrate_agent.tools.rewrite.rules.control_flow.loop_exits import ReplaceLoopExits
 from migrate_agent.tools.rewrite.rules.control_flow.prints import DropPrintsOfValues
 from migrate_agent.tools.rewrite.rules.control_flow.selected_means import ReduceInBranches
+from migrate_agent.tools.rewrite.rules.control_flow.sunk_values import SinkIntoBranches
 from migrate_agent.tools.rewrite.rules.control_flow.tensor_branches import (
     ReplaceBranchChains,
     ReplaceEarlyReturns,
@@ -311,6 +312,7 @@ CONTROL_FLOW: tuple[type[Rule], ...] = (
     ReplaceLoopExits,
     ReplaceEarlyReturns,
     GrowInBuffers,  # wraps what the rules above made of the body in a function
+    SinkIntoBranches,  # looks at the functions that the rules above made
 )
 
 # What rewriting has made constant is decided: a constant that the source itself says stays.

@@ -121,6 +121,21 @@ def test_what_a_decorator_enters_while_a_file_is_imported(text: str, refused: bo
     assert bool(list(surroundings.find(one, surroundings.decorators_alone([one])))) == refused
 
 
+@pytest.mark.parametrize(
+    ("text", "refused"),
+    [
+        (f"{NAMING}def f(x):\n    return x\n", False),  # it registers the classes of other files
+        (f"{NAMING}def f(x):\n    return entered()(x)\n", True),
+        (f"{NAMING}def f(x):\n    return globals()['entered']()(x)\n", True),
+        (f"{NAMING}def f(x):\n    return m.entered()(x)\n", True),
+        (f"{TABLE}@kept\ndef entered_too(f):\n    TABLE[f] = f\n", True),
+    ],
+)
+def test_what_functions_change_that_nothing_calls(text: str, refused: bool) -> None:
+    one = source(text)
+    assert bool(list(surroundings.find(one, unused=surroundings.unused_functions([one])))) == refused
+
+
 ADVANCING = "class Cache:\n    def take(self):\n        return next(self.parts)\n"
 HANDED = "\n\ndef f(x, cache: Cache):\n    return x + cache.take()\n"
 KEPT = "\n\nclass M(nnx.Module):\n    def __init__(self, *, rngs):\n        self.cache = Cache()\n"

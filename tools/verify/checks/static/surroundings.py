@@ -6,6 +6,7 @@ Both sides run on one machine, so that what a port does elsewhere is compared wi
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Sequence
 
 from migrate_agent.tools.types import Verdict
@@ -43,13 +44,20 @@ def judge(results: Results) -> Verdict:
     decorators = decorators_alone(results.sources)
     constructions = [text for example in (*results.examples, *results.translated) for text in (example.init, example.setup)]
     handed = handed_alone([source.tree for source in results.sources], constructions)
-    return judged("surroundings", results.sources, lambda source: find(source, decorators, handed))
+    texts = " ".join([*constructions, *(example.call for example in (*results.examples, *results.translated))])
+    unused = unused_functions(results.sources) - {results.unit.name.partition(".")[0], *re.findall(r"\w+", texts)}
+    return judged("surroundings", results.sources, lambda source: find(source, decorators, handed, unused))
 
 
 @once
-def find(source: Source, decorators: frozenset[str] = frozenset(), handed: frozenset[str] = frozenset()) -> Iterator[tuple[int, str]]:
+def find(
+    source: Source,
+    decorators: frozenset[str] = frozenset(),
+    handed: frozenset[str] = frozenset(),
+    unused: frozenset[str] = frozenset(),
+) -> Iterator[tuple[int, str]]:
     """(line, message) of each use. What `decorators` change themselves is changed while the file is imported, and by no call; what objects of the
-    classes `handed` advance, they advance for the call that they are handed to alone."""
+    classes `handed` advance, they advance for the call that they are handed to alone. Nothing runs the functions `unused`."""
     own, placed = own_lines(source), _placed(source)
     allowed = () if _asks_locks(source.tree) else LOCKS
     for use in uses(source):
@@ -57,7 +65,7 @@ def find(source: Source, decorators: frozenset[str] = frozenset(), handed: froze
             yield use.line, f"asks for {use.name}, which is no argument of the model"
         elif use.line in own and within(use.name, PLATFORM) and use.line not in placed:
             yield use.line, f"asks for {use.name}: what it computes on another platform is compared with nothing"
-    for name, line in _kept(source.tree, decorators):
+    for name, line in _kept(source.tree, decorators, unused):
         if line in own:
             yield line, f"changes {name} of the file in a call, so that a later call may differ"
     for name, line in _advanced(source.tree, handed):
@@ -100,6 +108,17 @@ def decorators_alone(sources: Sequence[Source]) -> frozenset[str]:
     return frozenset(plain_names - called_names - elsewhere) | {f"{name}()" for name in called_names - plain_names - elsewhere}
 
 
+def unused_functions(sources: Sequence[Source]) -> frozenset[str]:
+    """Names of top-level functions of these files that stand nowhere else in them, not even as a word: what registers the classes of other files, say."""
+    named = set[str]()
+    for node in (node for source in sources for node in ast.walk(source.tree)):
+        match node:
+            case ast.Name(id=name) | ast.Attribute(attr=name) | ast.Constant(value=str(name)) | ast.alias(name=name, asname=str()):
+                named.add(name)
+    functions = [one for source in sources for one in source.tree.body if isinstance(one, ast.FunctionDef) and not one.decorator_list]
+    return frozenset(one.name for one in functions) - named
+
+
 def _while_imported(tree: ast.Module, decorators: frozenset[str]) -> set[int]:
     """The nodes that top-level functions with these names run themselves, and the decorators that they give: not what those define for later."""
     found, todo = set[int](), list[ast.AST]()
@@ -124,9 +143,10 @@ def _given_back(function: ast.FunctionDef) -> list[ast.FunctionDef]:
     return [one for one in inner if all(id(node) in returned for node in names if node.id == one.name)]
 
 
-def _kept(tree: ast.Module, decorators: frozenset[str]) -> Iterator[tuple[str, int]]:
+def _kept(tree: ast.Module, decorators: frozenset[str], unused: frozenset[str]) -> Iterator[tuple[str, int]]:
     """Names of the file whose values a function changes in a call, with the line."""
     imported = _while_imported(tree, decorators)
+    imported |= {id(node) for one in tree.body if isinstance(one, ast.FunctionDef) and one.name in unused for node in ast.walk(one)}
     containers = {
         target.id
         for statement in tree.body
