@@ -14,6 +14,8 @@ from migrate_agent.tools.record.guessing.reads import arguments
 
 DEPTH = 3
 """How many constructors a parameter is followed into."""
+DEPTHS = "depth"
+"""What a number of turns of a loop is called, though no layer of torch takes it."""
 
 
 def roles(constructed: Callable[..., Any], name: str, depth: int = DEPTH) -> tuple[str, ...]:
@@ -39,6 +41,8 @@ def _powers(node: ast.AST) -> Iterator[ast.expr]:
 def _roles(constructed: Callable[..., Any], name: str, depth: int) -> Iterator[str]:
     names = vars(sys.modules.get(constructed.__module__, ast)) if getattr(constructed, "__module__", "") else {}
     for node in nodes_of(getattr(constructed, "__init__", constructed)):
+        if _counts(node, name):
+            yield DEPTHS
         called = value_of_name(node.func, names) if isinstance(node, ast.Call) else None
         if not isinstance(node, ast.Call) or not inspect.isclass(called):
             continue
@@ -47,6 +51,19 @@ def _roles(constructed: Callable[..., Any], name: str, depth: int) -> Iterator[s
                 yield argument
             elif depth > 1:
                 yield from _roles(called, argument, depth - 1)
+
+
+def _counts(node: ast.AST, name: str) -> bool:
+    """Whether a loop of a constructor runs as often as a parameter says: `[Block(d) for _ in range(n)]`."""
+    match node:
+        case ast.For(iter=source) | ast.comprehension(iter=source):
+            return (
+                isinstance(source, ast.Call)
+                and isinstance(source.func, ast.Name)
+                and source.func.id == "range"
+                and any(is_any(argument, (name,)) for argument in source.args[-1:])
+            )
+    return False
 
 
 def _plain(call: ast.Call) -> ast.Call:

@@ -25,6 +25,8 @@ from migrate_agent.tools.record.guessing.trials.trial import MOST_SECONDS, Attem
 from migrate_agent.tools.record.guessing.values import Tensor, change_tensors
 
 MOST_TRIALS = 600
+FEW_TRIALS = 40
+"""Where a search made fewer in its time, it has as long again."""
 FIRST_MENDS = 8
 """Mends that are tried between one start and the next."""
 FIRST_CALLS = 3
@@ -94,7 +96,7 @@ class Search:
     def __init__(self, trial: Trial, options: Options, seconds: float, *, to_missing: bool = False) -> None:
         """With `to_missing` it ends with the first call that reads an attribute which another method sets."""
         self.trial, self.options, self._to_missing = trial, options, to_missing
-        self._time = OwnSeconds(seconds)
+        self._time, self._more = OwnSeconds(seconds), seconds
         self._seen: set[tuple[str, str | None]] = set()
         self._order = count()
         self._queue: list[State] = []
@@ -303,6 +305,10 @@ class Search:
         return False
 
     def _over(self) -> bool:
+        if self._time.spent and len(self._seen) < FEW_TRIALS and self._more:
+            # Attempts that take long are few: a search that has hardly begun shows nothing.
+            self._time.forgive(self._more)
+            self._more = 0.0
         return self._time.spent or len(self._seen) >= MOST_TRIALS
 
     def _try(self, attempt: Attempt, idle: int, parent: State | None = None) -> bool:

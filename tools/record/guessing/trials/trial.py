@@ -28,6 +28,7 @@ from migrate_agent.tools.record.guessing.trials.keyword_reads import is_name, pa
 from migrate_agent.tools.record.guessing.trials.origins import MANY_NORMALISED, Operation, Origins
 from migrate_agent.tools.record.guessing.trials.own_seconds import WAITING
 from migrate_agent.tools.record.guessing.trials.place import Place, causes, place_of
+from migrate_agent.tools.record.guessing.trials.quick_initialisers import quick_initialisers
 from migrate_agent.tools.record.guessing.trials.unset_memory import set_memory
 from migrate_agent.tools.record.guessing.values import Sequence as Items
 from migrate_agent.tools.record.guessing.values import Value, text
@@ -209,7 +210,8 @@ class Trial:
                 namespace = make_namespace(self.module, example)
                 with self._counted():
                     torch.manual_seed(0)
-                    self.instance = construct(self._constructed, example, namespace)
+                    with quick_initialisers():
+                        self.instance = construct(self._constructed, example, namespace)
                     set_memory(self.instance)
                     if attempt.call is None:
                         return Outcome(Stage.CONSTRUCTED)

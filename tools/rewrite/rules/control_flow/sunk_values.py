@@ -115,7 +115,9 @@ def _reads(line: cst.CSTNode | None, name: str) -> bool:
     if line is None:
         return False
     match line:
-        case cst.SimpleStatementLine(body=[cst.Assign(targets=[cst.AssignTarget(target=cst.Name(value=bound))], value=value)]) if bound == name:
+        case cst.SimpleStatementLine(body=[cst.Assign(targets=[cst.AssignTarget(target=cst.Name(value=bound))], value=value)]) if (
+            bound == name
+        ):
             return bool(m.findall(value, m.Name(name)))
     return bool(m.findall(line, m.Name(name)))
 
