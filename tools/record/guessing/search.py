@@ -25,7 +25,7 @@ from migrate_agent.tools.record.guessing.trials.trial import MOST_SECONDS, Attem
 from migrate_agent.tools.record.guessing.values import Tensor, change_tensors
 
 MOST_TRIALS = 600
-FEW_TRIALS = 40
+LEAST_TRIALS = 40
 """Where a search made fewer in its time, it has as long again."""
 FIRST_MENDS = 8
 """Mends that are tried between one start and the next."""
@@ -305,7 +305,7 @@ class Search:
         return False
 
     def _over(self) -> bool:
-        if self._time.spent and len(self._seen) < FEW_TRIALS and self._more:
+        if self._time.spent and len(self._seen) < LEAST_TRIALS and self._more:
             # Attempts that take long are few: a search that has hardly begun shows nothing.
             self._time.forgive(self._more)
             self._more = 0.0
