@@ -181,12 +181,12 @@ def _methods(node: ast.AST, modules: Collection[str] = ()) -> Iterator[str]:
 
 def _methods_of_values(node: ast.AST, modules: Collection[str]) -> Iterator[str]:
     """The names of the methods that may be a tensor's: not those whose value nothing takes (`names.sort()` of a list, `seen.add(name)`), but for updates in
-    place, and not those that are given words (`line.split(",")`)."""
+    place, and not `split` of words (`line.split(",")`, `line.split()`)."""
     alone = {id(part.value) for part in ast.walk(node) if isinstance(part, ast.Expr)}
     for part in ast.walk(node):
         if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and _root(part.func) not in modules:
             words = any(isinstance(one, ast.Constant) and isinstance(one.value, str) for one in part.args[:1])
-            if not (words and part.func.attr == "split") and (id(part) not in alone or part.func.attr.endswith("_")):
+            if not (part.func.attr == "split" and (words or not (part.args or part.keywords))) and (id(part) not in alone or part.func.attr.endswith("_")):
                 yield part.func.attr
 
 
