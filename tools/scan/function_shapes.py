@@ -186,7 +186,9 @@ def _methods_of_values(node: ast.AST, modules: Collection[str]) -> Iterator[str]
     for part in ast.walk(node):
         if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and _root(part.func) not in modules:
             words = any(isinstance(one, ast.Constant) and isinstance(one.value, str) for one in part.args[:1])
-            if not (part.func.attr == "split" and (words or not (part.args or part.keywords))) and (id(part) not in alone or part.func.attr.endswith("_")):
+            if not (part.func.attr == "split" and (words or not (part.args or part.keywords))) and (
+                id(part) not in alone or part.func.attr.endswith("_")
+            ):
                 yield part.func.attr
 
 

@@ -22,6 +22,9 @@ FOLDED = re.compile(
     r"|The size of tensor a \((?P<a>\d+)\) must match the size of tensor b \((?P<b>\d+)\) at non-singleton dimension 0"
 )
 """What an operation says of tensors that hold different numbers of samples."""
+VECTOR = re.compile(r"size mismatch, got input \(\d+\), mat \(\d+x(?P<now>\d+)\), vec \((?P<wanted>\d+)\)")
+"""What a product of a matrix and a vector of the module says."""
+UNEQUAL = re.compile(r"The size of tensor a \((\d+)\) must match the size of tensor b \((\d+)\)")
 OTHER_RANKS = re.compile(r"Tensors must have same number of dimensions: got \d+ and \d+")
 GRADIENTS = re.compile(
     r"grad_output\[0\] has a shape of torch\.Size\(\[\d+, (?P<width>\d+)\]\) and output\[0\] has a shape of torch\.Size\(\[(?P<sizes>[\d, ]+)\]\)"
@@ -34,6 +37,8 @@ def joined_inputs(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
     """The attempt with inputs that add up to what the failed layer takes, or with what else of its call has to fit the rest."""
     yield from _without_the_excess(attempt, outcome)
     yield from _parts_by_numbers(attempt, outcome)
+    yield from _as_a_vector(attempt, outcome)
+    yield from _of_positions(attempt, outcome)
     yield from _of_one_sample(attempt, outcome)
     yield from _critics(attempt, outcome)
     yield from _of_one_position(attempt, outcome)
@@ -84,6 +89,32 @@ def equal_parts(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
             part = wanted // len(inputs)
             parts = [wanted - part * (len(inputs) - 1), *[part] * (len(inputs) - 1)]
             yield _replaced(attempt, {name: _sized(inputs[name], axis, size) for name, size in zip(inputs, parts, strict=True)})
+
+
+def _as_a_vector(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
+    """Inputs that share a size along an axis, several times which a vector of the module meets: that size times what the vector has too much of it."""
+    match = VECTOR.search(outcome.error)
+    now, wanted = (int(match["now"]), int(match["wanted"])) if match else (0, 0)
+    inputs = {name: value for name, value in attempt.call or () if isinstance(value, Tensor) and len(value.shape) > 1}
+    for axis in range(1, max((len(tensor.shape) for tensor in inputs.values()), default=0)) if match and now != wanted else ():
+        for size in dict.fromkeys(tensor.shape[axis] for tensor in inputs.values() if axis < len(tensor.shape)):
+            if size and now % size == 0 and (wanted * size) % now == 0:
+                alike = {name: tensor for name, tensor in inputs.items() if axis < len(tensor.shape) and tensor.shape[axis] == size}
+                alike = {
+                    name: tensor for name, tensor in alike.items() if len(tensor.shape) == max(len(one.shape) for one in alike.values())
+                }
+                yield _replaced(attempt, {name: _sized(tensor, axis, wanted * size // now) for name, tensor in alike.items()})
+
+
+def _of_positions(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
+    """A matrix beside an input with more axes, with a row for each of its samples and a column for each of its positions: a mask."""
+    match = UNEQUAL.search(outcome.error)
+    inputs = {name: value for name, value in attempt.call or () if isinstance(value, Tensor)} if match else {}
+    main = next((tensor for tensor in inputs.values() if len(tensor.shape) > 2), None)
+    for name, tensor in inputs.items() if main is not None and match else ():
+        for has, wants in ((1, 2), (2, 1)) if len(tensor.shape) == 2 else ():
+            if main is not None and match and int(match[has]) in tensor.shape and int(match[wants]) in main.shape[1:]:
+                yield _replaced(attempt, {name: replace(tensor, shape=(main.shape[0], int(match[wants])))})
 
 
 def _of_one_sample(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
