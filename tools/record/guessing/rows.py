@@ -58,7 +58,7 @@ INIT_ROWS = (
         "[torch.nn.Identity(), torch.nn.Identity()]",
     ),
     row(r"(n|num)_dims|(n_|num_)?spatial_dims|dimensions?", "2", "1", "3", "64"),
-    row(r"(.*_)?(kernels?(_(size|height|width|length)s?)?|filter_(size|width|height)s?|ks|k)", "3", "(3, 3)"),
+    row(r"(.*_)?(kernels?(_(size|height|width|length)s?)?|filter_(size|width|height)s?|ks|k)|.*k_?size", "3", "(3, 3)"),
     row(r"(.*_)?(stride|dilation|groups|reduction_?axis|layer_idx|index|idx|axis)", "1", "(1, 1)"),
     row(r"(.*_)?(pad|padding)", "1", "(1, 1)"),
     row(r"in_chans|img_channels|image_channels", "3"),

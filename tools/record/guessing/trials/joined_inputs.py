@@ -24,6 +24,7 @@ FOLDED = re.compile(
 """What an operation says of tensors that hold different numbers of samples."""
 VECTOR = re.compile(r"size mismatch, got input \(\d+\), mat \(\d+x(?P<now>\d+)\), vec \((?P<wanted>\d+)\)")
 """What a product of a matrix and a vector of the module says."""
+GRID = re.compile(r"expected grid to have size (?P<size>[23]) in last dimension, but got grid with sizes \[(?P<sizes>[\d, ]+)\]")
 UNEQUAL = re.compile(r"The size of tensor a \((\d+)\) must match the size of tensor b \((\d+)\)")
 OTHER_RANKS = re.compile(r"Tensors must have same number of dimensions: got \d+ and \d+")
 GRADIENTS = re.compile(
@@ -39,6 +40,7 @@ def joined_inputs(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
     yield from _parts_by_numbers(attempt, outcome)
     yield from _as_a_vector(attempt, outcome)
     yield from _of_positions(attempt, outcome)
+    yield from _of_coordinates(attempt, outcome)
     yield from _of_one_sample(attempt, outcome)
     yield from _critics(attempt, outcome)
     yield from _of_one_position(attempt, outcome)
@@ -115,6 +117,21 @@ def _of_positions(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
         for has, wants in ((1, 2), (2, 1)) if len(tensor.shape) == 2 else ():
             if main is not None and match and int(match[has]) in tensor.shape and int(match[wants]) in main.shape[1:]:
                 yield _replaced(attempt, {name: replace(tensor, shape=(main.shape[0], int(match[wants])))})
+
+
+def _of_coordinates(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
+    """Places to sample at as rows of coordinates beside an image: those that became the grid, then all inputs that are like them."""
+    match = GRID.search(outcome.error)
+    inputs = [(name, value) for name, value in attempt.call or () if isinstance(value, Tensor) and len(value.shape) > 1] if match else []
+    excess = len(match["sizes"].split(",")) - int(match["size"]) - 2 if match else 0
+    for name, tensor in inputs[1:] if match else ():
+        rank = len(tensor.shape) - excess
+        if match and rank > 1:
+            shape = (*tensor.shape[: rank - 1], int(match["size"]))
+            alike = [other for other, value in inputs[1:] if value.shape == tensor.shape]
+            yield _replaced(attempt, {name: replace(tensor, shape=shape)})
+            if len(alike) > 1:
+                yield _replaced(attempt, {other: replace(value, shape=shape) for other, value in inputs if other in alike})
 
 
 def _of_one_sample(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
