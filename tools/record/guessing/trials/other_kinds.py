@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from migrate_agent.tools.record.guessing.trials.trial import Attempt, Outcome, set_call
 from migrate_agent.tools.record.guessing.values import Fields, Tensor, Value, as_array, tensors
+from migrate_agent.tools.record.guessing.values import Sequence as Items
 
 LACKS = re.compile(r"'\w+' object has no attribute '(\w+)'")
 WORDS = frozenset(
@@ -57,6 +58,7 @@ def other_kinds(
         words = [*words_of(name), *COMMON_WORDS] if of_words else []
         yield from (set_call(attempt, name, word) for word in dict.fromkeys(words))
         yield from (set_call(attempt, name, table) for table in (_tables(attempt, keys) if of_tables else ()))
+    yield from _lists_of_tables(attempt, outcome, names) if of_tables else ()
     yield from _arrays(attempt, outcome)
     yield from _other_tables(attempt, outcome)
     yield from _allowed_words(attempt, outcome)
@@ -125,6 +127,17 @@ def _tables(attempt: Attempt, keys: Sequence[tuple[str, ...]]) -> Iterator[Value
     main = _main(attempt)
     yield from (Fields(tuple((word, main) for word in words)) for words in keys or (FIRST_KEYS,))
     yield from NUMBER_TABLES
+
+
+def _lists_of_tables(attempt: Attempt, outcome: Outcome, names: Sequence[str]) -> Iterator[Attempt]:
+    """A list of three dictionaries where an element of an argument is asked for what tensors lack: the states of models that are averaged."""
+    try:
+        nodes = list(ast.walk(ast.parse(outcome.place.statement)))
+    except SyntaxError:
+        nodes = []
+    direct = {node.value.id for node in nodes if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)}
+    table = Fields(tuple((word, _main(attempt)) for word in FIRST_KEYS))
+    yield from (set_call(attempt, name, Items((table, table, table))) for name in names if name not in direct)
 
 
 NUMBER_TABLES = ("{'a': 0, 'b': 1}", "{0: 'a', 1: 'b'}")
