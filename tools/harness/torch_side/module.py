@@ -46,6 +46,7 @@ from migrate_agent.tools.harness.common.kept_objects import snapshot
 from migrate_agent.tools.harness.common.partial_import import use_parts, use_roots
 from migrate_agent.tools.harness.common.random_streams import USUAL, Drawing, Stream
 from migrate_agent.tools.harness.torch_side.built_tables import put_tables, tables_of
+from migrate_agent.tools.harness.torch_side.copied_tensors import copy_computed_tensors
 from migrate_agent.tools.harness.torch_side.filled_memory import FilledMemory
 from migrate_agent.tools.harness.torch_side.held_values import held_values, noted, parted, spoil
 from migrate_agent.tools.harness.torch_side.precision import PairedDraws, Widths, exact, wide_names, widened
@@ -269,6 +270,7 @@ class Original:
         os.environ.setdefault("TORCHDYNAMO_DISABLE", "1")
         run_scripts_as_written()
         restore_functions()
+        copy_computed_tensors()
         reach.count(Path(sys.path[0]), arguments.get("folder", ""))
         use_roots(arguments["roots"])
         use_parts(arguments["parts"], Path(sys.path[0]))
