@@ -60,8 +60,8 @@ class AutogradFunction:
 
         def merged(values: tuple[Any, ...]) -> list[Any]:
             full = list(others)
-            for place, value in zip(places, values[: len(places)], strict=True):
-                full[place] = value
+            for index, value in zip(places, values[: len(places)], strict=True):
+                full[index] = value
             return full
 
         def streams(values: tuple[Any, ...], number: int) -> dict[str, nnx.Rngs]:

@@ -30,10 +30,10 @@ def to_unit_length(x: jax.Array, axis: int = 1, epsilon: float = 1e-12) -> jax.A
 
 
 def largest_along_last(x: jax.Array, k: int) -> tuple[jax.Array, jax.Array]:
-    """The `k` largest along the last axis, NaN before all others, and their places as integers of the usual width."""
+    """The `k` largest along the last axis, NaN before all others, and their indices as integers of the usual width."""
     # `top_k` has NaN first or last by its sign, which is up to the machine.
-    _, places = jax.lax.top_k(jnp.where(jnp.isnan(x), abs(x), x), k)
-    return jnp.take_along_axis(x, places, -1), places.astype(int)
+    _, indices = jax.lax.top_k(jnp.where(jnp.isnan(x), abs(x), x), k)
+    return jnp.take_along_axis(x, indices, -1), indices.astype(int)
 
 
 def normalise_last(x: jax.Array, scale: jax.Array | None, bias: jax.Array | None, epsilon: float) -> jax.Array:

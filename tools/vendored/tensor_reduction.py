@@ -95,9 +95,9 @@ def share_gradient(value: jax.Array, x: jax.Array) -> jax.Array:
     if not jnp.issubdtype(x.dtype, jnp.inexact):
         return value
     equal = (x == value) | (jnp.isnan(x) & jnp.isnan(value))
-    count, kept = jnp.sum(equal), jax.lax.stop_gradient(x)
+    count, fixed = jnp.sum(equal), jax.lax.stop_gradient(x)
     # The element itself, not a sum of its parts, which rounding may move; what is not finite has no difference of zero.
-    finite = jax.lax.stop_gradient(value) + jnp.sum(jnp.where(equal, (x - kept) / count, 0))
+    finite = jax.lax.stop_gradient(value) + jnp.sum(jnp.where(equal, (x - fixed) / count, 0))
     return jnp.where(jnp.isfinite(value), finite, jnp.sum(jnp.where(equal, x / count, 0)))
 
 

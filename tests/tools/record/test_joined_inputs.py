@@ -65,6 +65,22 @@ def dilated(x: torch.Tensor) -> Any:
     return nn.Sequential(nn.Conv1d(4, 4, 2, dilation=300), nn.Conv1d(4, 4, 2, dilation=200))(x)
 
 
+def grouped(places: torch.Tensor, points: torch.Tensor) -> Any:
+    return nn.Conv1d(19, 4, 1)(torch.cat((places, points), -1).transpose(1, 2))
+
+
+def pointed(start: torch.Tensor, end: torch.Tensor) -> Any:
+    return torch.matmul(nn.Parameter(torch.ones(24)), torch.cat((start, end), 1))
+
+
+def masked(x: torch.Tensor, mask: torch.Tensor) -> Any:
+    return x * (1 - mask.unsqueeze(1)) if mask.dim() == 2 else x
+
+
+def sampled(image: torch.Tensor, places: torch.Tensor, sizes: torch.Tensor) -> Any:
+    return nn.functional.grid_sample(image, places.unsqueeze(1), align_corners=False)[:, :, 0].transpose(1, 2)[..., :2] * sizes
+
+
 LABELS = Tensor((2,), "integer", 8)
 CASES: tuple[tuple[Callable[..., Any], tuple[Tensor, ...], tuple[str, ...]], ...] = (
     (embedded, (Tensor((2, 110)), LABELS), ("torch.randn(2, 100)", "torch.randint(0, 8, (2,))")),
@@ -77,6 +93,10 @@ CASES: tuple[tuple[Callable[..., Any], tuple[Tensor, ...], tuple[str, ...]], ...
     (classified, (Tensor((2, 5, 4)), Tensor((2, 5, 4))), ("torch.randn(2, 5, 4)", "torch.randint(0, 8, (2, 5))")),
     (smoothed, (Tensor((2, 5)), Tensor((2, 5))), ("torch.randn(4, 10)", "torch.randint(0, 10, (4,))")),
     (packed, (Tensor((2, 9, 4)), Tensor((2, 4), "integer")), ("torch.randn(2, 9, 4)", "[9, 7]")),
+    (grouped, (Tensor((2, 9, 3)), Tensor((2, 9, 3))), ("torch.randn(2, 9, 3)", "torch.randn(2, 9, 16)")),
+    (pointed, (Tensor((2, 16, 5)), Tensor((2, 16, 5))), ("torch.randn(2, 12, 5)", "torch.randn(2, 12, 5)")),
+    (masked, (Tensor((2, 6, 40)), Tensor((6, 6))), ("torch.randn(2, 6, 40)", "torch.randn(2, 40)")),
+    (sampled, (Tensor((2, 3, 8, 8)),) * 3, ("torch.randn(2, 3, 8, 8)", "torch.randn(2, 3, 2)", "torch.randn(2, 3, 2)")),
     (criticised, (Tensor((2, 3, 32, 32)),), ("torch.randn(2, 3, 4, 4)",)),
 )
 

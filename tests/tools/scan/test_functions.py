@@ -54,6 +54,7 @@ NO_UNITS = (
     "import os\ndef f(path): return torch.tensor(len(os.listdir(path)))",
     "def f(names):\n    kept = list(names)\n    kept.sort()\n    return kept",
     "def f(line): return line.split(',')[0]",
+    "def f(line): return len(line.split())",
     "def f(words):\n    seen = set()\n    seen.add(words[0])\n    return seen",
 )
 

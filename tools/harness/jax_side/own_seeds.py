@@ -16,8 +16,8 @@ def varied_seeds(key: Any) -> Iterator[None]:
     streams = nnx.Rngs
 
     def varied(default: Any = None, **named: Any) -> nnx.Rngs:
-        given = {name: value for name, value in (("default", default), *named.items()) if value is not None}
-        seeded = {name: jax.random.fold_in(key, value) if isinstance(value, int) else value for name, value in given.items()}
+        seeds = {name: value for name, value in (("default", default), *named.items()) if value is not None}
+        seeded = {name: jax.random.fold_in(key, value) if isinstance(value, int) else value for name, value in seeds.items()}
         return streams(**seeded)
 
     nnx.Rngs = varied  # type: ignore[misc, assignment]

@@ -201,8 +201,8 @@ def _sampled_values(
     def construct(seed: int, names: Container[str]) -> None:
         seed_draws(base + 1000 + seed)
         with varied_seeds(seed):
-            made = make()
-        for name, value in tensors_of(made).items():
+            module = make()
+        for name, value in tensors_of(module).items():
             if name in names and name not in unset:
                 flat = wide_flat(value)
                 rows.setdefault(name, []).append(flat[tensor_files.sample_indices(flat.size, budgets.INIT_SAMPLE)])

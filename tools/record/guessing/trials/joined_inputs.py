@@ -22,8 +22,11 @@ FOLDED = re.compile(
     r"|The size of tensor a \((?P<a>\d+)\) must match the size of tensor b \((?P<b>\d+)\) at non-singleton dimension 0"
 )
 """What an operation says of tensors that hold different numbers of samples."""
-VECTOR = re.compile(r"size mismatch, got input \(\d+\), mat \(\d+x(?P<now>\d+)\), vec \((?P<wanted>\d+)\)")
-"""What a product of a matrix and a vector of the module says."""
+VECTORS = (
+    re.compile(r"size mismatch, got input \(\d+\), mat \(\d+x(?P<now>\d+)\), vec \((?P<wanted>\d+)\)"),
+    re.compile(r"first two dimensions of batch2 tensor to be: \[(?P<batch>\d+), (?P<wanted>\d+)\] but got: \[(?P=batch), (?P<now>\d+)\]"),
+)
+"""What a product of matrices with a vector of the module says."""
 GRID = re.compile(r"expected grid to have size (?P<size>[23]) in last dimension, but got grid with sizes \[(?P<sizes>[\d, ]+)\]")
 UNEQUAL = re.compile(r"The size of tensor a \((\d+)\) must match the size of tensor b \((\d+)\)")
 OTHER_RANKS = re.compile(r"Tensors must have same number of dimensions: got \d+ and \d+")
@@ -95,17 +98,17 @@ def equal_parts(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
 
 def _as_a_vector(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
     """Inputs that share a size along an axis, several times which a vector of the module meets: that size times what the vector has too much of it."""
-    match = VECTOR.search(outcome.error)
-    now, wanted = (int(match["now"]), int(match["wanted"])) if match else (0, 0)
+    match = next((hit for pattern in VECTORS if (hit := pattern.search(outcome.error))), None)
+    now, needed = (int(match["now"]), int(match["wanted"])) if match else (0, 0)
     inputs = {name: value for name, value in attempt.call or () if isinstance(value, Tensor) and len(value.shape) > 1}
-    for axis in range(1, max((len(tensor.shape) for tensor in inputs.values()), default=0)) if match and now != wanted else ():
+    for axis in range(1, max((len(tensor.shape) for tensor in inputs.values()), default=0)) if match and now != needed else ():
         for size in dict.fromkeys(tensor.shape[axis] for tensor in inputs.values() if axis < len(tensor.shape)):
-            if size and now % size == 0 and (wanted * size) % now == 0:
+            if size and now % size == 0 and (needed * size) % now == 0:
                 alike = {name: tensor for name, tensor in inputs.items() if axis < len(tensor.shape) and tensor.shape[axis] == size}
                 alike = {
                     name: tensor for name, tensor in alike.items() if len(tensor.shape) == max(len(one.shape) for one in alike.values())
                 }
-                yield _replaced(attempt, {name: _sized(tensor, axis, wanted * size // now) for name, tensor in alike.items()})
+                yield _replaced(attempt, {name: _sized(tensor, axis, needed * size // now) for name, tensor in alike.items()})
 
 
 def _of_positions(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:

@@ -16,8 +16,8 @@ def passes_of_call(repo: Repo, dotted: str) -> set[tuple[str, str]]:
     model = repo.class_of(owner) if name == "apply" and owner else None
     if model is None or not is_autograd_function(repo, model):
         return set()
-    found = [next((one for one in repo.ancestors(model) if pass_name in one.methods), None) for pass_name in PASSES]
-    return {(one.file.file.path, f"{one.qualname}.{pass_name}") for one, pass_name in zip(found, PASSES, strict=True) if one}
+    owners = [next((one for one in repo.ancestors(model) if pass_name in one.methods), None) for pass_name in PASSES]
+    return {(one.file.file.path, f"{one.qualname}.{pass_name}") for one, pass_name in zip(owners, PASSES, strict=True) if one}
 
 
 def is_autograd_function(repo: Repo, model: ClassModel) -> bool:

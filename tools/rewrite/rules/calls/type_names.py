@@ -75,30 +75,30 @@ class CompareDtypes(Rule):
                 return function is not None and self._converts_alone(function, name, frozenset())
         return False
 
-    def _converts_alone(self, function: cst.FunctionDef, name: str, asked: frozenset[str]) -> bool:
-        """Whether a function binds a name once and reads it in `x.type(…)` alone, and in calls of methods that do. `asked`: functions on the way here."""
+    def _converts_alone(self, function: cst.FunctionDef, name: str, passed: frozenset[str]) -> bool:
+        """Whether a function binds a name once and reads it in `x.type(…)` alone, and in calls of methods that do. `passed`: functions on the way here."""
         calls = [call for call in m.findall(function.body, m.Call()) if isinstance(call, cst.Call)]
         read = 0
         for call in calls:
-            handed = [place for place, argument in enumerate(call.args) if m.matches(argument, m.Arg(m.Name(name), keyword=None))]
-            if handed and not _converts(call) and not all(self._method_converts(call, place, asked) for place in handed):
+            handed = [index for index, argument in enumerate(call.args) if m.matches(argument, m.Arg(m.Name(name), keyword=None))]
+            if handed and not _converts(call) and not all(self._method_converts(call, index, passed) for index in handed):
                 return False
             read += len(handed)
         parameter = any(one.name.value == name for one in function.params.params)
         return len(m.findall(function.body, m.Name(name))) == read + (not parameter)
 
-    def _method_converts(self, call: cst.Call, place: int, asked: frozenset[str]) -> bool:
-        """Whether a method of the class at hand, called by way of `self`, converts alone by its positional argument at a place."""
+    def _method_converts(self, call: cst.Call, index: int, passed: frozenset[str]) -> bool:
+        """Whether a method of the class at hand, called by way of `self`, converts alone by its positional argument at a index."""
         match call.func:
             case cst.Attribute(value=cst.Name("self"), attr=cst.Name(called)):
                 owner = next((one for one in reversed(self.context.stack) if isinstance(one, cst.ClassDef)), None)
                 body = owner.body.body if owner is not None else ()
-                found = next((one for one in body if isinstance(one, cst.FunctionDef) and one.name.value == called), None)
-                if found is None or called in asked:
+                method = next((one for one in body if isinstance(one, cst.FunctionDef) and one.name.value == called), None)
+                if method is None or called in passed:
                     return False
-                static = any(m.matches(one.decorator, m.Name("staticmethod")) for one in found.decorators)
-                names = [one.name.value for one in found.params.params][0 if static else 1 :]
-                return place < len(names) and self._converts_alone(found, names[place], asked | {called})
+                static = any(m.matches(one.decorator, m.Name("staticmethod")) for one in method.decorators)
+                names = [one.name.value for one in method.params.params][0 if static else 1 :]
+                return index < len(names) and self._converts_alone(method, names[index], passed | {called})
         return False
 
     def _is_compared(self) -> bool:

@@ -43,9 +43,9 @@ class SinkIntoBranches(Rule):
 
     def leave_IndentedBlock(self, original: cst.IndentedBlock, updated: cst.IndentedBlock) -> cst.IndentedBlock | None:
         body = list(updated.body)
-        for place in range(len(body) - 2):
-            if _is_branch(body[place : place + 3]):
-                body = _sunk(body, place)
+        for start in range(len(body) - 2):
+            if _is_branch(body[start : start + 3]):
+                body = _sunk(body, start)
         return updated.with_changes(body=[line for line in body if line is not None]) if body != list(updated.body) else None
 
 
@@ -55,13 +55,13 @@ def _is_branch(lines: Sequence[cst.BaseStatement]) -> bool:
     return all(named) and bool(m.findall(lines[2], m.Call(func=CONDS)))
 
 
-def _sunk(body: list[cst.BaseStatement], place: int) -> list[cst.BaseStatement]:
-    """The statements of a block in which what one side alone reads was put into it; as many as before, None in place of those that were put there."""
-    before, branch, after = body[:place], body[place : place + 3], body[place + 3 :]
+def _sunk(body: list[cst.BaseStatement], start: int) -> list[cst.BaseStatement]:
+    """The statements of a block in which what one side alone reads was put into it; as many as before, None in start of those that were put there."""
+    before, branch, after = body[:start], body[start : start + 3], body[start + 3 :]
     for number in (0, 1):
         side, other = branch[number], branch[1 - number]
         moved: list[int] = []
-        for at in reversed(range(place)):
+        for at in reversed(range(start)):
             name = _assigned(before[at])
             if name and _only_read_by(name, [*moved], before, at, [side], [other, branch[2], *after]) and _stays_valid(before, at, moved):
                 moved.append(at)

@@ -374,25 +374,25 @@ class _ConstructorValues(StaticValues):
             return True
         return super().known(node)
 
-    def is_new(self, node: ast.expr, asked: frozenset[str] = frozenset()) -> bool:
-        """Whether a tensor that is known has memory of its own, which nobody else can write to. `asked`: names on the way here, against circles."""
+    def is_new(self, node: ast.expr, followed: frozenset[str] = frozenset()) -> bool:
+        """Whether a tensor that is known has memory of its own, which nobody else can write to. `followed`: names on the way here, against circles."""
         match node:
             case ast.Compare() | ast.UnaryOp() | ast.BinOp() | ast.List():
                 return True
             case ast.Name(id=name):
                 bound = self.values.get(name, ())
-                return bool(bound) and (name in asked or all(self.is_new(value, asked | {name}) for value in bound))
+                return bool(bound) and (name in followed or all(self.is_new(value, followed | {name}) for value in bound))
             case ast.Subscript(value=value) | ast.Attribute(value=value, attr="T" | "mT"):
-                return self.is_new(value, asked)
+                return self.is_new(value, followed)
             case ast.Call(func=ast.Attribute(value=value, attr=attr), args=args):
-                return self._gives_new(node, attr, value, args, asked)
+                return self._gives_new(node, attr, value, args, followed)
         return False
 
-    def _gives_new(self, call: ast.Call, attr: str, value: ast.expr, args: Sequence[ast.expr], asked: frozenset[str]) -> bool:
+    def _gives_new(self, call: ast.Call, attr: str, value: ast.expr, args: Sequence[ast.expr], followed: frozenset[str]) -> bool:
         dotted = self.dotted(call.func)
         if dotted.startswith(("torch.", "numpy.")):
             shares = (attr in VIEW_FUNCTIONS | CONVERSIONS or dotted in SHARING) and bool(args)
-            return self.is_new(args[0], asked) if shares else dotted in ops() or dotted in NEW_ARRAYS
+            return self.is_new(args[0], followed) if shares else dotted in ops() or dotted in NEW_ARRAYS
         if self.model is not None and id(call.func) in self.model.own:
             return self._method_gives_new(attr)
         fact = self.observed(value)
@@ -400,7 +400,7 @@ class _ConstructorValues(StaticValues):
         if converts:
             return True
         if attr in VIEW_METHODS | MOVES | CONVERSIONS or attr.endswith("_"):
-            return self.is_new(value, asked)
+            return self.is_new(value, followed)
         return attr in methods()
 
     def _method_gives_new(self, name: str) -> bool:

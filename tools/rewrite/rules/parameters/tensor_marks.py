@@ -58,15 +58,15 @@ def is_kept_mark(context: Context, parameter: str, name: str) -> bool:
         return False
     if any(f"{parameter}_{name}" in _names(model) for model in line) or any(_looks_up(node, name) for node in _live_nodes(context)):
         return False
-    found = [node for node in _live_nodes(context) if isinstance(node, ast.Attribute) and node.attr == name and _hangs_on_tensor(node)]
+    others = [node for node in _live_nodes(context) if isinstance(node, ast.Attribute) and node.attr == name and _hangs_on_tensor(node)]
     models = [model for file in repo.files.values() for model in file.classes.values() if repo.is_module_class(model)]
     building = {id(node) for model in models if "__init__" in model.methods for node in walk(model.methods["__init__"])}
     members = {id(node) for model in models for method in model.methods.values() for node in walk(method)}
-    own = all(id(node) in members and _own_mark(node) is not None for node in found)
+    own = all(id(node) in members and _own_mark(node) is not None for node in others)
     own &= not any(
-        isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load) and node.value in found for node in _live_nodes(context)
+        isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load) and node.value in others for node in _live_nodes(context)
     )
-    return own and all(_is_load(node) or id(node) in building for node in found) and any(_is_load(node) for node in found)
+    return own and all(_is_load(node) or id(node) in building for node in others) and any(_is_load(node) for node in others)
 
 
 class DropTensorMarks(Rule):

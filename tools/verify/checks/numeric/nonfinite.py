@@ -32,13 +32,13 @@ def judge(results: Results) -> Verdict | None:
     return with_left_out(verdict("numeric", "nonfinite", differences, UNPAIRED if unpaired else ""), left_out)
 
 
-def with_left_out(found: Verdict | None, left_out: Sequence[str]) -> Verdict | None:
+def with_left_out(judged: Verdict | None, left_out: Sequence[str]) -> Verdict | None:
     """The verdict, which says in which scenarios outputs that differ were not judged."""
-    if found is None or found.status != "pass" or not left_out:
-        return found
+    if judged is None or judged.status != "pass" or not left_out:
+        return judged
     names = ", ".join(sorted(set(left_out)))
-    told = f"not judged: {len(left_out)} outputs of {names}, where torch's own are undefined or hang on rounding"
-    return replace(found, detail="; ".join(filter(None, (found.detail, told))))
+    remark = f"not judged: {len(left_out)} outputs of {names}, where torch's own are undefined or hang on rounding"
+    return replace(judged, detail="; ".join(filter(None, (judged.detail, remark))))
 
 
 CHECK = Check("numeric", "nonfinite", judge, cost=NEW_PROCESS)
