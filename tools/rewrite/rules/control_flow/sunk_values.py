@@ -21,7 +21,8 @@ class SinkIntoBranches(Rule):
     """Compute what one side of a `lax.cond` alone reads inside of that side, where its derivative may not be finite: `a = jnp.log(x)` before `if_true`.
 
     In torch a side that is not taken has no gradient. Outside of the side, JAX multiplies the derivative by zero, which gives NaN where it is not finite.
-    Declines where anything is drawn or called but functions of arrays, and where a name that the value needs is set again in between.
+    Declines inside of loops and branches, where anything is drawn or called but functions of arrays, and where a name that the value needs is set again
+    in between.
     """
 
     KEEP = ("import math\n\ndef f(x, n):\n    y = math.log(n)\n    if n > 1:\n        x = x + y\n    return x\n",)
@@ -34,6 +35,13 @@ class SinkIntoBranches(Rule):
             "    y = lax.cond(jnp.sum(n) > 0, if_true, if_false)\n    return y\n",
         ),
         (
+            "import torch\n\ndef f(x: torch.Tensor, n: torch.Tensor, k: int):\n    for _ in range(k):\n        near = torch.log(x)\n"
+            "        if n.sum() > 0:\n            x = near + x\n    return x + near\n",
+            "def f(x: jax.Array, n: jax.Array, k: int):\n    for _ in range(k):\n        near = jnp.log(x)\n\n        def if_true(x):\n"
+            "            x = near + x\n            return x\n\n        def if_false(x):\n            return x\n\n"
+            "        x = lax.cond(jnp.sum(n) > 0, if_true, if_false, x)\n    return x + near\n",
+        ),
+        (
             "import torch\n\ndef f(x: torch.Tensor, n: torch.Tensor):\n    near = torch.log(x)\n    y = x * 2\n    if n.sum() > 0:\n        y = near + y\n"
             "    return y + near\n",
             "def f(x: jax.Array, n: jax.Array):\n    near = jnp.log(x)\n    y = x * 2\n\n    def if_true(y):\n        y = near + y\n        return y\n\n"
@@ -42,6 +50,9 @@ class SinkIntoBranches(Rule):
     )
 
     def leave_IndentedBlock(self, original: cst.IndentedBlock, updated: cst.IndentedBlock) -> cst.IndentedBlock | None:
+        # What a block of a loop or a branch binds may be read after it.
+        if not isinstance(self.context.parent(), cst.FunctionDef):
+            return None
         body = list(updated.body)
         for start in range(len(body) - 2):
             if _is_branch(body[start : start + 3]):
@@ -134,6 +145,8 @@ def _only_read_by(
     rebound = next((later for later in range(at + 1, len(before)) if _assigned(before[later]) == name), None)
     last = len(before) if rebound is None else rebound + 1
     readers = [later for later in range(at + 1, last) if _reads(before[later], name)]
+    if any(m.findall(line, m.FunctionDef() | m.Lambda()) and _reads(line, name) for line in before[:at] if line is not None):
+        return False  # it is looked up when that function is called
     if not set(readers) <= set(moved) or (rebound is not None and rebound not in moved):
         return False
     if rebound is not None:
