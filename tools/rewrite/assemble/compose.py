@@ -4,6 +4,7 @@ imports and vendored helpers.
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
@@ -285,11 +286,17 @@ class _Composer:
             if reason := self._open(other, statement):
                 self.notes[f"{other}:{statement.first_line}: not registered with {name}: {reason}"] = None
                 continue
-            module, selection = self.repo.files[other].file.target_module, self.selection(path)
+            module, selection = self.repo.files[other].file.target_module, self.selection(self._package_between(other, path) or path)
             (selection.last if self._imports(other, path) else selection.filling).add(module)
             if index not in self.selection(other).statements:
                 self.selection(other).statements.add(index)
                 self._needs(other, self._text(other, statement), statement)
+
+    def _package_between(self, path: str, wanted: str) -> str:
+        """The `__init__.py` beside a file that imports it, by way of which the other file imports it: what the other needs of it is there only at its end."""
+        package = posixpath.join(posixpath.dirname(wanted), "__init__.py")
+        file = self.repo.files.get(package)
+        return package if file is not None and package != wanted and wanted in file.file.imports and self._imports(path, package) else ""
 
     def _imports(self, path: str, wanted: str) -> bool:
         """Whether importing one file of the repository imports the other."""

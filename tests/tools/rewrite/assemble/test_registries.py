@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 import pytest
 
-from migrate_agent.tools.types import Draft
+from migrate_agent.sandbox import open_sandbox
+from migrate_agent.tools.record import record
+from migrate_agent.tools.rewrite import compose
+from migrate_agent.tools.scan import scan
+from migrate_agent.tools.types import Draft, Example
 from tests.tools.rewrite.migrating import Migrated, compare, migrated
 
 TABLES = """
@@ -136,3 +143,32 @@ def test_what_no_example_ran_is_entered_as_a_stub(draft: Draft) -> None:
     _, _, entry = draft.files["blocks_jax.py"].partition('@BLOCKS.register("unused")\n')
     assert entry.startswith("class Unused(nnx.Module):")
     assert "Unused is not migrated: no example runs it" in entry
+
+
+PACKAGE = {
+    "nets/__init__.py": "from .tables import make, register\nfrom . import blocks, net\n",
+    "nets/tables.py": "models = {}\n\n\ndef register(name):\n    def enter(cls):\n        models[name] = cls\n        return cls\n\n    return enter\n\n\n"
+    "def make(name, dim):\n    return models[name](dim)\n",
+    "nets/blocks.py": "from torch import nn\n\nfrom nets import register\n\n\n@register('mlp')\nclass Mlp(nn.Module):\n    def __init__(self, dim):\n"
+    "        super().__init__()\n        self.f = nn.Linear(dim, dim)\n\n    def forward(self, x):\n        return self.f(x)\n",
+    "nets/net.py": "from torch import nn\n\nimport nets\n\n\nclass Net(nn.Module):\n    def __init__(self, dim):\n        super().__init__()\n"
+    "        self.f = nets.make('mlp', dim)\n\n    def forward(self, x):\n        return self.f(x)\n",
+}
+
+
+def test_a_package_imports_at_its_end_what_fills_its_table(tmp_path: Path) -> None:
+    """What fills it imports from the package."""
+    for name, text in PACKAGE.items():
+        (tmp_path / "repository" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "repository" / name).write_text(text)
+    inventory, example = scan(tmp_path / "repository"), Example("nets/net.py:Net", "4", "torch.randn(2, 4)")
+    with open_sandbox("process", warn=lambda text: None) as sandbox:  # type: ignore[attr-defined]
+        recording = record(inventory, [example], sandbox, tmp_path / "recording")
+    files = compose(inventory, recording.observations, [example.unit], examples=recording.examples).files
+    for name, text in files.items():
+        (tmp_path / "mirror" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "mirror" / name).write_text(text)
+    assert files["nets_jax/__init__.py"].endswith("import nets_jax.blocks  # noqa: E402, F401 (for what it registers)\n")
+    program = "import jax, nets_jax.net; from flax import nnx; print(nets_jax.net.Net(4, rngs=nnx.Rngs(0))(jax.numpy.ones((2, 4))).shape)"
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path / "mirror", capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == "(2, 4)", done.stderr
