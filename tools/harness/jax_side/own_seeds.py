@@ -13,15 +13,17 @@ from flax import nnx
 @contextmanager
 def varied_seeds(key: Any) -> Iterator[None]:
     """Let `nnx.Rngs(seed)` of a plain number be streams that depend on `key` too, as `torch.manual_seed` is varied on torch's side."""
-    streams = nnx.Rngs
+    initialise = nnx.Rngs.__init__
 
-    def varied(default: Any = None, **named: Any) -> nnx.Rngs:
-        seeds = {name: value for name, value in (("default", default), *named.items()) if value is not None}
-        seeded = {name: jax.random.fold_in(key, value) if isinstance(value, int) else value for name, value in seeds.items()}
-        return streams(**seeded)
+    def varied(self: nnx.Rngs, *args: Any, **named: Any) -> None:
+        initialise(self, *map(of_key, args), **{name: of_key(value) for name, value in named.items()})
 
-    nnx.Rngs = varied  # type: ignore[misc, assignment]
+    def of_key(value: Any) -> Any:
+        return jax.random.fold_in(key, value) if isinstance(value, int) else value
+
+    # The class itself stays: code may ask for its instances, and name it in annotations.
+    nnx.Rngs.__init__ = varied  # type: ignore[method-assign]
     try:
         yield
     finally:
-        nnx.Rngs = streams  # type: ignore[misc]
+        nnx.Rngs.__init__ = initialise  # type: ignore[method-assign]

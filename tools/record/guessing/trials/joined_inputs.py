@@ -97,7 +97,7 @@ def equal_parts(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
 
 
 def _as_a_vector(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
-    """Inputs that share a size along an axis, several times which a vector of the module meets: that size times what the vector has too much of it."""
+    """Inputs of one size along an axis, which are joined and then meet a vector of the module: a size by which the joined ones are as long as the vector."""
     match = next((hit for pattern in VECTORS if (hit := pattern.search(outcome.error))), None)
     now, needed = (int(match["now"]), int(match["wanted"])) if match else (0, 0)
     inputs = {name: value for name, value in attempt.call or () if isinstance(value, Tensor) and len(value.shape) > 1}
@@ -112,7 +112,7 @@ def _as_a_vector(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
 
 
 def _of_positions(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
-    """A matrix beside an input with more axes, with a row for each of its samples and a column for each of its positions: a mask."""
+    """A matrix beside an input of more axes, as a mask is: a row for each sample, and a column for each position."""
     match = UNEQUAL.search(outcome.error)
     inputs = {name: value for name, value in attempt.call or () if isinstance(value, Tensor)} if match else {}
     main = next((tensor for tensor in inputs.values() if len(tensor.shape) > 2), None)
@@ -123,7 +123,7 @@ def _of_positions(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
 
 
 def _of_coordinates(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
-    """Places to sample at as rows of coordinates beside an image: those that became the grid, then all inputs that are like them."""
+    """Rows of coordinates beside an image, where code makes a grid of them: one input at a time, then all of one shape."""
     match = GRID.search(outcome.error)
     inputs = [(name, value) for name, value in attempt.call or () if isinstance(value, Tensor) and len(value.shape) > 1] if match else []
     excess = len(match["sizes"].split(",")) - int(match["size"]) - 2 if match else 0
