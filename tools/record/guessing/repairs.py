@@ -37,6 +37,7 @@ from migrate_agent.tools.record.guessing.trials.steps_asked import steps_asked
 from migrate_agent.tools.record.guessing.trials.trial import NOT_FINITE, Attempt, Outcome, Stage, set_call, set_init
 from migrate_agent.tools.record.guessing.trials.unset_names import unset_names
 from migrate_agent.tools.record.guessing.trials.wider_tables import wider_tables
+from migrate_agent.tools.record.guessing.trials.words_asked import words_asked
 from migrate_agent.tools.record.guessing.values import Fields, Kind, Tensor, Value, change_tensors, tensors
 from migrate_agent.tools.record.guessing.values import Sequence as Items
 
@@ -163,6 +164,7 @@ def _constructor_repairs(attempt: Attempt, outcome: Outcome, options: Options) -
     names = [name for name in outcome.place.init if name in options.init] or list(dict(attempt.init))
     yield from unset_names(attempt, outcome, options)
     yield from arrays_in_constructor(attempt, outcome)
+    yield from words_asked(attempt, outcome, options.init)
     yield from other_branches(attempt, outcome, options)
     for name in names[:2] if NO_PATH.search(outcome.error) else ():
         yield from (set_init(attempt, name, text) for text in options.files_for(name))
@@ -337,6 +339,7 @@ def _call_repairs(attempt: Attempt, outcome: Outcome, options: Options) -> Itera
     present = [name for name in names if name in call]
     suspects = [name for name in outcome.place.init if name in options.init][:4]
     numbers = [str(number) for number in outcome.place.numbers]
+    yield from words_asked(attempt, outcome, options.init)
     yield from objects_asked(attempt, outcome, options)
     yield from within_objects(attempt, outcome, options, _call_repairs)
     yield from _result_repairs(attempt, outcome)

@@ -13,6 +13,7 @@ from migrate_agent.tools.record.guessing.sizes.given_sizes import of_asked_sizes
 from migrate_agent.tools.record.guessing.sizes.made_tensors import made_sizes
 from migrate_agent.tools.record.guessing.sizes.rectangles import rectangles
 from migrate_agent.tools.record.guessing.sizes.sides import LARGEST_SIDE, sides_in_ratio, sides_of_patches, sides_of_windows
+from migrate_agent.tools.record.guessing.sizes.sliced_sizes import of_parts
 from migrate_agent.tools.record.guessing.trials.origins import Operand, argument_of
 from migrate_agent.tools.record.guessing.trials.trial import Attempt, Outcome, set_call, set_init
 from migrate_agent.tools.record.guessing.values import Fields, Tensor, Value, change_tensors
@@ -29,6 +30,7 @@ def demands(attempt: Attempt, outcome: Outcome, init: Mapping[str, inspect.Param
     yield from of_asked_sizes(attempt, outcome)
     yield from of_split_sizes(attempt, outcome)
     yield from _of_keys(attempt, outcome, init)
+    yield from of_parts(attempt, outcome)
     yield from made_sizes(attempt, outcome)
     yield from _spelled_ranks(attempt, outcome)
     yield from _of_one_rank(attempt, outcome)

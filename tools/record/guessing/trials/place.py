@@ -12,6 +12,7 @@ from types import FrameType, TracebackType
 from typing import Any, NamedTuple
 
 from migrate_agent.tools.record.guessing.objects.asked_keys import asked_keys
+from migrate_agent.tools.record.guessing.objects.looked_up_words import looked_up_words
 from migrate_agent.tools.record.guessing.sizes.asked_sizes import AskedSize, asked_sizes
 
 FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
@@ -33,6 +34,8 @@ class Place(NamedTuple):
     """Sizes that code asked for before it refused the call."""
     keys: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """Local name → the keys of a table that had not the one which the name held."""
+    words: tuple[tuple[str, str], ...] = ()
+    """Name of an object → the text of a word that code looked up in it, and that it has not."""
 
 
 def place_of(error: BaseException, cls: type, function: Any = None) -> Place:
@@ -67,6 +70,7 @@ def place_of(error: BaseException, cls: type, function: Any = None) -> Place:
         _asserted_shapes(error, frames),
         asked_sizes(frames),
         asked_keys(error, frames, _statement),
+        looked_up_words(error, frames, _statement),
     )
 
 
