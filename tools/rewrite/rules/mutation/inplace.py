@@ -88,6 +88,14 @@ class ReplaceInplaceUpdates(_Writes):
             "    def __call__(self, x: jax.Array):\n        u = self.u[...] = self.u[...] * 0.9\n        return x + u\n",
         ),
         (
+            "import torch\nfrom torch import nn\n\nclass M(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+            "        self.register_buffer('u', torch.ones(3))\n\n    def forward(self, x: torch.Tensor):\n        self.u.zero_()\n"
+            "        u = self.u.add_(2)\n        return x + u\n",
+            "class M(nnx.Module):\n    def __init__(self, *, rngs: nnx.Rngs):\n        self.u = nnx.Variable(jnp.ones(3))\n\n"
+            "    def __call__(self, x: jax.Array):\n        self.u[...] = jnp.zeros_like(self.u[...])\n"
+            "        u = self.u[...] = self.u[...] + 2\n        return x + u\n",
+        ),
+        (
             "import torch\nimport torch.nn.functional as F\nfrom torch import nn\n\nclass M(nn.Module):\n    def __init__(self):\n"
             "        super().__init__()\n        self.register_buffer('u', torch.ones(3))\n\n    def forward(self, w: torch.Tensor):\n"
             "        u = self.u\n        u = torch.mv(w, u, out=u)\n        return w / u.sum()\n",
@@ -119,7 +127,7 @@ class ReplaceInplaceUpdates(_Writes):
         return self._write_or_hole(original, lambda: self._write(target, new, updated.value, original.value))
 
     def _kept_and_named(self, original: cst.Assign) -> cst.Attribute | None:
-        """Of `noise = self.noise.normal_()` the attribute, where nothing else in the function changes it or what the name stands for in place."""
+        """Of `noise = self.noise.normal_()` the attribute, where nothing changes it later in the function, nor what the name stands for, in place."""
         match original.targets, original.value:
             case [cst.AssignTarget(target=cst.Name(value=name))], cst.Call(func=cst.Attribute(value=cst.Attribute() as receiver)) as call:
                 changed = call.func.attr.value if isinstance(call.func, cst.Attribute) else ""
@@ -128,7 +136,11 @@ class ReplaceInplaceUpdates(_Writes):
                 function = self._function_with_copies()
                 kept = cst.Module([]).code_for_node(receiver)
                 changes = list(_changed_in_place(function)) if function is not None else []
-                return receiver if name not in changes and changes.count(kept) == 1 else None
+                texts = [ast.unparse(change) for change in changes]
+                line = self.context.span(original).line
+                later = [change for change, text in zip(changes, texts, strict=True) if text == kept and change.lineno > line]
+                again = function is not None and _is_in_loop(function, line) and texts.count(kept) > 1
+                return receiver if kept in texts and name not in texts and not later and not again else None
         return None
 
     def _named_too(self, receiver: cst.Attribute, updated: cst.Assign) -> cst.BaseSmallStatement:
@@ -454,14 +466,20 @@ class ReplaceInplaceUpdates(_Writes):
         return bool(inside) and name.value not in loop_names
 
 
-def _changed_in_place(function: ast.AST) -> Iterator[str]:
-    """The texts of what a function writes into: `x` of `x.add_(1)`, `x[0] = 1` and `x += 1`."""
+def _is_in_loop(function: ast.AST, line: int) -> bool:
+    """Whether a line of a function may run again in the same call."""
+    loops = [node for node in walk(function) if isinstance(node, ast.For | ast.AsyncFor | ast.While)]
+    return any(loop.lineno <= line <= (loop.end_lineno or loop.lineno) for loop in loops)
+
+
+def _changed_in_place(function: ast.AST) -> Iterator[ast.expr]:
+    """What a function writes into: `x` of `x.add_(1)`, `x[0] = 1` and `x += 1`."""
     for node in walk(function):
         match node:
             case ast.Call(func=ast.Attribute(value=written, attr=name)) if is_inplace(name):
-                yield ast.unparse(written)
+                yield written
             case ast.AugAssign(target=written) | ast.Subscript(value=written, ctx=ast.Store()):
-                yield ast.unparse(written)
+                yield written
 
 
 def _parse_expression(node: cst.BaseExpression) -> ast.expr:
