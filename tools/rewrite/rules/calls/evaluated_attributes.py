@@ -1,4 +1,4 @@
-"""Attributes of the instance that are read by evaluating text: `eval("self.layer%d" % i)`."""
+"""Attributes of the instance, or of an argument, that are read by evaluating text: `eval("self.layer%d" % i)`."""
 
 from __future__ import annotations
 
@@ -30,14 +30,18 @@ class LookUpAttributes(Rule):
             "    def __call__(self, x, n='a', i=1):\n        x = getattr(self, 'fc_' + n)(x)\n        x = getattr(self, 'fc_%d' % i)(x)\n"
             "        x = getattr(self, 'fc_{}'.format(i))(x)\n        return getattr(self, f'fc_{i}')(getattr(self, n)) if n != 'a' else x\n",
         ),
+        (
+            "import torch\n\ndef f(rnn, n: int):\n    return [eval('rnn.weight_l' + str(i) + '_reverse') for i in range(n)]\n",
+            "def f(rnn, n: int):\n    return [getattr(rnn, 'weight_l' + str(i) + '_reverse') for i in range(n)]\n",
+        ),
     )
 
     def leave_Call(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression | None:
         context = self.context
         if not isinstance(original.func, cst.Name) or original.func.value != "eval" or "eval" in context.taken or len(original.args) != 1:
             return None
-        owner = context.self_name()
-        name = _name_of(updated.args[0].value, f"{owner}.") if owner else None
+        owners = dict.fromkeys(filter(None, (context.self_name(), *self._parameters())))
+        owner, name = next(((one, name) for one in owners if (name := _name_of(updated.args[0].value, f"{one}.")) is not None), ("", None))
         if name is None:
             return None
         # `eval` itself was a hole by its name.
@@ -45,6 +49,11 @@ class LookUpAttributes(Rule):
         return cst.Call(
             cst.Name("getattr"), [cst.Arg(cst.Name(owner), comma=cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))), cst.Arg(name)]
         )
+
+    def _parameters(self) -> list[str]:
+        """The parameters of the function around, which name what callers hand in and no module of a library."""
+        function = next((node for node in reversed(self.context.stack) if isinstance(node, cst.FunctionDef)), None)
+        return [parameter.name.value for parameter in function.params.params] if function is not None else []
 
 
 def _name_of(text: cst.BaseExpression, prefix: str) -> cst.BaseExpression | None:
