@@ -29,7 +29,11 @@ def _row(node: ast.AST, frame: FrameType) -> Iterator[tuple[str, str]]:
         case ast.Subscript(value=ast.Name() | ast.Attribute() as owner, slice=ast.Constant() | ast.Name() | ast.Attribute() as key):
             name = owner.id if isinstance(owner, ast.Name) else owner.attr
             table, word = _value(owner, frame), _value(key, frame)
-            if isinstance(word, str) and isinstance(table, list | tuple | int | str | dict) and not (isinstance(table, dict) and word in table):
+            if (
+                isinstance(word, str)
+                and isinstance(table, list | tuple | int | str | dict)
+                and not (isinstance(table, dict) and word in table)
+            ):
                 yield name, repr(word)
 
 

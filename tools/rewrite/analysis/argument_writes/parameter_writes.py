@@ -20,6 +20,10 @@ from migrate_agent.tools.scan.nodes import walk
 from migrate_agent.tools.types import Observed
 
 INIT = "torch.nn.init."
+OLD_INITIALISERS = frozenset(
+    "uniform normal constant eye dirac xavier_uniform xavier_normal kaiming_uniform kaiming_normal orthogonal sparse".split()
+)
+"""Names of initialisers before torch 0.4, which torch still has: they write into their argument too."""
 TRACKING = {
     "torch.nn.functional.batch_norm": (("input", "running_mean", "running_var", "weight", "bias", "training"), False),
     "torch.nn.functional.instance_norm": (("input", "running_mean", "running_var", "weight", "bias", "use_input_stats"), True),
@@ -170,7 +174,7 @@ def _targets(
 ) -> Iterator[tuple[ast.expr, bool]]:
     """(expression that a call writes to, whether it writes for any kind of value)."""
     dotted = facts.dotted.get(span_of(call.func, file.lines), "")
-    if dotted.startswith(INIT) and dotted.endswith("_"):
+    if dotted.startswith(INIT) and (dotted.endswith("_") or dotted.removeprefix(INIT) in OLD_INITIALISERS):
         tensor = call.args[0] if call.args else next((k.value for k in call.keywords if k.arg == "tensor"), None)
         if tensor is not None:
             yield strip_data(tensor), True

@@ -59,7 +59,7 @@ class ComputeWithArrays(Rule):
         return self.context.build(EXTREMES[func.value], a=updated.args[0].value, b=updated.args[1].value)
 
     def leave_Subscript(self, original: cst.Subscript, updated: cst.Subscript) -> cst.BaseExpression | None:
-        before, after = _listed(original), _listed(updated)
+        before, after = listed(original), listed(updated)
         if before is None or after is None or not computes_with_arrays(self.context, original):
             return None
         read, indices = after
@@ -117,7 +117,7 @@ def _read(node: cst.BaseExpression) -> cst.BaseExpression | None:
     return None
 
 
-def _listed(node: cst.BaseExpression) -> tuple[cst.BaseExpression, tuple[cst.BaseExpression, ...]] | None:
+def listed(node: cst.BaseExpression) -> tuple[cst.BaseExpression, tuple[cst.BaseExpression, ...]] | None:
     """`x` and the indices of `x.tolist()[i][j]`."""
     indices: list[cst.BaseExpression] = []
     while True:
@@ -132,8 +132,8 @@ def _listed(node: cst.BaseExpression) -> tuple[cst.BaseExpression, tuple[cst.Bas
 
 
 def _listed_count(node: cst.Subscript) -> tuple[cst.BaseExpression | None, int]:
-    listed = _listed(node)
-    return (None, 0) if listed is None else (listed[0], len(listed[1]))
+    elements = listed(node)
+    return (None, 0) if elements is None else (elements[0], len(elements[1]))
 
 
 def _outermost(function: ast.AST, number: ast.expr, name: str) -> ast.expr:

@@ -9,6 +9,7 @@ import libcst as cst
 
 from migrate_agent.tools.rewrite.analysis.facts import is_tensor, span_of
 from migrate_agent.tools.rewrite.rules.context import Context
+from migrate_agent.tools.rewrite.rules.control_flow.computed_numbers import listed
 from migrate_agent.tools.rewrite.rules.rule import Rule
 
 FLOATS = frozenset({"float16", "bfloat16", "float32", "float64"})
@@ -25,7 +26,7 @@ class HandBackNumbers(Rule):
     that Python runs.
     """
 
-    KEEP = ("def f(x, logs):\n    logs.append(float(x))\n    return logs\n",)
+    KEEP = ("def f(x, logs):\n    logs.append(float(x))\n    return logs\n", "def f(x):\n    return x.tolist()[0]\n")
 
     def leave_Call(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression | None:
         if not hands_back(self.context, original):
@@ -40,13 +41,25 @@ class HandBackNumbers(Rule):
             template = f"{template}.astype(float)"
         return self.context.build(template, x=value)
 
+    def leave_Subscript(self, original: cst.Subscript, updated: cst.Subscript) -> cst.BaseExpression | None:
+        """`return x.tolist()[0]`."""
+        before, after = listed(original), listed(updated)
+        if before is None or after is None or not hands_back(self.context, original):
+            return None
+        read, indices = after
+        element = cst.Subscript(read, [cst.SubscriptElement(cst.Index(index)) for index in indices])
+        fact = self.context.observed(before[0])
+        counts = fact is not None and set(fact.dtypes) <= INTEGERS
+        return element if counts else self.context.build("lax.stop_gradient({x})", x=element)
 
-def hands_back(context: Context, call: cst.Call) -> bool:
-    """Whether an original call, the one that is being left, reads a number out of a tensor only to hand it back."""
-    read = _read(call)
+
+def hands_back(context: Context, node: cst.Call | cst.Subscript) -> bool:
+    """Whether an original expression, the one that is being left, reads a number out of a tensor only to hand it back."""
+    elements = listed(node) if isinstance(node, cst.Subscript) else None
+    read = elements[0] if elements else _read(node) if isinstance(node, cst.Call) else None
     if read is None or context.at_host or context.constructing or not context.functions:
         return False
-    scales = _scales(context, call)
+    scales = _scales(context, node)
     if not _is_handed_back(context, scales):
         return False
     fact = context.observed(read)
@@ -54,7 +67,7 @@ def hands_back(context: Context, call: cst.Call) -> bool:
         return False
     if set(fact.dtypes) & INTEGERS and set(fact.dtypes) & FLOATS:
         return False
-    return bool(fact.shapes) and all(math.prod(shape) == 1 for shape in fact.shapes)
+    return bool(fact.shapes) and all(len(shape) == len(elements[1]) if elements else math.prod(shape) == 1 for shape in fact.shapes)
 
 
 def _read(call: cst.Call) -> cst.BaseExpression | None:
@@ -67,9 +80,9 @@ def _read(call: cst.Call) -> cst.BaseExpression | None:
     return None
 
 
-def _scales(context: Context, call: cst.Call) -> int:
+def _scales(context: Context, read: cst.BaseExpression) -> int:
     """How many operations with plain numbers stand around the number at hand."""
-    inner: cst.CSTNode = call
+    inner: cst.CSTNode = read
     for count, node in enumerate(reversed(context.stack)):
         if not isinstance(node, cst.BinaryOperation) or not isinstance(node.operator, OPERATORS):
             return count
