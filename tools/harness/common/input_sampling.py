@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from migrate_agent.tools.harness.common import seeded_arrays
-from migrate_agent.tools.harness.common.packed_lengths import PackedLengths
 from migrate_agent.tools.harness.common.seeded_arrays import Recipe
+from migrate_agent.tools.harness.packed_lengths import PackedLengths
 
 Array = NDArray[Any]
 CONSTANT_JITTER = 0.25

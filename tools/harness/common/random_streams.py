@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from migrate_agent.tools.harness.common import budgets
-from migrate_agent.tools.harness.common.packed_lengths import Packed
+from migrate_agent.tools.harness.packed_lengths import Packed
 
 KINDS = ("uniform", "normal", "integers", "exponential", "permutation", "beta")
 HOST = "host"

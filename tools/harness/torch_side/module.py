@@ -43,9 +43,9 @@ from migrate_agent.tools.harness.common.example_text import (
 from migrate_agent.tools.harness.common.inner_gradients import asks_gradients
 from migrate_agent.tools.harness.common.input_sampling import Array, Leaf
 from migrate_agent.tools.harness.common.kept_objects import snapshot
-from migrate_agent.tools.harness.common.packed_lengths import Packed
 from migrate_agent.tools.harness.common.partial_import import use_parts, use_roots
 from migrate_agent.tools.harness.common.random_streams import USUAL, Drawing, Stream
+from migrate_agent.tools.harness.packed_lengths import Packed
 from migrate_agent.tools.harness.torch_side.built_tables import put_tables, tables_of
 from migrate_agent.tools.harness.torch_side.copied_tensors import copy_computed_tensors
 from migrate_agent.tools.harness.torch_side.filled_memory import FilledMemory

@@ -14,8 +14,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.weak import WeakIdKeyDictionary
 
 from migrate_agent.tools.harness.common import budgets, operator_kinds
-from migrate_agent.tools.harness.common.packed_lengths import Packed
 from migrate_agent.tools.harness.common.random_streams import Draw, Stream
+from migrate_agent.tools.harness.packed_lengths import Packed
 from migrate_agent.tools.harness.torch_side.triton import wide_kernels
 from migrate_agent.tools.harness.torch_side.value_trees import map_tree
 from migrate_agent.tools.harness.torch_side.wide_constants import wide_constants

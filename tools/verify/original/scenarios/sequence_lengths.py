@@ -16,7 +16,7 @@ from torch.overrides import TorchFunctionMode
 
 from migrate_agent.tools.harness.common import input_sampling
 from migrate_agent.tools.harness.common.input_sampling import Array
-from migrate_agent.tools.harness.common.packed_lengths import Packed, PackedLengths, step_axes
+from migrate_agent.tools.harness.packed_lengths import Packed, PackedLengths, step_axes
 from migrate_agent.tools.harness.torch_side.module import Original, Result
 from migrate_agent.tools.harness.torch_side.precision import packed_of
 from migrate_agent.tools.verify.original.outputs import attempt, finite_share

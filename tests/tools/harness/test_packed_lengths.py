@@ -10,7 +10,7 @@ import pytest
 
 from migrate_agent.tools.harness.common import budgets, input_sampling
 from migrate_agent.tools.harness.common.input_sampling import Array, Leaf
-from migrate_agent.tools.harness.common.packed_lengths import Packed, PackedLengths, step_axes
+from migrate_agent.tools.harness.packed_lengths import Packed, PackedLengths, step_axes
 
 FALLING = PackedLengths(axes=((0, 1),), least=1, most=6, full=True, falling=True)
 ANY_ORDER = replace(FALLING, falling=False)
