@@ -48,14 +48,18 @@ class PackedLengths:
     """Whether lengths must be in falling order."""
     batch: int | None = None
     """The axis of samples of a mask, or of tokens with padding, from which lengths are counted; None of lengths themselves, one for each sample."""
+    padding: float = 0
+    """What is not counted."""
 
     def draw(self, value: Array, generator: np.random.Generator) -> Array:
-        """Another input of the shape of the recorded one: lengths anew, or its samples in another order (falling lengths: some of them, in their own)."""
+        """Another input of the shape of the recorded one: lengths anew, or its samples in another order (falling lengths: some of them, in their own) and
+        with other tokens in the places of tokens."""
         if self.batch is None:
             return generator.integers(self.least, self.most, value.shape, endpoint=True).astype(value.dtype)
         count = value.shape[self.batch]
         rows = np.sort(np.append(generator.integers(count, size=count - 1), 0)) if self.falling else generator.permutation(count)
-        return np.take(value, rows, axis=self.batch)
+        samples, tokens = np.take(value, rows, axis=self.batch), value[value != self.padding]
+        return np.where(samples == self.padding, samples, generator.choice(tokens, value.shape)) if tokens.size else samples
 
     def fit(self, value: Array, added: int) -> Array:
         """Lengths that may be packed beside so many added (negative: removed) steps. What lengths are counted from stays as it is."""

@@ -74,6 +74,14 @@ def test_samples_of_a_mask_are_drawn_whole(falling: bool) -> None:
     assert not falling or all((np.diff(value.sum(1)) <= 0).all() for value in results)
 
 
+def test_tokens_are_drawn_where_tokens_are() -> None:
+    tokens = np.array([[3, 1, 4, 2], [5, 9, 0, 0]])
+    noted = PackedLengths(axes=((0, 1),), least=0, most=9, full=True, falling=True, batch=0)
+    results = [value for (value,) in drawn([Leaf(tokens, "int64", noted)])]
+    assert all(value[0].all() and (value != 0).sum(1)[1] in (2, 4) for value in results)
+    assert len({value[0].tobytes() for value in results}) > 5
+
+
 def test_longer_steps_lengthen_a_mask() -> None:
     mask = np.arange(4)[None] < np.array([4, 2])[:, None]
     noted = PackedLengths(axes=((0, 1),), least=0, most=1, full=True, falling=True, batch=0)

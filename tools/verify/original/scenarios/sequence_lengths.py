@@ -6,7 +6,7 @@ Calls tell more than the code: lengths come as tensors, lists, arrays of NumPy, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -96,16 +96,22 @@ class Probes:
 
     def _counted(self, number: int, value: Array, axis: int) -> PackedLengths | None:
         """Of a mask, or of tokens among which padding is: lengths are counted from it."""
-        for other in _shortened(value, 1 - axis):
+        for padding in dict.fromkeys((value.min(), value.dtype.type(0))):  # what stands for padding
+            other = value.copy()
+            other.swapaxes(0, 1 - axis)[-1] = padding
             if decided := self._decided(number, other):
-                return self._noted(number, decided, falling=not self._takes(number, np.flip(value, axis)), batch=axis)
+                noted = self._noted(number, decided, falling=not self._takes(number, np.flip(value, axis)))
+                return replace(noted, batch=axis, padding=float(padding), axes=self._axes(decided[0]))
         return None
 
-    def _noted(self, number: int, decided: Sequence[int], *, falling: bool, least: int = 0, batch: int | None = None) -> PackedLengths:
-        value, packed = self.unit.leaves[number].value, self.packed[decided[0]]
-        most = int(value.max())
-        axes = step_axes([leaf.value.shape for leaf in self.unit.leaves], packed, most if batch is None else packed.steps)
-        return PackedLengths(axes, least, most, not self.filled.isdisjoint(decided), falling, batch)
+    def _noted(self, number: int, decided: Sequence[int], *, falling: bool, least: int = 0) -> PackedLengths:
+        most = int(self.unit.leaves[number].value.max())
+        return PackedLengths(self._axes(decided[0], most), least, most, not self.filled.isdisjoint(decided), falling)
+
+    def _axes(self, packed: int, most: int | None = None) -> tuple[tuple[int, int], ...]:
+        """Where the steps of packed sequences stand; `most`: the largest of the lengths, where an input has these."""
+        row = self.packed[packed]
+        return step_axes([leaf.value.shape for leaf in self.unit.leaves], row, row.steps if most is None else most)
 
     def _decided(self, number: int, value: Array) -> list[int]:
         """Which packed sequences have other lengths with this value of the input. What is filled again as far as the longest is noted."""
@@ -126,11 +132,3 @@ class Probes:
         other = np.asarray(value, recorded[number].dtype).reshape(recorded[number].shape)
         values = [*recorded[:number], other, *recorded[number + 1 :]]
         return attempt(partial(self.unit.run, self.unit.state(), values, "eval", watch=watch))
-
-
-def _shortened(value: Array, axis: int) -> Iterator[Array]:
-    """The mask, or the tokens, with padding in all places of the last step: what the smallest value or zero stands for."""
-    for padding in dict.fromkeys((value.min(), value.dtype.type(0))):
-        other = value.copy()
-        other.swapaxes(0, axis)[-1] = padding
-        yield other
