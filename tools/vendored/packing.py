@@ -48,10 +48,12 @@ def padding_mask(lengths: jax.Array, like: jax.Array) -> jax.Array:
 def pack_padded_sequence(
     input: jax.Array, lengths: jax.Array | Sequence[int], batch_first: bool = False, enforce_sorted: bool = True
 ) -> PackedSequence:
-    """Sequences that recurrent layers step over to each one's own end, in the order in which they were given."""
+    """Sequences that recurrent layers step over to each one's own end, in the order in which they were given. Without `enforce_sorted` sequences beyond
+    the last length are left out, as in PyTorch."""
     input = input.swapaxes(0, 1) if batch_first else input
     sizes = None if isinstance(lengths, jax.Array) else tuple(int(length) for length in lengths)
     lengths = jnp.asarray(lengths, int)
+    input = input if enforce_sorted else input[:, : len(lengths)]
     return PackedSequence(jnp.where(padding_mask(lengths, input), input, 0), lengths, sizes)
 
 

@@ -149,15 +149,43 @@ def test_what_is_packed_and_its_lengths(name: str, ranks: Ranks) -> None:
     assert ranks_of(Packed.forward, Packed(), name) == ranks
 
 
+class SortedHere(Packed):
+    """Packs columns, sorted by lengths that it sorts itself."""
+
+    def forward(self, words: Any, lengths: Any, signal: Any) -> Any:
+        lengths, order = torch.sort(lengths, descending=True)
+        return self.lstm(nn.utils.rnn.pack_padded_sequence(self.embed(words)[order], lengths))
+
+
+class SortedByOrder(Packed):
+    """Sorts lengths by an order that it has of them."""
+
+    def forward(self, words: Any, lengths: Any, signal: Any) -> Any:
+        _, order = lengths.sort(descending=True)
+        return self.lstm(nn.utils.rnn.pack_padded_sequence(self.embed(words).index_select(0, order), lengths[order], batch_first=True))
+
+
 @pytest.mark.parametrize(
-    ("shape", "texts"),
+    ("model", "words", "lengths"),
     [
-        ((2, 16, 64), ("torch.tensor([16, 15])", "torch.tensor([2, 1])")),
-        ((3, 3, 32, 8), ("torch.tensor([8, 7, 6])", "torch.tensor([2, 1, 1])")),
+        (SortedHere, Ranks(exact=2, samples=True), Ranks(lengths=True, columns=True)),
+        (SortedByOrder, Ranks(exact=2, samples=True), Ranks(lengths=True)),
     ],
 )
-def test_lengths_are_those_of_sequences(shape: tuple[int, ...], texts: tuple[str, ...]) -> None:
-    assert lengths_within(Tensor(shape)) == texts
+def test_what_is_sorted_before_it_is_packed(model: type[Packed], words: Ranks, lengths: Ranks) -> None:
+    assert [ranks_of(model.forward, model(), name) for name in ("words", "lengths")] == [words, lengths]
+
+
+@pytest.mark.parametrize(
+    ("shape", "columns", "texts"),
+    [
+        ((2, 16, 64), False, ("torch.tensor([16, 15])", "torch.tensor([2, 1])")),
+        ((2, 3, 64), True, ("torch.tensor([2, 1, 1])", "torch.tensor([3, 2])", "torch.tensor([2, 1])")),
+        ((3, 3, 32, 8), False, ("torch.tensor([8, 7, 6])", "torch.tensor([2, 1, 1])")),
+    ],
+)
+def test_lengths_are_those_of_sequences(shape: tuple[int, ...], columns: bool, texts: tuple[str, ...]) -> None:
+    assert lengths_within(Tensor(shape), columns) == texts
 
 
 class Products(nn.Module):

@@ -73,6 +73,13 @@ def test_padding_does_not_reach_the_result() -> None:
     assert jnp.isfinite(packing.pad_packed_sequence(output, total_length=4)[0]).all() and jnp.isfinite(state).all()
 
 
+def test_sequences_without_a_length_are_left_out() -> None:
+    x = torch.randn(5, 4, 3)
+    expected = rnn.pad_packed_sequence(rnn.pack_padded_sequence(x, torch.tensor([2, 5]), enforce_sorted=False))[0]
+    ours = packing.pad_packed_sequence(packing.pack_padded_sequence(jnp.asarray(x.numpy()), jnp.asarray([2, 5]), enforce_sorted=False))[0]
+    np.testing.assert_array_equal(ours, expected.numpy())
+
+
 @pytest.mark.parametrize("lengths", [[5, 2], [3, 2]])
 def test_the_array_ends_with_the_longest_sequence(lengths: list[int]) -> None:
     x = torch.randn(5, 2, 3)

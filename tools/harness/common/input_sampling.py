@@ -7,7 +7,7 @@ All float values are representable in float32, so that one set of files serves b
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
 from typing import Any, NamedTuple
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from migrate_agent.tools.harness.common import seeded_arrays
 from migrate_agent.tools.harness.common.seeded_arrays import Recipe
+from migrate_agent.tools.harness.packed_lengths import PackedLengths
 
 Array = NDArray[Any]
 CONSTANT_JITTER = 0.25
@@ -34,6 +35,8 @@ class Leaf:
 
     value: Array
     dtype: str
+    lengths: PackedLengths | None = None
+    """What it has in every batch, where it decides lengths of packed sequences."""
 
 
 def single(value: Array) -> Array:
@@ -119,10 +122,30 @@ def recorded_inputs(leaves: Sequence[Leaf]) -> list[Array]:
 
 def sample_inputs(leaves: Sequence[Leaf], seed: Sequence[int], domain: tuple[float, float] | None) -> list[Array]:
     """New inputs of the recorded shapes and dtypes, from a distribution like the recorded one, or uniform over `domain`."""
-    return [_sampled_input(leaf.value, (*seed, 1, index), domain) for index, leaf in enumerate(leaves)]
+    return legitimate(leaves, [_sampled_input(leaf, (*seed, 1, index), domain) for index, leaf in enumerate(leaves)])
 
 
-def _sampled_input(value: Array, seed: Sequence[int], domain: tuple[float, float] | None) -> Array:
+def legitimate(leaves: Sequence[Leaf], values: Sequence[Array]) -> list[Array]:
+    """The values, with lengths of packed sequences as other batches have them (`PackedLengths.fit`); all others as they are."""
+    recorded, shapes = [leaf.value.shape for leaf in leaves], [value.shape for value in values]
+    return [
+        value if leaf.lengths is None else leaf.lengths.fit(value, leaf.lengths.added(recorded, shapes))
+        for leaf, value in zip(leaves, values, strict=True)
+    ]
+
+
+def with_values(leaves: Sequence[Leaf], values: Sequence[Array]) -> list[Leaf]:
+    """The leaves with these values as the recorded ones."""
+    return [
+        replace(leaf, value=value, lengths=leaf.lengths and replace(leaf.lengths, most=int(value.max(initial=0))))
+        for leaf, value in zip(leaves, values, strict=True)
+    ]
+
+
+def _sampled_input(leaf: Leaf, seed: Sequence[int], domain: tuple[float, float] | None) -> Array:
+    value = leaf.value
+    if leaf.lengths is not None and value.size:
+        return leaf.lengths.draw(value, np.random.default_rng([*seed]))
     many = value.dtype.kind == "f" and value.size >= seeded_arrays.LARGE and not is_mask(value)
     if many and domain is None and value.min() < 0:
         return normal(value, seed, float(np.mean(value)), _spread(value))
@@ -173,14 +196,18 @@ def resized(leaves: Sequence[Leaf], sizes: Mapping[int, int], axis: int | None, 
     shapes = resized_shapes(leaves, sizes, axis)
     if all(shape == leaf.value.shape for shape, leaf in zip(shapes, leaves, strict=True)):
         return None
-    return [_resize(leaf.value, shape, generator) for leaf, shape in zip(leaves, shapes, strict=True)]
+    # Lengths in falling order, and masks with ones up to each length, stay so where neighbours are repeated.
+    in_place = any(leaf.lengths is not None for leaf in leaves)
+    return legitimate(leaves, [_resize(leaf.value, shape, generator, in_place) for leaf, shape in zip(leaves, shapes, strict=True)])
 
 
-def _resize(value: Array, shape: tuple[int, ...], generator: np.random.Generator) -> Array:
-    """The array cut, or extended by repetition, to `shape`; floats get new values, so that no two rows are equal."""
+def _resize(value: Array, shape: tuple[int, ...], generator: np.random.Generator, in_place: bool = False) -> Array:
+    """The array cut, or extended by repetition (`in_place`: of each row beside itself), to `shape`; floats get new values, so that no two rows are
+    equal."""
     grown = value
     for axis, size in enumerate(shape):
-        grown = np.take(grown, np.arange(size) % max(grown.shape[axis], 1), axis=axis)
+        rows = np.arange(size) % max(grown.shape[axis], 1)
+        grown = np.take(grown, np.sort(rows) if in_place else rows, axis=axis)
     return _input(grown, generator, None) if value.dtype.kind == "f" and not is_mask(value) else grown
 
 
@@ -202,7 +229,7 @@ def edges(leaves: Sequence[Leaf], large: float) -> dict[str, list[Array]]:
                 inputs[name] = [single(change(leaf.value.copy())) if moved else leaf.value for leaf, moved in pairs]
     if any(_is_switch(leaf.value) for leaf in leaves):
         inputs[MIXED] = [_mixed(leaf.value, index) if _is_switch(leaf.value) else leaf.value for index, leaf in enumerate(leaves)]
-    return inputs
+    return {name: legitimate(leaves, values) for name, values in inputs.items()}
 
 
 def _is_switch(value: Array) -> bool:
@@ -262,7 +289,8 @@ def equal_rows(leaves: Sequence[Leaf], values: Sequence[Array]) -> list[Array] |
     count = next((leaf.value.shape[0] for leaf in leaves if leaf.value.ndim), 0)
     if count < 2:
         return None
-    return [np.repeat(value[:1], count, axis=0) if value.ndim and value.shape[0] == count else value for value in values]
+    rows = [np.repeat(value[:1], count, axis=0) if value.ndim and value.shape[0] == count else value for value in values]
+    return legitimate(leaves, rows)
 
 
 def is_signal(value: Array) -> bool:
@@ -521,7 +549,7 @@ def _longer(leaves: Sequence[Leaf], axes: Sequence[tuple[int, int]], seed: int) 
     for number in dict.fromkeys(number for number, _ in axes):
         shape = tuple(size + ((number, axis) in axes) for axis, size in enumerate(values[number].shape))
         values[number] = _resize(leaves[number].value, shape, np.random.default_rng([seed, 2, number]))
-    return values
+    return legitimate(leaves, values)
 
 
 def stacked(first: Sequence[Array], second: Sequence[Array]) -> list[list[Array]]:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from migrate_agent.tools.harness.common import budgets
+from migrate_agent.tools.harness.packed_lengths import Packed
 
 KINDS = ("uniform", "normal", "integers", "exponential", "permutation", "beta")
 HOST = "host"
@@ -165,6 +166,8 @@ class Stream:
     """The numbers of draws in branches, which a run takes or not."""
     tied: bool = False
     """Whether the run chose among equal numbers (`topk`), which depends on the algorithm."""
+    packed: list[Packed] = field(default_factory=list)
+    """The sequences that the run packed, in order."""
     _counts: Counter[str] = field(default_factory=Counter)
 
     def draw(self, kind: str, shape: Sequence[int]) -> NDArray[np.float64]:

@@ -45,6 +45,7 @@ from migrate_agent.tools.harness.common.input_sampling import Array, Leaf
 from migrate_agent.tools.harness.common.kept_objects import snapshot
 from migrate_agent.tools.harness.common.partial_import import use_parts, use_roots
 from migrate_agent.tools.harness.common.random_streams import USUAL, Drawing, Stream
+from migrate_agent.tools.harness.packed_lengths import Packed
 from migrate_agent.tools.harness.torch_side.built_tables import put_tables, tables_of
 from migrate_agent.tools.harness.torch_side.copied_tensors import copy_computed_tensors
 from migrate_agent.tools.harness.torch_side.filled_memory import FilledMemory
@@ -91,6 +92,8 @@ class Result:
     """Targets of the loss by index of the output."""
     reached: frozenset[int] = frozenset()
     """Places of the user's code that ran."""
+    packed: Sequence[Packed] = ()
+    """The sequences that it packed, in order."""
 
 
 def to_numpy(value: Any, *, shared: bool = False) -> Array:
@@ -247,6 +250,8 @@ class Original:
         leaves: list[Any] = []
         self.tree = trees.encode(self.call, leaves, is_leaf, arguments=True)
         self.leaves = [Leaf(wide(to_numpy(leaf)), dtype_name(leaf)) for leaf in leaves]
+        self.filled: frozenset[int] = frozenset()
+        """Which of the sequences that a run packs must be as long as the padding for its longest: the shapes of outputs follow their lengths."""
         self.is_numpy = [not isinstance(leaf, torch.Tensor) for leaf in leaves]
         self.sparse = [getattr(leaf, "layout", torch.strided) for leaf in leaves]
         """The layout of each leaf: the call gets sparse ones, the port arrays."""
@@ -499,7 +504,7 @@ class Original:
                 if value.requires_grad:
                     torch.autograd.backward(value)
                 result.arrays["loss"] = to_numpy(value)
-        result.draws, result.tied, result.narrow = stream.log(), stream.tied, widths.narrow
+        result.draws, result.tied, result.narrow, result.packed = stream.log(), stream.tied, widths.narrow, stream.packed
         result.wide = operator_kinds.wide_alone(widths.kinds)
         result.mutated = versions != _versions(parts)
         result.rearranged = trees.rearranged(self.tree, (args, kwargs), is_leaf)

@@ -15,6 +15,7 @@ from torch.utils.weak import WeakIdKeyDictionary
 
 from migrate_agent.tools.harness.common import budgets, operator_kinds
 from migrate_agent.tools.harness.common.random_streams import Draw, Stream
+from migrate_agent.tools.harness.packed_lengths import Packed
 from migrate_agent.tools.harness.torch_side.triton import wide_kernels
 from migrate_agent.tools.harness.torch_side.value_trees import map_tree
 from migrate_agent.tools.harness.torch_side.wide_constants import wide_constants
@@ -147,6 +148,11 @@ def _uniform(low: float = 0.0, high: float = 1.0) -> tuple[float, float]:
     return float(low), float(high) - float(low)
 
 
+def packed_of(padded: torch.Tensor, lengths: torch.Tensor, batch_first: bool) -> Packed:
+    """What the arguments of the operator that packs say: `padded` (N, L, …) or (L, N, …), and `lengths` (N,) in falling order."""
+    return Packed(tuple(lengths.tolist()), padded.shape[batch_first], int(batch_first))
+
+
 class PairedDraws(OperatorMode):  # type: ignore[no-untyped-call]
     """A mode in which random operators take their numbers from a `Stream`; `bernoulli` (dropout) gives ones, or drops whole masks.
 
@@ -187,6 +193,8 @@ class PairedDraws(OperatorMode):  # type: ignore[no-untyped-call]
             result = torch.where(args[0] == torch.inf, args[0], result)
         if name == "_scaled_dot_product_flash_attention_for_cpu" and not all(bool(torch.isfinite(item).all()) for item in args[:3]):
             result = (_attention(*args, **kwargs), *result[1:])  # its blocks lose NaN, where all scores of a row are NaN
+        if name == "_pack_padded_sequence":
+            self.stream.packed.append(packed_of(*args))
         if name == "topk":
             self.stream.tied |= _tied(*args, **kwargs)
         if (place := AXES.get(name)) is not None and isinstance(result, tuple):
@@ -226,6 +234,7 @@ def _named(func: Any) -> tuple[str, bool]:
         "gelu",
         "_scaled_dot_product_flash_attention_for_cpu",
         "topk",
+        "_pack_padded_sequence",
         *AXES,
         *DRAWS,
     )

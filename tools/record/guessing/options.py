@@ -382,7 +382,7 @@ class Options:
             values = (main, *values)
         ranks = self._ranks(parameter.name)
         if ranks.lengths:
-            values = (*lengths_within(main), *values)
+            values = (*lengths_within(main, ranks.columns), *values)
         documented = documented_tensor(self.trial.cls, parameter.name, main.shape[0] if main.shape else 2, self._values) if index else None
         if documented is not None and ranks.fit(documented.shape):
             return tuple(dict.fromkeys((documented, *values)))

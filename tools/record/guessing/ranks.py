@@ -27,7 +27,7 @@ RECURRENT, RECURRENT_RANK = frozenset({"RNN", "GRU", "LSTM"}), 3
 KEEPING_LAYERS = frozenset("Linear LayerNorm Dropout Identity ReLU ReLU6 LeakyReLU PReLU ELU GELU SiLU Sigmoid Tanh Softmax".split())
 KEEPING = frozenset(
     "relu relu6 leaky_relu elu selu gelu silu sigmoid tanh softmax log_softmax softplus dropout normalize layer_norm exp log sqrt rsqrt square pow sin cos"
-    " erf abs neg floor ceil round clamp float double half long to cuda cpu contiguous clone detach type type_as tolist numpy".split()
+    " erf abs neg floor ceil round clamp float double half long to cuda cpu contiguous clone detach type type_as tolist numpy index_select".split()
 )
 """Layers, functions and methods that keep the number of axes."""
 CHANGING = MappingProxyType({"unsqueeze": 1, "squeeze": -1})
@@ -43,22 +43,24 @@ ADDED = 16
 
 class Ask(Enum):
     """How a use asks for a rank: a layer for its own, whose first axis is that of the samples; other code for one, or for one at least; packing for the
-    lengths of sequences."""
+    lengths of sequences, which are the rows or the columns of what it packs."""
 
     LAYER = auto()
     EXACT = auto()
     LEAST = auto()
     LENGTHS = auto()
+    LENGTHS_OF_COLUMNS = auto()
 
 
 class Ranks(NamedTuple):
     """The rank that the code asks for, 0 where it asks for none or for several; and the least that it needs. `samples`: a layer asks, whose first axis is
-    that of the samples. `lengths`: they are the lengths of sequences."""
+    that of the samples. `lengths`: they are the lengths of sequences; `columns`: of those that are columns."""
 
     exact: int = 0
     least: int = 0
     samples: bool = False
     lengths: bool = False
+    columns: bool = False
 
     def fit(self, shape: Sequence[int]) -> bool:
         """Whether the code may take a tensor of this shape."""
@@ -70,14 +72,19 @@ def ranks_of(called: Any, instance: Any, name: str) -> Ranks:
     uses = _Walk(called, instance, {name: 0}, DEPTH).uses
     exact = {rank for rank, ask in uses if ask in (Ask.LAYER, Ask.EXACT)}
     samples = len(exact) == 1 and not any(ask is Ask.EXACT for _, ask in uses)
-    lengths = any(ask is Ask.LENGTHS for _, ask in uses)
-    return Ranks(exact.pop() if len(exact) == 1 else 0, max((rank for rank, ask in uses if ask is Ask.LEAST), default=0), samples, lengths)
+    columns = any(ask is Ask.LENGTHS_OF_COLUMNS for _, ask in uses)
+    lengths = columns or any(ask is Ask.LENGTHS for _, ask in uses)
+    least = max((rank for rank, ask in uses if ask is Ask.LEAST), default=0)
+    return Ranks(exact.pop() if len(exact) == 1 else 0, least, samples, lengths, columns)
 
 
-def lengths_within(main: Tensor) -> tuple[str, ...]:
-    """Lengths of sequences beside a main input, the longest first, as packing wants them: up to its own length, and short ones."""
+def lengths_within(main: Tensor, columns: bool = False) -> tuple[str, ...]:
+    """Lengths of sequences beside a main input, the longest first, as packing wants them: up to its own length, and short ones. First those of `columns`,
+    where the code packs them, which may be what it turned an input of rows into."""
     batch, most = (main.shape or (2,))[0], main.shape[-1] if len(main.shape) > MOST_OF_SEQUENCES else (*main.shape, ADDED, ADDED)[1]
-    rows = ([max(longest - at, 1) for at in range(batch)] for longest in (most, FEW))
+    turned = [(most, batch)] if columns and 1 < len(main.shape) <= MOST_OF_SEQUENCES else []
+    pairs = [*turned, (batch, most), (batch, FEW)]
+    rows = ([max(longest - at, 1) for at in range(count)] for count, longest in pairs)
     return tuple(dict.fromkeys(f"torch.tensor({row})" for row in rows))
 
 
@@ -111,6 +118,8 @@ class _Walk:
         """Names of a loop over parts of the instance → the first of them."""
         self._counters: set[str] = set()
         """Names of loops over numbers."""
+        self._orders: set[str] = set()
+        """Names of orders of samples, by which sequences are sorted before they are packed."""
         for statement in _in_order(called):
             self._take(statement)
 
@@ -123,12 +132,22 @@ class _Walk:
             if isinstance(node, ast.Call):
                 self._called_with(node)
         match statement:
+            case ast.Assign(targets=[ast.Tuple(elts=[ast.Name() as first, ast.Name(id=order)])], value=value) if _is_sorting(value):
+                self._assign([first], self._sorted_axes(value))
+                self._orders.add(order)
             case ast.Assign(targets=targets, value=value):
                 self._assign(targets, self._axes(value))
             case ast.For(target=target, iter=rows):
                 self._parts |= _first_parts(target, rows, self._instance)
             case ast.Return(value=ast.expr() as value) if self.returned is None:
                 self.returned = self._axes(value.elts[0] if isinstance(value, ast.Tuple) and value.elts else value)
+
+    def _sorted_axes(self, call: ast.expr) -> int | None:
+        """The axes of what `lengths.sort(descending=True)`, or `torch.sort(lengths)`, sorts."""
+        match call:
+            case ast.Call(func=ast.Attribute(value=ast.Name(id="torch")), args=[value, *_]) | ast.Call(func=ast.Attribute(value=value)):
+                return self._axes(value)
+        return None
 
     def _ask(self, axes: int, uses: Iterable[tuple[int, Ask]]) -> None:
         self.uses |= {(rank - axes, ask) for rank, ask in uses if rank > axes}
@@ -150,7 +169,9 @@ class _Walk:
             self._ask(axes, ((RECURRENT_RANK, Ask.LAYER),))
         if PACKING in (getattr(call.func, "attr", ""), getattr(call.func, "id", "")):
             keywords = {keyword.arg: keyword.value for keyword in call.keywords}
-            for at, name, use in ((0, "input", (RECURRENT_RANK, Ask.LAYER)), (1, "lengths", (1, Ask.LENGTHS))):
+            rows = keywords.get("batch_first", call.args[2] if len(call.args) > 2 else None)
+            of_lengths = Ask.LENGTHS_OF_COLUMNS if rows is None or ast.unparse(rows) == "False" else Ask.LENGTHS
+            for at, name, use in ((0, "input", (RECURRENT_RANK, Ask.LAYER)), (1, "lengths", (1, of_lengths))):
                 argument = call.args[at] if at < len(call.args) else keywords.get(name)
                 if argument is not None and (axes := self._axes(argument)) is not None:
                     self._ask(axes, (use,))
@@ -200,7 +221,8 @@ class _Walk:
             case ast.BinOp(left=left, right=right, op=ast.Add() | ast.Sub() | ast.Mult() | ast.Div()):
                 return self._most((left, right))
             case ast.Subscript(value=value, slice=index):
-                inner, added = self._axes(value), _added(index.elts if isinstance(index, ast.Tuple) else [index], self._counters)
+                parts = index.elts if isinstance(index, ast.Tuple) else [index]
+                inner, added = self._axes(value), _added(parts, self._counters, self._orders)
                 return None if inner is None or added is None else inner + added
             case ast.Call(args=[ast.List(elts=values) | ast.Tuple(elts=values), *_], func=ast.Attribute(attr="cat")):
                 return self._most(values)
@@ -272,12 +294,14 @@ def _after(method: str, rest: Sequence[ast.expr], axes: int | None) -> int | Non
     return axes + CHANGING[method] if method in CHANGING and len(rest) == 1 else None
 
 
-def _added(index: Sequence[ast.expr], numbers: Collection[str]) -> int | None:
+def _added(index: Sequence[ast.expr], numbers: Collection[str], orders: Collection[str]) -> int | None:
     """How many axes an index adds; `None` where that depends on what it holds."""
     added = 0
     for part in index:
         match part:
             case ast.Slice():
+                continue
+            case ast.Name(id=name) if name in orders:
                 continue
             case ast.Constant(value=None):
                 added += 1
@@ -288,6 +312,11 @@ def _added(index: Sequence[ast.expr], numbers: Collection[str]) -> int | None:
             case _:
                 return None
     return added
+
+
+def _is_sorting(node: ast.expr) -> bool:
+    """`lengths.sort(descending=True)`, `torch.sort(lengths)`."""
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "sort"
 
 
 def _names(target: ast.expr, name: str) -> bool:

@@ -33,6 +33,7 @@ from migrate_agent.tools.verify.original.scenarios.menu import write_brief, writ
 from migrate_agent.tools.verify.original.scenarios.methods import called_otherwise, write_method
 from migrate_agent.tools.verify.original.scenarios.random import SPREAD, TILTS
 from migrate_agent.tools.verify.original.scenarios.refusals import refusals
+from migrate_agent.tools.verify.original.scenarios.sequence_lengths import note_lengths
 from migrate_agent.tools.verify.original.scenarios.writer import ScenarioWriter, undetermined_reason
 
 
@@ -189,7 +190,9 @@ def configured(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output:
         return ScenarioWriter(unit, number + offset, texts, output, example_units.base, example_units.lines)
 
     try:
-        writers = [writer_of(unit, offset) for offset, unit in enumerate(others(make({}), make, example_units.lines))]
+        plain = make({})
+        note_lengths(plain, plain.run(plain.state(), input_sampling.recorded_inputs(plain.leaves), "eval"))
+        writers = [writer_of(unit, offset) for offset, unit in enumerate(others(plain, make, example_units.lines))]
         result["examples"] = [{"index": first, **item} for item in compare(writers, drops)]
         of_methods = {one.original.method: one for one in reversed(ran) if one.original.method and one.index != first}
         # An option of a function may be looked at in one of its examples alone: `delta` where `kind="huber"`.

@@ -57,6 +57,7 @@ def write_scenarios(
     if not new:
         return {**describe(writer), **({} if unit.is_function else {"inits": sample_initial_values(writer)})}
     seconds = first_calls(writer)
+    writer.note_lengths()
     if first and writer.deadline.seconds and is_large(elements(unit), STEP_FORWARDS * seconds, writer.deadline.large_from):
         writer.deadline.small = False
         return write_large(writer)
@@ -109,6 +110,7 @@ def write_brief(writer: ScenarioWriter, *, new_construction: bool) -> dict[str, 
     where that gives something else. Initial values too, of a constructor call that no earlier example has. Raises the errors of the original."""
     with writer.lines:
         writer.once(writer.original.state(), writer.values(0), "eval")
+    writer.note_lengths()
     writer.states = {0: writer.sample_state(0)}
     tensor_files.save(writer.folder / f"given/states/{writer.state_name(0)}.safetensors", writer.states[0])
     values = writer.values(0)
@@ -311,19 +313,24 @@ def add_labels(writer: ScenarioWriter) -> None:
     """Integers of the original's code (a label that is ignored, the id of padding) where it takes them, each input on its own."""
     model, recorded = writer.original.native, writer.values(0)
     numbers = source_literals.whole(source_literals.numbers(model), source_literals.speaks_of_ignored(model))
+
+    def changed(index: int, value: Array, numbers: Sequence[int]) -> list[Array]:
+        values = [*recorded[:index], source_literals.among(value, numbers), *recorded[index + 1 :]]
+        return input_sampling.legitimate(writer.original.leaves, values)
+
     for index, value in enumerate(recorded):
         if value.dtype.kind != "i" or not value.size:
             continue
 
         def taken(number: int, index: int = index, value: Array = value) -> bool:
-            values = [*recorded[:index], source_literals.among(value, [number]), *recorded[index + 1 :]]
+            values = changed(index, value, [number])
             result = attempt(lambda: writer.original.run(writer.states[0], values, "eval"))
             return result is not None and finite_share(result) == 1
 
         candidates = [number for number in numbers if (value != number).all()][: budgets.LABELS]
         last = [number - 1 for number in numbers[::-1] if number - 1 > value.max()][: budgets.LAST_LABELS]  # of tables with so many rows
         if fitting := [*islice(filter(taken, last), 1), *filter(taken, candidates)]:
-            values = [*recorded[:index], source_literals.among(value, fitting), *recorded[index + 1 :]]
+            values = changed(index, value, fitting)
             writer.add(f"edge-labels-input{index}", Role.EDGE, "eval", 0, values, exact_inputs=True)
             writer.add(f"gradient-eval-labels-input{index}", Role.GRADIENT_EDGE, "eval", 0, values, gradient=True, runs=1)
 

@@ -37,6 +37,7 @@ def write_method(writer: ScenarioWriter, *, first: bool) -> dict[str, Any]:
         writer.once(unit.state(), writer.values(0), "eval")
         if writer.texts.get("train") is not False:
             attempt(lambda: unit.run(unit.state(), writer.values(0), "train"))
+    writer.note_lengths()
     seeds = range(1 if writer.deadline.passed else budgets.METHOD_SEEDS)
     writer.states = {seed: writer.sample_state(seed) for seed in seeds}
     for seed in seeds:

@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 
 from migrate_agent.tools.harness.common import budgets, input_sampling
 from migrate_agent.tools.harness.common.argument_changes import LENGTH, Changes
-from migrate_agent.tools.harness.common.input_sampling import Leaf
 from migrate_agent.tools.harness.common.tied_sizes import tied
 from migrate_agent.tools.harness.torch_side.module import Original, Result
 from migrate_agent.tools.verify.original.outputs import attempt, finite_share, same
@@ -72,7 +71,7 @@ def resized(plain: Original, make: Make, changes: Changes, sizes: Mapping[int, i
     """The unit with these changes, and inputs with sizes replaced by the table. Raises the errors of the constructor."""
     unit = make(changes)
     arrays = input_sampling.resized(plain.leaves, sizes, None, (next(iter(sizes)),))
-    unit.leaves = [Leaf(value, leaf.dtype) for value, leaf in zip(arrays or (), plain.leaves, strict=True)]
+    unit.leaves = input_sampling.with_values(plain.leaves, arrays or ())
     return unit
 
 

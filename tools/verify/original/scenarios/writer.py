@@ -36,6 +36,7 @@ from migrate_agent.tools.verify.original.outputs import (
     same,
     tipped,
 )
+from migrate_agent.tools.verify.original.scenarios.sequence_lengths import note_lengths, unfilled
 
 STRENGTHS = (1.0, 0.1, 0.0)
 COUNTED, NARROWED, SCALED, BEGUN, ZEROED, SPECIAL = -1, -2, -3, -4, -5, -100
@@ -49,6 +50,9 @@ REMEMBERED = 8
 """Results of forward passes that are kept while scenarios are chosen."""
 STRONG, STRONGEST = 2, 16.0
 """The seed whose parameters are drawn further out, past what clamps and saturations leave alone, and how far."""
+UNFILLED = (
+    "batches in which no sequence is as long as the padding were not compared: shapes of jax do not follow the lengths of packed sequences"
+)
 
 
 def undetermined_reason(error: Exception | None) -> str:
@@ -171,6 +175,12 @@ class ScenarioWriter:
             entry = self._digests[id(value)] = weakref.ref(value), digest
         return entry[1]
 
+    def note_lengths(self) -> None:
+        """Learn which inputs decide lengths of packed sequences, from the example's own call. Raises the errors of the original."""
+        note_lengths(self.original, self.once(self.original.state(), self.values(0), "eval"))
+        if self.original.filled:
+            self.remarks.append(UNFILLED)
+
     def path(self) -> str:
         """Which places of the user's code the example's own call runs, as a text: the same for examples that take the same branches."""
         return repr(reach.by_file(self.once(self.states[0], self.values(0), "eval").reached))
@@ -277,6 +287,8 @@ class ScenarioWriter:
             result = self.once(self.states[trial.seed], trial.values, trial.mode) if trial.plain else run(layout=trial.layout)
         if result.tied and trial.role in (Role.EDGE, Role.GRADIENT_EDGE, Role.NONFINITE):
             raise Undetermined("which of equal numbers are the largest is up to torch's algorithm")
+        if unfilled(self.original, result):
+            raise Undetermined(UNFILLED)
         # An output that is not finite has no gradient, and says nothing about what was dropped.
         if trial.role in (Role.GRADIENT_EDGE, Role.DROPPED, Role.CONFIGURATION_DROPPED) and finite_share(result) < 1:
             return None
