@@ -90,7 +90,9 @@ def first_roots(inventory: Inventory, unit: Unit, examples: Iterable[Example]) -
     others = needed_roots(inventory, unit, examples)
     near = next(file for file in inventory.files if file.path == unit.source)
     leading = [root for root in near.leading_roots if root in others]
-    return tuple(dict.fromkeys((*leading, near.import_root, *others))) if others else ()
+    # Names are resolved through added folders before those of other files (`Resolver.module`).
+    added = [root for root in near.added_roots if root in others]
+    return tuple(dict.fromkeys((*leading, near.import_root, *added, *others))) if others else ()
 
 
 def runs_scripts(parts: Parts) -> bool:
