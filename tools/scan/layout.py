@@ -300,9 +300,7 @@ class _Folders:
                 if file_path is not None and not (index and self._lacks(file_path, statement.name)):
                     yield root, file_path
 
-    def by_shell(
-        self, texts: Mapping[str, str], added: Mapping[str, AddedRoots], path_lists: PathLists
-    ) -> dict[str, tuple[str, ...]]:
+    def by_shell(self, texts: Mapping[str, str], added: Mapping[str, AddedRoots], path_lists: PathLists) -> dict[str, tuple[str, ...]]:
         """The folders after its own of each file with an import that leads nowhere but through lists of folders that all find the same file."""
         found: dict[str, tuple[str, ...]] = {}
         for path, text in texts.items():

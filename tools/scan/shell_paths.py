@@ -54,14 +54,14 @@ def shell_paths(root: Path) -> PathLists:
     return tuple(lists)
 
 
-def path_lists(path: str, text: str) -> Iterator[tuple[str, ...]]:
+def path_lists(path: str, text: str) -> PathLists:
     """The lists of folders that the script at `path` sets, relative to the repository; those outside of it are left out."""
-    start = posixpath.dirname(path)
+    lists: dict[tuple[str, ...], None] = {}
     for entries in _assigned(_replaced(text)):
-        for working in dict.fromkeys((start, "")):
+        for working in (posixpath.dirname(path), ""):
             folders = dict.fromkeys(folder for entry in entries if (folder := _folder(entry, path, working)) is not None)
-            if folders:
-                yield tuple(folders)
+            lists |= {tuple(folders): None} if folders else {}
+    return tuple(lists)
 
 
 def _text(file: Path) -> str:
@@ -109,4 +109,3 @@ def _folder(entry: str, path: str, working: str) -> str | None:
         return None
     folder = posixpath.normpath(posixpath.join(working, entry))
     return None if folder.startswith("..") else "" if folder == "." else folder
-
