@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 
-from migrate_agent.tools.rewrite.analysis.seed_helpers import SeedHelper, seed_helpers
+from migrate_agent.tools.rewrite.analysis.host_draws.seed_helpers import SeedHelper, seed_helpers
 from migrate_agent.tools.rewrite.rules.rule import Rule
 
 
@@ -23,7 +23,7 @@ class SeedRngsByHelpers(Rule):
             "class M(nn.Module):\n    def __init__(self, n, options):\n        super().__init__()\n        seeded(n, options.seed)\n"
             "        self.f = nn.Linear(n, 2, bias=False)\n        seeded(n)\n        self.g = nn.Linear(2, n, bias=False)\n\n"
             "    def forward(self, x: torch.Tensor):\n        return self.g(self.f(x))\n",
-            "def seeded(n, seed=3):\n    random.seed(seed)\n\n"
+            "import random\n\ndef seeded(n, seed=3):\n    random.seed(seed)\n\n"
             "class M(nnx.Module):\n    def __init__(self, n, options, *, rngs: nnx.Rngs):\n        seeded(n, options.seed)\n"
             "        rngs = nnx.Rngs(options.seed)\n        self.f = Linear(n, 2, bias=False, rngs=rngs)\n        seeded(n)\n"
             "        rngs = nnx.Rngs(3)\n        self.g = Linear(2, n, bias=False, rngs=rngs)\n\n"
