@@ -82,7 +82,9 @@ def needed_roots(inventory: Inventory, unit: Unit, examples: Iterable[Example]) 
     reached += [files[path] for file in list(reached) for path in file.imports if path in files and files[path].adopted]
     own = files[unit.source].import_root
     roots = dict.fromkeys(root for root in (*(file.import_root for file in reached), *closure.spelled) if root != own)
-    return () if any(not files[path].import_root for path in hidden) else tuple(roots)
+    # Names are resolved through added folders before those of other files (`Resolver.module`).
+    added = [root for root in files[unit.source].added_roots if root in roots]
+    return () if any(not files[path].import_root for path in hidden) else tuple(dict.fromkeys((*added, *roots)))
 
 
 def first_roots(inventory: Inventory, unit: Unit, examples: Iterable[Example]) -> tuple[str, ...]:

@@ -19,7 +19,8 @@ from migrate_agent.tools.record.session import Session, Writer, plan
 from migrate_agent.tools.record.snippets import Snippet
 from migrate_agent.tools.record.store import NAME, merge_recordings, read_json, save_recording, write_json
 from migrate_agent.tools.removed_names import restore
-from migrate_agent.tools.types import Inventory, Job, Limits, Recording
+from migrate_agent.tools.scan.visible import source_file
+from migrate_agent.tools.types import Inventory, Job, Limits, Recording, SourceFile
 
 MAX_BYTES = 64 * 2**20
 SNIPPET_SECONDS = 10.0
@@ -32,7 +33,7 @@ MANY = 8
 def run_snippets(inventory: Inventory, pieces: Sequence[Snippet], sandbox: Sandbox, folder: Path, limits: Limits) -> Recording:
     """What pieces of code show, by the error of none of them. The recording lies under `folder`."""
     groups = [pieces[at : at + MANY] for at in range(0, len(pieces), MANY)]
-    rows = [{"snippets": [asdict(piece) for piece in group], "parts": _parts(inventory, group)} for group in groups]
+    rows = [{"snippets": [asdict(piece) for piece in group], **_importing(inventory, group)} for group in groups]
     parts = [_run(inventory, "record_snippets", row, sandbox, limits) for row in rows]
     return save_recording(merge_recordings(_moved(part, folder / str(at)) for at, part in enumerate(parts)), folder)
 
@@ -48,17 +49,24 @@ def explored_files(inventory: Inventory) -> tuple[str, ...]:
 def run_files(inventory: Inventory, paths: Sequence[str], sandbox: Sandbox, folder: Path, limits: Limits) -> Recording:
     """What tests and scripts show, each in a job of its own that ends after a minute."""
     bounded = replace(limits, seconds=FILE_SECONDS + 30)
-    parts = [_run(inventory, "record_file", {"path": path, "parts": {}}, sandbox, bounded) for path in paths]
+    rows = [{"path": path, "parts": {}, "roots": _roots_of(source_file(inventory.files, path))} for path in paths]
+    parts = [_run(inventory, "record_file", row, sandbox, bounded) for row in rows]
     return save_recording(merge_recordings(_moved(part, folder / str(at)) for at, part in enumerate(parts)), folder)
 
 
-def _parts(inventory: Inventory, pieces: Sequence[Snippet]) -> Mapping[str, Any]:
-    """What the units that the pieces name need of each file: a script among them is imported without the rest of it."""
-    from migrate_agent.tools.import_closure import merged_parts, needed_parts  # here alone: see `session.plan`
+def _importing(inventory: Inventory, pieces: Sequence[Snippet]) -> dict[str, Any]:
+    """What the units that the pieces name need: `parts` of each file, so that a script among them is imported without the rest of it, and `roots`."""
+    from migrate_agent.tools.import_closure import first_roots, merged_parts, needed_parts  # here alone: see `session.plan`
 
     words = {word for piece in pieces for word in re.findall(r"\w+", piece.code)}
     named = [unit for unit in inventory.units if unit.name.rpartition(".")[2] in words]
-    return merged_parts([needed_parts(inventory, unit, ()) for unit in named])
+    roots = dict.fromkeys(root for unit in named for root in first_roots(inventory, unit, ()))
+    return {"parts": merged_parts([needed_parts(inventory, unit, ()) for unit in named]), "roots": list(roots)}
+
+
+def _roots_of(file: SourceFile) -> list[str]:
+    """The folders that a program has on its path before those of other files, where it needs any."""
+    return [*file.leading_roots, file.import_root, *file.added_roots] if file.added_roots else []
 
 
 Part = tuple[Recording, Any]

@@ -14,6 +14,7 @@ from migrate_agent.tools.scan.graph import Graph, Key, Reach
 from migrate_agent.tools.scan.layout import layout
 from migrate_agent.tools.scan.names import Resolver
 from migrate_agent.tools.scan.plan import leaf_first, plan
+from migrate_agent.tools.scan.shell_paths import shell_paths
 from migrate_agent.tools.scan.strategy import Choice, choose, is_test
 from migrate_agent.tools.scan.survey import Reading, survey
 from migrate_agent.tools.scan.walk import Sources, matches, python_files
@@ -35,7 +36,7 @@ def scan(root: Path, paths: Sequence[str] | None = None, exclude: Sequence[str] 
     """
     names = python_files(root, exclude)
     sources = Sources(root, names)
-    own = layout(names, sources)
+    own = layout(names, sources, shell_paths(root))
     adoption = adopt_packages(own, sources)
     files = (*own, *adoption.files)
     sources = Sources(root, tuple(file.path for file in files))

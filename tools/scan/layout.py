@@ -7,7 +7,8 @@ must resolve for all who use it, so that statements of files that others import 
 its `__init__.py` where those that run (`if __name__ == "__main__"`) import others of it by their own names, and nothing imports it as a package;
 so does one whose files others find by their own names alone, wherever these stand: such folders are put on `PYTHONPATH` by who runs them.
 Folders that a file puts on `sys.path` itself count for what it imports, for what it is imported by, and for all that those import; what is found
-through them alone says of its root what nothing else does.
+through them alone says of its root what nothing else does. So do those that a shell script puts on `PYTHONPATH` (`shell_paths`), for imports
+that lead nowhere otherwise.
 
 Mirror: `pkg/a/b.py` → `pkg_jax/a/b.py`, `src/pkg` → `src/pkg_jax`, `model.py` → `model_jax.py`,
 `scripts/model.py` → `scripts/model_jax.py`.
@@ -23,6 +24,8 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from migrate_agent.tools.scan.added_roots import AddedRoots, added_roots
+from migrate_agent.tools.scan.names import ELSEWHERE
+from migrate_agent.tools.scan.shell_paths import PathLists
 from migrate_agent.tools.scan.walk import SourceError
 from migrate_agent.tools.types import SourceFile
 
@@ -45,21 +48,19 @@ class Statement(NamedTuple):
     """What `from module import name` asks for, the last part of the longest name."""
 
 
-def layout(paths: Iterable[str], sources: Mapping[str, str]) -> tuple[SourceFile, ...]:
+def layout(paths: Iterable[str], sources: Mapping[str, str], path_lists: PathLists = ()) -> tuple[SourceFile, ...]:
     """A `SourceFile` for each path, with module, target and (by a quick look at the text) `uses_torch`.
 
-    `sources` maps paths to text; a file whose look-up raises `SourceError` is laid out all the same.
+    `sources` maps paths to text; a file whose look-up raises `SourceError` is laid out all the same. `path_lists` are those of `shell_paths`.
     """
     listed = tuple(paths)
     texts = dict(_readable(listed, sources))
     folders = _Folders(listed, texts)
     adding = {path: added for path, text in texts.items() if any(added := added_roots(path, text, folders.all))}
-    shared: Mapping[str, AddedRoots] = adding
-    rows = folders.evidence(texts, shared)
-    # What one file adds, others find modules by, which lead to further files.
-    for _ in range(_ROUNDS if adding else 0):
-        shared = _shared(adding, rows)
-        rows = folders.evidence(texts, shared)
+    shared, rows = _settled(folders, texts, adding)
+    if path_lists and (by_shell := folders.by_shell(texts, shared, path_lists)):
+        adding |= {path: AddedRoots(adding.get(path, AddedRoots()).before, after) for path, after in by_shell.items()}
+        shared, rows = _settled(folders, texts, adding)
     torch = {path for path, text in texts.items() if _TORCH.search(text)}
     voting = [row for row in rows if row.votes]
     plain = [row for row in voting if not row.is_added]
@@ -83,6 +84,19 @@ def mirror_layout(paths: Iterable[str], sources: Mapping[str, str], files: Itera
             )
         rows.append(row)
     return tuple(rows)
+
+
+def _settled(
+    folders: _Folders, texts: Mapping[str, str], adding: Mapping[str, AddedRoots]
+) -> tuple[Mapping[str, AddedRoots], list[Evidence]]:
+    """The folders that each file finds on `sys.path`, and what the imports say then."""
+    shared = adding
+    rows = folders.evidence(texts, shared)
+    # What one file adds, others find modules by, which lead to further files.
+    for _ in range(_ROUNDS if adding else 0):
+        shared = _shared(adding, rows)
+        rows = folders.evidence(texts, shared)
+    return shared, rows
 
 
 def _shared(adding: Mapping[str, AddedRoots], rows: Iterable[Evidence]) -> dict[str, AddedRoots]:
@@ -285,6 +299,35 @@ class _Folders:
                 file_path = self._file(root, (name,))
                 if file_path is not None and not (index and self._lacks(file_path, statement.name)):
                     yield root, file_path
+
+    def by_shell(self, texts: Mapping[str, str], added: Mapping[str, AddedRoots], path_lists: PathLists) -> dict[str, tuple[str, ...]]:
+        """The folders after its own of each file with an import that leads nowhere but through lists of folders that all find the same file."""
+        found: dict[str, tuple[str, ...]] = {}
+        for path, text in texts.items():
+            own = added.get(path, AddedRoots())
+            folders = {
+                folder: None
+                for statement in statements(text)
+                if not statement.level and statement.dotted[0].split(".")[0] in self.names and not any(self._absolute(path, statement, own))
+                if (folder := self._through(path_lists, path, statement)) is not None
+            }
+            if folders:
+                found[path] = tuple(dict.fromkeys((*own.after, *folders)))
+        return found
+
+    def _through(self, path_lists: PathLists, path: str, statement: Statement) -> str | None:
+        if statement.dotted[0].split(".")[0] in ELSEWHERE:
+            return None
+        places = {next(((root, file) for root, file in self._resolved(roots, statement) if file != path), None) for roots in path_lists}
+        places -= {None}
+        # Scripts of several projects may each have their own.
+        place = places.pop() if len(places) == 1 else None
+        return place[0] if place is not None and self._holds(place[1], statement) else None
+
+    def _holds(self, path: str, statement: Statement) -> bool:
+        """Whether a file has what the import asks of it: a package from elsewhere may have the name of a folder here."""
+        asks = statement.name and not path.removesuffix("/__init__.py").removesuffix(".py").endswith(statement.dotted[0].replace(".", "/"))
+        return not asks or bool(re.search(rf"\b{statement.name}\b|^[ \t]*from\b.*\bimport[ \t]*\*", self.texts.get(path, ""), re.M))
 
     def _absolute(self, path: str, statement: Statement, added: AddedRoots) -> Iterator[Evidence]:
         usual = [*_ancestors(path), "src"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import subprocess
 import tokenize
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -22,6 +23,8 @@ HELPERS = "nnx_layers_jax.py"
 """The helpers of a mirror of top-level files, which stand for no file of the original."""
 _TEXTS = (".py", ".pyi", ".md", ".rst", "migrate.toml")
 """What `data_files` leaves out."""
+_SHELL = re.compile(r"(?:^|/)(?:[^/]*\.(?:sh|bash|mk|env)|\.env(?:rc)?|(?:GNU)?[Mm]akefile|(?:[^/]*\.)?Dockerfile[^/]*|README(?:\.\w+)?)$")
+"""The files that `shell_files` lists."""
 _GIT = ("git", "-c", "core.fsmonitor=false", "-c", "core.quotepath=false")
 """A repository's own configuration may name a monitor program to run: never run it."""
 
@@ -94,6 +97,13 @@ def data_files(root: Path) -> tuple[str, ...]:
     tracked = _git_files(root, pattern="*")
     candidates = sorted(_disk_files(root, "") if tracked is None else tracked)
     return tuple(path for path in candidates if not path.endswith(_TEXTS) and not path.startswith(".") and (root / path).is_file())
+
+
+def shell_files(root: Path) -> tuple[str, ...]:
+    """The shell scripts, make files, container files and READMEs: those that git tracks, else all on disk."""
+    tracked = _git_files(root, pattern="*")
+    candidates = sorted(_disk_files(root, "") if tracked is None else tracked)
+    return tuple(path for path in candidates if _SHELL.search(path) and (root / path).is_file() and not (root / path).is_symlink())
 
 
 def _git_files(root: Path, *options: str, pattern: str = "*.py") -> list[str] | None:

@@ -111,6 +111,26 @@ class M(nnx.Module):
 )
 """Zero times NaN: XLA makes a choice of a product with a mask, so that a right rewrite gives numbers once it is compiled."""
 
+BINNED = Pair(
+    "binned",
+    """
+    class M(nn.Module):
+        def forward(self, x):
+            return x * 2, (x * 4).long()
+    """,
+    """
+class M(nnx.Module):
+    def __init__(self, *, rngs):
+        pass
+
+    def __call__(self, x):
+        return x * 2, (x * 4).astype(int)
+""",
+    call="torch.randn(2, 3)",
+    wrongs=(Wrong("hides NaN beside an integer", "nonfinite", "return x * 2", "return jnp.where(jnp.isnan(x), 0.0, x) * 2", alone=True),),
+)
+"""NaN as an integer is up to the machine: what is made of it is not compared, and what stands beside it is."""
+
 BUMP = Pair(
     "bump",
     """
@@ -520,6 +540,7 @@ PAIRS = (
     NARROW,
     ADAPTING,
     SELECTED,
+    BINNED,
     BUMP,
     TIES,
     EMPTY,

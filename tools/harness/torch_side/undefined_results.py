@@ -30,10 +30,40 @@ class UndefinedResults(OperatorMode):  # type: ignore[no-untyped-call]
         return result
 
 
+class NearestIntegers(OperatorMode):  # type: ignore[no-untyped-call]
+    """A mode that makes such floats the integers that XLA makes of them: zero of NaN, else the nearest one, of int32 where JAX `is_narrow`."""
+
+    def __init__(self, is_narrow: bool) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.is_narrow = is_narrow
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None) -> Any:
+        """Run `func`, with other integers where it converts."""
+        if func is torch.ops.aten.copy_.default:
+            return func(args[0], self._converted(args[1], args[0].dtype), *args[2:], **(kwargs or {}))
+        result = func(*args, **(kwargs or {}))
+        if func is torch.ops.aten._to_copy.default and _converts(args[0], result.dtype):
+            return self._converted(args[0], result.dtype)
+        return result
+
+    def _converted(self, values: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+        if not _converts(values, dtype):
+            return values
+        bounds = torch.iinfo(torch.int32 if self.is_narrow and dtype == torch.int64 else dtype)
+        inside = torch.where(_within(values, bounds), values, 0).to(dtype)
+        return inside.masked_fill(values >= float(bounds.max) + 1, bounds.max).masked_fill(values < float(bounds.min), bounds.min)
+
+
 def _is_undefined(values: torch.Tensor, dtype: torch.dtype) -> bool:
     """Whether a value is outside of the range of an integer dtype."""
-    if dtype.is_floating_point or dtype.is_complex or dtype == torch.bool or not values.is_floating_point():
-        return False
-    bounds = torch.iinfo(dtype)
+    return _converts(values, dtype) and not bool(_within(values, torch.iinfo(dtype)).all())
+
+
+def _converts(values: torch.Tensor, dtype: torch.dtype) -> bool:
+    """Whether floats become integers."""
+    return values.is_floating_point() and not (dtype.is_floating_point or dtype.is_complex or dtype == torch.bool)
+
+
+def _within(values: torch.Tensor, bounds: torch.iinfo) -> torch.Tensor:
     # NaN fails both comparisons.
-    return not bool(((values >= float(bounds.min)) & (values < float(bounds.max) + 1)).all())
+    return (values >= float(bounds.min)) & (values < float(bounds.max) + 1)

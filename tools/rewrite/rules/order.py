@@ -49,6 +49,7 @@ from migrate_agent.tools.rewrite.rules.classes.output_classes import RegisterOut
 from migrate_agent.tools.rewrite.rules.classes.overloads import DropOverloads
 from migrate_agent.tools.rewrite.rules.classes.own_seeds import SeedRngs
 from migrate_agent.tools.rewrite.rules.classes.own_train import DeriveFromOwnTrain
+from migrate_agent.tools.rewrite.rules.classes.seed_helpers import SeedRngsByHelpers
 from migrate_agent.tools.rewrite.rules.classes.sequences import JoinModuleLists
 from migrate_agent.tools.rewrite.rules.classes.signatures import ReplaceSignatureCalls
 from migrate_agent.tools.rewrite.rules.classes.training_flag import ReplaceTrainingFlag
@@ -178,6 +179,7 @@ CALLS_IN_CONTEXT: tuple[type[Rule], ...] = (
     WriteAsserts,
     DropIdleCalls,
     SeedRngs,
+    SeedRngsByHelpers,
     LeaveOptimizersOut,
     KeepGatheredValues,
     KeepRandomStates,

@@ -9,13 +9,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
+import numpy as np
+
 from migrate_agent.tools.harness.common import budgets, input_sampling, tensor_files, tolerances
 from migrate_agent.tools.harness.common.input_sampling import Array
 from migrate_agent.tools.harness.common.sketches import sketched
 from migrate_agent.tools.harness.common.training_steps import torch_curve
 from migrate_agent.tools.harness.torch_side.equal_numbers import EqualNumbers
 from migrate_agent.tools.harness.torch_side.module import Original, Result, flushing, jittered
-from migrate_agent.tools.harness.torch_side.undefined_results import UndefinedResults
+from migrate_agent.tools.harness.torch_side.undefined_results import NearestIntegers, UndefinedResults
 from migrate_agent.tools.verify.contract.scenario import NATIVE_STAGES, ROUGH_CURVES, Role, Scenario
 from migrate_agent.tools.verify.original.outputs import attempt, drowned, moved_elements, noise_of, noise_runs, tipped_infinities, unsteady
 
@@ -121,10 +123,24 @@ def of_scenario(call: _Call) -> dict[str, Any]:
         undecided = tipped_infinities(result, noisy)
         results = UndefinedResults()
         again(values, watch=results)
-        undecided = sorted(result.arrays) if results.found else undecided
+        undecided = sorted({*undecided, *_left_to_the_machine(again, values, result)}) if results.found else undecided
     elif scenario.extreme == input_sampling.Extreme.VANISHING:
         undecided = drowned(result, noise)
     return {"noise": noise, "undecided": undecided}
+
+
+def _left_to_the_machine(again: Callable[..., Result], values: Sequence[Array], result: Result) -> set[str]:
+    """The keys of what is another where floats out of the range of integers become the ones that XLA makes of them; all where that raises."""
+    try:
+        others = [again(values, watch=NearestIntegers(is_narrow)).arrays for is_narrow in (False, True)]
+    except Exception:
+        return set(result.arrays)
+    return {
+        key
+        for key, value in result.arrays.items()
+        for other in others
+        if key not in other or value.shape != other[key].shape or not np.array_equal(value, other[key], equal_nan=value.dtype.kind in "fc")
+    }
 
 
 def _more_runs(again: Callable[[int], Result], result: Result, noisy: Sequence[Result]) -> list[Result]:

@@ -1,1 +1,1 @@
-"""Random numbers of Python and NumPy that are drawn while a module is called."""
+"""Random numbers of Python and NumPy that are drawn while a module is called, and functions that seed streams of them."""
