@@ -26,7 +26,7 @@ class HandBackNumbers(Rule):
     that Python runs.
     """
 
-    KEEP = ("def f(x, logs):\n    logs.append(float(x))\n    return logs\n", "def f(x):\n    return x.tolist()[0]\n")
+    KEEP = ("def f(x, logs):\n    logs.append(float(x))\n    return logs\n",)
 
     def leave_Call(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression | None:
         if not hands_back(self.context, original):
