@@ -167,6 +167,9 @@ class PairedDraws(OperatorMode):  # type: ignore[no-untyped-call]
     def __torch_dispatch__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None) -> Any:
         """Run `func`, and overwrite what it drew."""
         kwargs = dict(kwargs or {})
+        if torch.is_inference_mode_enabled() and _is_composite(func):
+            with self:  # else it comes whole, with the draws that it makes
+                return func.decompose(*args, **kwargs)
         name, plain = _named(func)
         if plain:
             return func(*args, **kwargs)
@@ -222,6 +225,12 @@ class PairedDraws(OperatorMode):  # type: ignore[no-untyped-call]
             return value / (1 - rate), mask
         values = torch.as_tensor(self.stream.mask(value.shape, 1 - rate))
         return value / (1 - rate) * values, mask & values
+
+
+@cache
+def _is_composite(func: Any) -> bool:
+    """Whether an operator is made of others before autograd sees it, which inference mode leaves out."""
+    return bool(torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), "CompositeImplicitAutograd"))
 
 
 @cache

@@ -110,3 +110,14 @@ def test_sizes_stay_sizes_where_dtypes_are_lifted() -> None:
     with LiftFunctions():
         assert x.new(x.size()).shape == x.shape  # of a tuple it would make data
         assert x.new_zeros(x.shape, dtype=torch.float32).dtype == torch.float64
+
+
+def test_inference_mode_shows_the_draws_inside_of_composite_operators() -> None:
+    def draws(mode: torch.inference_mode | torch.no_grad) -> list[object]:
+        stream = Stream(0)
+        with PairedDraws(stream), mode:
+            query = torch.randn(1, 1, 3, 4)
+            torch.nn.functional.dropout(torch.nn.functional.scaled_dot_product_attention(query, query, query, is_causal=True), 0.5)
+        return [(draw.kind, draw.shape) for draw in stream.draws]
+
+    assert draws(torch.inference_mode()) == draws(torch.no_grad()) == [("normal", (1, 1, 3, 4)), ("bernoulli", (1, 1, 3, 4))]
