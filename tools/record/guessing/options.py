@@ -105,7 +105,7 @@ from migrate_agent.tools.record.guessing.tensor_uses import (
     used_as_tensors,
 )
 from migrate_agent.tools.record.guessing.trials.numbers_asked import negative_fields
-from migrate_agent.tools.record.guessing.trials.trial import Attempt, Trial, required
+from migrate_agent.tools.record.guessing.trials.trial import Attempt, Trial, constructor_parameters, required
 from migrate_agent.tools.record.guessing.values import Fields, Tensor, Value, tensors
 from migrate_agent.tools.record.guessing.values import Sequence as Items
 from migrate_agent.tools.record.guessing.values import text as value_text
@@ -120,6 +120,8 @@ OF_NUMBERS = re.compile(r"'(int|float)' object is not (subscriptable|iterable)|c
 MOST_SETTINGS = 6
 MOST_WRAPPED = 4
 """Classes of the repository that are tried for one parameter."""
+MOST_NESTED = 3
+"""How deep parts of parts are made of classes of the repository: an encoder of layers of attention of a kernel."""
 LAYER_NORM = "torch.nn.LayerNorm"
 LENGTHS = re.compile(r"(.*_)?(len|length)s?")
 """Names of tensors that say how long each sequence is."""
@@ -145,8 +147,8 @@ class Options:
         self._values: dict[str, Any] = {}
         """What the constructor was given, as far as it is literal."""
         self._files = files
-        self._inner = False
-        """Whether these are of a part that another class is handed."""
+        self._depth = 0
+        """Of parts within each other that another class is handed; 0 of the class itself."""
         self._of_objects: dict[str, tuple[Fields, ...]] = {}
         self._classes: dict[str, Any] = {name: value for name, value in vars(trial.module).items() if isinstance(value, type)}
 
@@ -512,7 +514,7 @@ class Options:
         ]
         if annotation_text(self.init[name].annotation) in NUMBERS:
             values = [value for value in values if not isinstance(value, str) or re.fullmatch(r"[\d.e-]+", value)]
-        if (use := self._use(name)) is not None and use.arguments > 1:
+        if (use := self._use(name)) is not None and use.arguments > 1 and not use.listed:
             values = [*without_options(tuple(values), use)]
         sought = next((starts for pattern, starts in SOUGHT if re.search(pattern, error)), ())
         fits = [value for value in values if isinstance(value, str) and sought and value.startswith(sought)]
@@ -582,7 +584,8 @@ class Options:
         return use_of(self.trial.cls, name) if self.trial.function is None else None
 
     def _called_parts(self, name: str) -> tuple[str, ...]:
-        """Modules of the repository for a parameter that the class calls with several arguments, those first that give as many values."""
+        """Modules of the repository for a parameter that the class calls with several arguments, those first that give as many values, and whose
+        constructors take what this one takes: of the same width."""
         import torch
 
         use = self._use(name)
@@ -599,22 +602,31 @@ class Options:
             and cls is not self.trial.cls
             and (sources.get(other) or fits(own, other, use))
         ]
-        fitting.sort(key=lambda other: use.results not in results_of(self._classes[other]))
-        return tuple(self._made_text(other) for other in fitting[:MOST_WRAPPED])
+
+        def shared(other: str) -> int:
+            return len({item.name for item in constructor_parameters(self._classes[other])} & set(self.init))
+
+        fitting.sort(key=lambda other: (use.results not in results_of(self._classes[other]), -shared(other)))
+        made = [self._made_text(other) for other in fitting[:MOST_WRAPPED]]
+        return tuple(f"[{text}, {text}]" if use.listed else text for text in made)
 
     def _plain_part(self, name: str) -> tuple[str, ...]:
         """A module for a parameter that the class calls with one argument, and whose name does not say so."""
         use = self._use(name)
-        return ("torch.nn.Identity()",) if use is not None and use.arguments == 1 and not use.results and says_little(name) else ()
+        return (
+            ("torch.nn.Identity()",)
+            if use is not None and use.arguments == 1 and not (use.results or use.listed) and says_little(name)
+            else ()
+        )
 
     def _made_text(self, name: str) -> str:
         """The text that makes an instance of a class with what its own constructor takes first."""
         cls = self._classes[name]
         inner = self.of_class(cls)
         needed = required(inner.trial.init_parameters)
-        if self._inner or not needed:
+        if self._depth == MOST_NESTED or not needed:
             return object_texts(cls, name, self._classes, 1)[0]
-        inner._inner = True
+        inner._depth = self._depth + 1
         return f"{name}({', '.join(f'{item.name}={value_text(inner.init_values(item.name)[0])}' for item in needed)})"
 
     def _own_modules(self, name: str) -> tuple[str, ...]:
