@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from torch import nn
 
 from migrate_agent.sandbox.base import Sandbox
 from migrate_agent.tools.record.guessing.objects.called_parts import Use, fits, use_of, without_options
@@ -33,16 +34,50 @@ def test_a_part_of_the_repository_is_called(repository: Any, sandbox: Sandbox, t
     assert example.call.count("randn") == 2 and example.call.count("randint") == 1
 
 
+LAYERS = (
+    HEAD + "class Kernel(nn.Module):\n def forward(self, q, k, mask):\n  b, n, h, e = q.shape\n  return q + k, None\n"
+    "class Attention(nn.Module):\n def __init__(self, kernel, width):\n  super().__init__()\n  self.kernel, self.q = kernel, nn.Linear(width, width)\n"
+    " def forward(self, q, k, mask):\n  b, n, _ = q.shape\n  y, w = self.kernel(self.q(q).view(b, n, 2, -1), k.view(b, n, 2, -1), mask)\n"
+    "  return y.reshape(b, n, -1), w\n"
+    "class Layer(nn.Module):\n def __init__(self, attention, width):\n  super().__init__()\n  self.attention, self.norm = attention, nn.LayerNorm(width)\n"
+    " def forward(self, x, mask=None):\n  y, w = self.attention(x, x, mask=mask)\n  return self.norm(x + y), w\n"
+    "class Stack(nn.Module):\n def __init__(self, layers, norm=None):\n  super().__init__()\n  self.layers, self.norm = nn.ModuleList(layers), norm\n"
+    " def forward(self, x, mask=None):\n  for layer in self.layers:\n   x, w = layer(x, mask=mask)\n  return x\n"
+)
+
+
+def test_parts_are_made_of_parts(repository: Any, sandbox: Sandbox, tmp_path: Path) -> None:
+    inventory = repository({"net.py": LAYERS})
+    example = infer(inventory, inventory.unit("net.py:Stack"), sandbox, tmp_path / "guess").example
+    assert example is not None
+    layer = "Layer(attention=Attention(kernel=Kernel(), width=32), width=32)"
+    assert example.init == f"[{layer}, {layer}]" and example.call == "torch.randn(2, 16, 32)"
+
+
 class Calls:
-    def __init__(self, net: Any, plain: Any, rest: Any, made: Any) -> None:
-        self.net, self.plain, self.rest, self.layer = net, plain, rest, made(3)
+    def __init__(self, net: Any, plain: Any, rest: Any, made: Any, named: Any, layers: Any, heads: Any) -> None:
+        self.net, self.plain, self.rest, self.layer, self.named = net, plain, rest, made(3), named
+        self.layers, self.heads = nn.ModuleList(layers), nn.ModuleList(heads) if heads is not None else None
 
     def forward(self, x: Any, c: Any) -> Any:
         first, second = self.net(x, c)
-        return self.plain(first), self.rest(*second)
+        for layer, head in zip(self.layers, self.heads, strict=False):
+            first = head(layer(first, mask=c))
+        return self.plain(first), self.rest(*second), self.named(x, mask=c)
 
 
-@pytest.mark.parametrize(("name", "use"), [("net", Use(2, 2)), ("plain", Use(1, 0)), ("rest", None), ("made", None)])
+@pytest.mark.parametrize(
+    ("name", "use"),
+    [
+        ("net", Use(2, 2)),
+        ("plain", Use(1, 0)),
+        ("rest", None),
+        ("made", None),
+        ("named", Use(2, 0, ("mask",))),
+        ("layers", Use(2, 0, ("mask",), listed=True)),
+        ("heads", Use(1, 0, (), listed=True)),
+    ],
+)
 def test_how_a_part_is_called(name: str, use: Use | None) -> None:
     assert use_of(Calls, name) == use
 
@@ -50,6 +85,11 @@ def test_how_a_part_is_called(name: str, use: Use | None) -> None:
 @pytest.mark.parametrize(("name", "whether"), [("Plain", False), ("Single", True), ("Masked", True), ("Absent", False)])
 def test_which_classes_take_as_many_arguments(name: str, whether: bool) -> None:
     assert fits(PARTS, name, Use(2)) is whether
+
+
+@pytest.mark.parametrize(("keyword", "whether"), [("scale", True), ("mask", False)])
+def test_which_classes_take_a_name(keyword: str, whether: bool) -> None:
+    assert fits(PARTS, "Plain", Use(2, 0, (keyword,))) is whether
 
 
 def test_layers_whose_second_argument_is_an_option_take_one() -> None:
