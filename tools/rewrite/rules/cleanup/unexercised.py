@@ -26,6 +26,8 @@ class StubUnexercised(Rule):
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self._stubs: list[cst.SimpleStatementLine] = []
+        self._ends: dict[int, int] = {}
+        """A stub's identity → the last line of the statement that it stands for."""
 
     def leave_If(self, original: cst.If, updated: cst.If) -> cst.If | None:
         if not isinstance(updated, cst.If):
@@ -87,6 +89,9 @@ class StubUnexercised(Rule):
                 self.context.drop_holes(statement)
         elif kept[-1] not in self._stubs:
             return None  # another rule changed the block: which statements of the source these are is not known
+        elif (first := self._ends.get(id(kept[-1]))) is not None:  # nothing below such a stub ran
+            last = self.context.span(original.body[-1]).end_line
+            self.context.holes[:] = [hole for hole in self.context.holes if not first < hole.span.line <= last]
         return updated.with_changes(body=kept)
 
     def _holds_stub(self, statement: cst.BaseStatement) -> bool:
@@ -109,6 +114,7 @@ class StubUnexercised(Rule):
         stub = self._stub_for_lines(span.line, span.end_line)
         if stub is not None:
             self._stubs.append(stub)
+            self._ends[id(stub)] = span.end_line
         return stub
 
     def _stub_for_lines(self, first: int, last: int, reached: str = "") -> cst.SimpleStatementLine | None:
