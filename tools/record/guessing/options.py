@@ -158,6 +158,11 @@ class Options:
         root = self._root
         return settings_of(root, [path for path, _ in self._files if path.is_relative_to(root)]) if root else []
 
+    @property
+    def classes(self) -> dict[str, Any]:
+        """The repository's own classes by the names that texts have for them."""
+        return {name: cls for name, cls in self._classes.items() if self._own_class(name)}
+
     @cached_property
     def called(self) -> Callable[..., Any] | None:
         """What is called."""

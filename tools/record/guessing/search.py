@@ -237,7 +237,7 @@ class Search:
         """Take smaller numbers for the constructor of what takes long, where these run the same places and are faster."""
         time_left, slimmest, trials = OwnSeconds(SLIMMING_SECONDS), success, 0
         while slimmest.cost > SLOW:
-            for attempt in slimmer(slimmest.attempt, self.trial.init_parameters):
+            for attempt in slimmer(slimmest.attempt, self.trial.init_parameters, self.options.classes):
                 if time_left.spent or trials >= MOST_SLIMMER:
                     return
                 trials += 1
@@ -255,7 +255,7 @@ class Search:
     def _begin_slimmer(self, start: Attempt) -> bool:
         """Try a start with smaller numbers, and the first mends of its calls."""
         waiting, over = self._queue, False
-        for slim in islice(slimmer(start, self.trial.init_parameters), MOST_SLIM_STARTS):
+        for slim in islice(slimmer(start, self.trial.init_parameters, self.options.classes), MOST_SLIM_STARTS):
             self._queue = []
             over = over or self._begin(replace(slim, call=None)) or self._work(FIRST_MENDS)
             waiting = [*waiting, *self._queue]
