@@ -72,6 +72,22 @@ def uncompiled(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output:
     return result
 
 
+@telling_of_compiler
+def optimised(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) -> dict[str, Any]:
+    """Job entry: runs scenarios in float32, gradients too, compiled as a user's program is: without optimisations, sums are added up one by one."""
+    session = Session(arguments, inputs, output, exact=False)
+    configure("jax_disable_most_optimizations", False)
+    try:
+        session.candidate(0)
+    except Exception as error:
+        return {"construction": session.fail(error)}
+    session.ran()
+    result: dict[str, Any] = {"scenarios": {}}
+    _run(session, result, session.requests)
+    configure("jax_disable_most_optimizations", True)
+    return result
+
+
 def _must(session: Session, result: dict[str, Any], constructed: Sequence[int], fresh: Mapping[int, Any], counts: dict[str, int]) -> None:
     """Run what is judged of every unit; of one that is not large these are all scenarios."""
     calls = _first_calls(session)

@@ -51,6 +51,7 @@ FUNCTIONS = {
     "exact": "job:exact",
     "native": "native:native",
     "uncompiled": "native:uncompiled",
+    "optimised": "native:optimised",
     "capture": "capture:capture",
     "timing": "timing:timing",
     "full": "full_size:run",
@@ -128,7 +129,7 @@ class Results:
     original: Expectations | None = field(default=None, repr=False)
     """The original's results, as far as they were asked for."""
     _states: dict[str, dict[str, Array]] = field(default_factory=dict, repr=False)
-    _uncompiled: dict[str, Answer | None] = field(default_factory=dict, repr=False)
+    _again: dict[tuple[str, str], Answer | None] = field(default_factory=dict, repr=False)
 
     def __enter__(self) -> Results:
         return self
@@ -409,13 +410,20 @@ class Results:
 
     def uncompiled(self, scenario: Scenario) -> Answer | None:
         """What the candidate gives natively in a scenario operator by operator, where XLA joins none; None where it gives nothing so."""
-        if scenario.name not in self._uncompiled:
-            self._uncompiled[scenario.name] = None
+        return self._run_again("uncompiled", scenario)
+
+    def optimised(self, scenario: Scenario) -> Answer | None:
+        """What the candidate gives natively in a scenario, compiled with all optimisations, gradients too; None where it gives nothing so."""
+        return self._run_again("optimised", scenario)
+
+    def _run_again(self, kind: str, scenario: Scenario) -> Answer | None:
+        if (kind, scenario.name) not in self._again:
+            self._again[kind, scenario.name] = None
             with suppress(CandidateFailed, Exhausted, NotCompiled, *MALFORMED):
-                run = self.run_job("uncompiled", [scenario])
+                run = self.run_job(kind, [scenario])
                 answer = self.own_answer(run, scenario)
-                self._uncompiled[scenario.name] = None if answer.error else answer
-        return self._uncompiled[scenario.name]
+                self._again[kind, scenario.name] = None if answer.error else answer
+        return self._again[kind, scenario.name]
 
     def forgives(self, scenario: Scenario, answer: Answer) -> bool:
         """Whether the candidate's error leaves out what it may leave out, of which a note tells. In another configuration, or on longer inputs, a

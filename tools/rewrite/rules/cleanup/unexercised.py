@@ -89,9 +89,9 @@ class StubUnexercised(Rule):
                 self.context.drop_holes(statement)
         elif kept[-1] not in self._stubs:
             return None  # another rule changed the block: which statements of the source these are is not known
-        elif (first := self._ends.get(id(kept[-1]))) is not None:  # nothing below such a stub ran
+        elif (end := self._ends.get(id(kept[-1]))) is not None:  # nothing below such a stub ran
             last = self.context.span(original.body[-1]).end_line
-            self.context.holes[:] = [hole for hole in self.context.holes if not first < hole.span.line <= last]
+            self.context.holes[:] = [hole for hole in self.context.holes if not end < hole.span.line <= last]
         return updated.with_changes(body=kept)
 
     def _holds_stub(self, statement: cst.BaseStatement) -> bool:

@@ -15,6 +15,7 @@ from migrate_agent.tools.verify.checks.shared.native import (
     _of_infinities,
     compare_native,
     compare_native_gradient,
+    native_differences,
 )
 from migrate_agent.tools.verify.compare.pairs import Pair
 from migrate_agent.tools.verify.contract.scenario import Answer, NoiseOfScenario, Role, Scenario
@@ -237,3 +238,40 @@ def test_native_noise_is_measured_as_far_as_the_verdict_needs_it(
     pair = Pair("w", "grad/w", exact, (exact + error).astype(np.float32))
     assert compare_native_gradient(pair, exact.astype(np.float32), scenario, 1.0).failed == failed
     assert stages.asked == asked
+
+
+@pytest.mark.parametrize(
+    ("first", "optimised", "failed"), [(1e-4, 1e-7, False), (1e-4, 1e-4, True), (1e-4, None, True), (1e-2, 1e-7, True)]
+)
+def test_sums_without_optimisations_are_added_up_again(first: float, optimised: float | None, failed: bool) -> None:
+    tree, ones = {"leaf": 0}, np.ones(4)
+    scenario = Scenario(
+        name="a",
+        role=Role.GRADIENT,
+        gradient=True,
+        noise=NoiseOfScenario({}),
+        tree=tree,
+        native=("float32",),
+        arrays={"out/0": ones, "native/out/0": ones.astype(np.float32)},
+    )
+
+    class Compiled:
+        """A candidate whose error is smaller in an optimised program, in place of the results of its runs."""
+
+        def answers(self, *roles: str, kind: str) -> list[tuple[Scenario, Answer]]:
+            """As of results."""
+            return [(scenario, self._answer(first))]
+
+        def forgives(self, scenario: Scenario, answer: Answer) -> bool:
+            """As of results."""
+            return False
+
+        def optimised(self, scenario: Scenario) -> Answer | None:
+            """As of results."""
+            return None if optimised is None else self._answer(optimised)
+
+        def _answer(self, error: float) -> Answer:
+            wrong = np.full(4, 1 + error, np.float32)
+            return Answer({"tree": tree, "dtypes": ["float32"], "draws": []}, {"out/0": wrong, "native/out/0": wrong})
+
+    assert [leaf.failed for leaf in native_differences(cast(Any, Compiled()), Role.GRADIENT)] == [failed]
