@@ -61,7 +61,7 @@ class Calls:
 
     def forward(self, x: Any, c: Any) -> Any:
         first, second = self.net(x, c)
-        for layer, head in zip(self.layers, self.heads, strict=False)  # type: ignore[arg-type]:
+        for layer, head in zip(self.layers, self.heads, strict=False):  # type: ignore[arg-type]
             first = head(layer(first, mask=c))
         return self.plain(first), self.rest(*second), self.named(x, mask=c)
 
