@@ -6,6 +6,7 @@ What cannot be written down exactly (a lambda, an open file, …) raises `NotEnc
 
 from __future__ import annotations
 
+import ast
 import builtins
 import collections
 import enum
@@ -14,6 +15,7 @@ import inspect
 import math
 import pathlib
 import sys
+import textwrap
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, dataclass
 from typing import Any
@@ -347,10 +349,11 @@ def parameters_of(function: Any) -> list[inspect.Parameter]:
 def constructor_keywords(cls: type, state: Mapping[str, Any], text: Callable[[Any], str | None]) -> Iterable[dict[str, Any]]:
     """Keyword arguments that may rebuild an object of this state, shortest first."""
     parameters = parameters_of(cls)
-    named = {p.name: p for p in parameters if can_be_keyword(p) and p.name in state}
+    kept = {p.name: name for p in parameters if (name := p.name if p.name in state else kept_as(cls).get(p.name, "")) in state}
+    named = {p.name: p for p in parameters if can_be_keyword(p) and p.name in kept}
     open_ended = not parameters or any(p.kind is p.VAR_KEYWORD for p in parameters)
     names = [name for name in state if not name.startswith("_")] if open_ended else list(named)
-    full = {name: state[name] for name in names}
+    full = {name: state[kept.get(name, name)] for name in names}
 
     factories = {field.name: field.default_factory for field in getattr(cls, "__dataclass_fields__", {}).values()}
 
@@ -368,6 +371,21 @@ def constructor_keywords(cls: type, state: Mapping[str, Any], text: Callable[[An
     if blank is not None:
         yield {name: value for name, value in full.items() if name not in blank or text(blank[name]) != text(value)}
     yield full
+
+
+@functools.cache
+def kept_as(cls: type) -> dict[str, str]:
+    """Parameter of a constructor → the attribute that holds it under another name: `self.width = width_or_file`."""
+    try:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(cls.__init__)))  # type: ignore[misc]
+    except (OSError, TypeError, SyntaxError):
+        return {}
+    names: dict[str, str] = {}
+    for node in ast.walk(tree):
+        match node:
+            case ast.Assign(targets=[ast.Attribute(value=ast.Name(id="self"), attr=attribute)], value=ast.Name(id=parameter)):
+                names.setdefault(parameter, attribute)
+    return names
 
 
 def _float(encoder: Encoder, value: float) -> str:

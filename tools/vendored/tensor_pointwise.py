@@ -43,6 +43,13 @@ def divide(x: ArrayLike, y: ArrayLike, rounding_mode: str | None = None) -> jax.
     return jnp.trunc(jnp.true_divide(x, y))
 
 
+def scaled(x: ArrayLike, factor: float) -> jax.Array:
+    """`x * factor` for a factor beyond float16, as torch computes it: in float32, rounded once to the dtype of `x`. 0 stays 0 beside infinity."""
+    x = jnp.asarray(x)
+    dtype = jnp.result_type(x, factor)
+    return (x.astype(jnp.promote_types(dtype, jnp.float32)) * factor).astype(dtype)
+
+
 def sign(x: jax.Array) -> jax.Array:
     """-1, 0 or 1; of NaN 0, and of complex numbers the unit vector (https://pytorch.org/docs/stable/generated/torch.sgn.html)."""
     return jnp.sign(x) if jnp.iscomplexobj(x) else jnp.sign(jnp.where(jnp.isnan(x), 0, x))

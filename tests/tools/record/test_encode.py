@@ -53,6 +53,14 @@ class Plain:
         self.area = width * depth
 
 
+class Renamed:
+    def __init__(self, width_or_file: Any = 2, depth: int = 4) -> None:
+        if isinstance(width_or_file, str):
+            raise ValueError(width_or_file)
+        self.width = width_or_file
+        self.depth = depth
+
+
 class OpenEnded:
     def __init__(self, **options: Any) -> None:
         self.rate = 0.1
@@ -121,6 +129,7 @@ TEXTS: dict[str, tuple[Any, str]] = {
     "simple namespace": (types.SimpleNamespace(a=[1]), "SimpleNamespace(a=[1])"),
     "plain object": (Plain(3, 4), "Plain(width=3, depth=4)"),
     "plain object with defaults": (Plain(3), "Plain(width=3)"),
+    "plain object that renames": (Renamed(3, 5), "Renamed(width_or_file=3, depth=5)"),
     "open-ended object": (OpenEnded(rate=0.2, size=3), "OpenEnded(rate=0.2, size=3)"),
 }
 
@@ -136,7 +145,7 @@ def evaluate(encoder: Encoder, text: str, namespace: Mapping[str, Any]) -> Any:
 
 
 def state(value: Any) -> Any:
-    return (type(value), vars(value)) if hasattr(value, "__dict__") and type(value) in (Plain, OpenEnded) else value
+    return (type(value), vars(value)) if hasattr(value, "__dict__") and type(value) in (Plain, Renamed, OpenEnded) else value
 
 
 @pytest.mark.parametrize("name", TEXTS)

@@ -89,6 +89,7 @@ from migrate_agent.tools.rewrite.rules.environment.gradient_contexts import Repl
 from migrate_agent.tools.rewrite.rules.environment.idle_calls import DropIdleCalls
 from migrate_agent.tools.rewrite.rules.environment.import_fallbacks import TakeImportFallbacks
 from migrate_agent.tools.rewrite.rules.environment.input_gradients import DifferentiateInputs
+from migrate_agent.tools.rewrite.rules.environment.large_factors import ScaleByLargeNumbers
 from migrate_agent.tools.rewrite.rules.environment.local_names import WriteOutLocals
 from migrate_agent.tools.rewrite.rules.environment.outside_access import RefuseOutsideAccess
 from migrate_agent.tools.rewrite.rules.environment.own_optimizers import LeaveOptimizersOut
@@ -222,6 +223,7 @@ CALLS_IN_CONTEXT: tuple[type[Rule], ...] = (
     GatherWindows,
     CutAtPlaces,
     KeepSmallTerms,
+    ScaleByLargeNumbers,
 )
 
 # Then the tables: everything of torch that is left, by its name alone.
