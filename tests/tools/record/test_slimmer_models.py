@@ -10,7 +10,7 @@ from torch import nn
 from migrate_agent.tools.record.guessing import search
 from migrate_agent.tools.record.guessing.options import Options
 from migrate_agent.tools.record.guessing.search import Search
-from migrate_agent.tools.record.guessing.sizes.slimmer_models import slimmer
+from migrate_agent.tools.record.guessing.sizes.slimmer_models import slimmer, with_own_defaults
 from migrate_agent.tools.record.guessing.trials.trial import Attempt, Trial, parameters
 from migrate_agent.tools.record.guessing.values import Tensor, text
 
@@ -67,3 +67,32 @@ def test_what_takes_long_is_made_smaller(cls: type[nn.Module], has_shapes: bool,
     assert sum(parameter.numel() for parameter in trial.instance.parameters()) < 40 * 1024 * 1024 / 4
     assert trial.has_shapes(best.whole) is has_shapes
     assert trial.example(best.whole).init in {"width=1024", "depth=40", "width=1024, depth=40"}
+
+
+class Settings:
+    """An object with numbers by default."""
+
+    def __init__(self, words: int = 50257, width: int = 768, depth: int = 12, rate: float = 0.1, name: str = "gpt") -> None:
+        self.words, self.width = words, width
+
+
+@pytest.mark.parametrize(
+    ("source", "text_with_numbers"),
+    [
+        ("Settings()", "Settings(words=50257, width=768, depth=12)"),
+        ("Settings(100, depth=3)", "Settings(100, depth=3, width=768)"),
+        ("Settings(*sizes)", "Settings(*sizes)"),
+        ("Other()", "Other()"),
+        ("64", "64"),
+        ("not (", "not ("),
+    ],
+)
+def test_objects_are_spelled_with_their_numbers(source: str, text_with_numbers: str) -> None:
+    assert with_own_defaults(source, {"Settings": Settings}) == text_with_numbers
+
+
+def test_a_table_shrinks_with_what_is_looked_up_in_it() -> None:
+    attempt = Attempt((("settings", "Settings()"),), (("ids", Tensor((2, 16), "integer", 50257)),))
+    first = next(iter(slimmer(attempt, [], {"Settings": Settings})))
+    assert first.init == (("settings", "Settings(words=16, width=192, depth=3)"),)
+    assert first.call == (("ids", Tensor((2, 16), "integer", 16)),)
