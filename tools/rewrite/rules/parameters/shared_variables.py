@@ -7,6 +7,7 @@ import ast
 import libcst as cst
 
 from migrate_agent.tools.rewrite.analysis.argument_writes.parameter_writes import argument_names
+from migrate_agent.tools.rewrite.analysis.repo import ClassModel
 from migrate_agent.tools.rewrite.rules.parameters.variables import variable
 from migrate_agent.tools.rewrite.rules.rule import Rule
 from migrate_agent.tools.rewrite.tables.helpers import properties
@@ -42,6 +43,17 @@ class ShareVariables(Rule):
             "        self.head = Head(d, weight=self.tok.embedding, rngs=rngs)\n",
         ),
         (
+            "from torch import nn\n\nclass Head(nn.Module):\n    def __init__(self, weight):\n        super().__init__()\n        self.tie(weight)\n\n"
+            "    def tie(self, weight):\n        self.out = nn.Linear(weight.shape[1], weight.shape[0], bias=False)\n        self.out.weight = weight\n\n"
+            "class M(nn.Module):\n    def __init__(self, v, d):\n        super().__init__()\n"
+            "        self.tok = nn.Embedding(v, d)\n        self.head = Head(self.tok.weight)\n",
+            "class Head(nnx.Module):\n    def __init__(self, weight, *, rngs: nnx.Rngs):\n        self.tie(weight, rngs=rngs)\n\n"
+            "    def tie(self, weight, *, rngs: nnx.Rngs):\n        self.out = Linear(weight.shape[1], weight.shape[0], bias=False, rngs=rngs)\n"
+            "        self.out.weight = weight\n\n\n"
+            "class M(nnx.Module):\n    def __init__(self, v, d, *, rngs: nnx.Rngs):\n        self.tok = Embedding(v, d, rngs=rngs)\n"
+            "        self.head = Head(self.tok.embedding, rngs=rngs)\n",
+        ),
+        (
             "from torch import nn\n\nclass M(nn.Module):\n    def __init__(self, d):\n        super().__init__()\n        fc = nn.Linear(d, d)\n"
             "        self.weight = fc.weight\n        self.bias = fc.bias\n",
             "class M(nnx.Module):\n    def __init__(self, d, *, rngs: nnx.Rngs):\n        fc = Linear(d, d, rngs=rngs)\n"
@@ -70,6 +82,8 @@ class ShareVariables(Rule):
 
     def _is_kept_by(self, call: cst.Call, argument: cst.Arg) -> bool:
         """Whether this constructs a module of the repository that keeps the argument as it is given: `self.weight = weight`."""
+        if self._is_tied_by(call, argument):
+            return True
         model = self.context.repo.class_of(self.context.dotted(call.func)) if self.context.dotted(call.func) else None
         if model is None or not self.context.repo.is_module_class(model) or "__init__" not in model.methods or argument.star:
             return False
@@ -82,6 +96,21 @@ class ShareVariables(Rule):
         return any(
             isinstance(node.value, ast.Name) and node.value.id == parameter and id(node.targets[0]) in model.own for node in assignments
         )
+
+    def _is_tied_by(self, call: cst.Call, argument: cst.Arg) -> bool:
+        """Whether a constructor, or a method of a module, gives its argument to a layer as its weight, and else reads its shape alone."""
+        repo, func = self.context.repo, call.func
+        model, name = (repo.class_of(dotted) if (dotted := self.context.dotted(func)) else None), "__init__"
+        if model is None and isinstance(func, cst.Attribute):
+            fact, name = self.context.observed(func.value), func.attr.value
+            kinds = [kind.removeprefix("module:") for kind in fact.kinds] if fact else []
+            model = self.context.cls if self.context.is_self(func.value) else repo.class_of(kinds[0]) if len(kinds) == 1 else None
+        if model is None or not repo.is_module_class(model) or name not in model.methods or argument.star:
+            return False
+        position = next(i for i, one in enumerate(call.args) if one is argument)
+        names = argument_names(model.methods[name])
+        parameter = argument.keyword.value if argument.keyword else names[position + 1] if position + 1 < len(names) else ""
+        return bool(parameter) and ties_parameter(model, name, parameter)
 
     def leave_Assign(self, original: cst.Assign, updated: cst.Assign) -> cst.Assign | None:
         source, target = original.value, original.targets[0].target
@@ -132,6 +161,37 @@ class ShareVariables(Rule):
         plain = all(isinstance(node.ctx, ast.Load) and node.attr in ("weight", "bias") for node in reads)
         once = [node.attr for node in reads].count(source.attr.value) == 1
         return plain and once and len(uses) == len(reads) + 1
+
+
+SHAPES = frozenset({"shape", "size", "ndim", "dim", "dtype", "numel"})
+MOST_CALLS = 3
+
+
+def ties_parameter(model: ClassModel, method: str, parameter: str, depth: int = MOST_CALLS) -> bool:
+    """Whether a method gives a parameter to a layer, `self.decoder.weight = weight`, itself or by its own methods, and else reads its shape alone."""
+    function = model.methods.get(method)
+    if function is None or not depth:
+        return False
+    parents = {child: node for node in walk(function) for child in ast.iter_child_nodes(node)}
+    loads = [node for node in walk(function) if isinstance(node, ast.Name) and node.id == parameter]
+    ties = False
+    for load in loads:
+        match parents.get(load):
+            case ast.Attribute(attr=name) if name in SHAPES:
+                continue
+            case ast.Compare(ops=[ast.Is() | ast.IsNot()]):
+                continue
+            case ast.Assign(targets=[ast.Attribute(value=ast.Attribute())], value=value) if value is load:
+                ties = True
+            case ast.Call(func=ast.Attribute(value=ast.Name(id="self"), attr=name), args=args) if load in args and name in model.methods:
+                names = argument_names(model.methods[name])
+                at = args.index(load) + 1
+                if at >= len(names) or not ties_parameter(model, name, names[at], depth - 1):
+                    return False
+                ties = True
+            case _:
+                return False
+    return ties
 
 
 def _layer_names(fact: Observed | None) -> list[str]:
