@@ -7,6 +7,7 @@ chains of `elif`, branches that change a module's state or return early, and loo
 from __future__ import annotations
 
 import ast
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -102,6 +103,8 @@ class ReplaceTensorBranches(Rule):
             self._note(original, "a check on tensor values was dropped")
             return cst.RemoveFromParent()
         self._forget_items(original.test)
+        if (present := self._present(original, updated)) is not None:
+            return present
         if not self._is_tensor_test(original.test):
             if read and not self._has_dynamic_hole(original.test):
                 self.context.hole(original.test, "a branch on a tensor's value, read out by item()", "tensor-branch")
@@ -140,6 +143,19 @@ class ReplaceTensorBranches(Rule):
         if not either and original.orelse is None:
             return cst.FlattenSentinel([updated.with_changes(test=new.left, body=decided)])
         return cst.FlattenSentinel([updated.with_changes(test=new.left, body=decided, orelse=cst.Else(cst.IndentedBlock(rest)))])
+
+    def _present(self, original: cst.If, updated: cst.If) -> cst.If | None:
+        """`if scale:` of None or a tensor of one element: Python's own test of `scale is not None`, and the branch on the tensor inside."""
+        fact = self.context.observed(original.test)
+        if not isinstance(original.test, cst.Name) or original.orelse is not None or isinstance(self.context.parent(), cst.If) or fact is None:
+            return None
+        if set(fact.kinds) != {"none", "tensor"} or not fact.shapes or any(math.prod(shape) != 1 for shape in fact.shapes):
+            return None
+        inner = self._build_cond(original, updated, original.test, updated.test)
+        if not isinstance(inner, cst.FlattenSentinel):
+            return None
+        block = cst.IndentedBlock(_without_blank_start(list(inner.nodes)))
+        return updated.with_changes(test=self.context.build("{x} is not None", x=updated.test), body=block)
 
     def leave_While(self, original: cst.While, updated: cst.While) -> None:
         if self._is_tensor_test(original.test) and not self.context.constructing:
