@@ -147,7 +147,12 @@ class ReplaceTensorBranches(Rule):
     def _present(self, original: cst.If, updated: cst.If) -> cst.If | None:
         """`if scale:` of None or a tensor of one element: Python's own test of `scale is not None`, and the branch on the tensor inside."""
         fact = self.context.observed(original.test)
-        if not isinstance(original.test, cst.Name) or original.orelse is not None or isinstance(self.context.parent(), cst.If) or fact is None:
+        if (
+            not isinstance(original.test, cst.Name)
+            or original.orelse is not None
+            or isinstance(self.context.parent(), cst.If)
+            or fact is None
+        ):
             return None
         if set(fact.kinds) != {"none", "tensor"} or not fact.shapes or any(math.prod(shape) != 1 for shape in fact.shapes):
             return None

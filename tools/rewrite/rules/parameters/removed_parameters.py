@@ -100,7 +100,14 @@ class ComputeRemovedParameters(Rule):
         computed: cst.BaseExpression,
     ) -> cst.BaseSmallStatement | None:
         fact = self.context.observed(value)
-        if fact is None or set(fact.kinds) != {"tensor"} or not self._is_module(owner) or not computes_removed(self.context, owner):
+        # Dropout that does nothing hands back the parameter itself.
+        values = set(fact.kinds) if fact is not None else set()
+        if (
+            "tensor" not in values
+            or not values <= {"tensor", "parameter"}
+            or not self._is_module(owner)
+            or not computes_removed(self.context, owner)
+        ):
             return None
         call = self.context.build("vendored.set_computed({module}, {name}, {value})", module=new, name=name, value=computed)
         return cst.Expr(call)
