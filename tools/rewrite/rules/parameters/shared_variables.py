@@ -7,7 +7,7 @@ import ast
 import libcst as cst
 
 from migrate_agent.tools.rewrite.analysis.argument_writes.parameter_writes import argument_names
-from migrate_agent.tools.rewrite.analysis.repo import ClassModel
+from migrate_agent.tools.rewrite.analysis.repo import ClassModel, Repo, dotted_name
 from migrate_agent.tools.rewrite.rules.parameters.variables import variable
 from migrate_agent.tools.rewrite.rules.rule import Rule
 from migrate_agent.tools.rewrite.tables.helpers import properties
@@ -43,15 +43,18 @@ class ShareVariables(Rule):
             "        self.head = Head(d, weight=self.tok.embedding, rngs=rngs)\n",
         ),
         (
-            "from torch import nn\n\nclass Head(nn.Module):\n    def __init__(self, weight):\n        super().__init__()\n        self.tie(weight)\n\n"
+            "from torch import nn\n\nclass Heads(nn.Module):\n    def __init__(self, weight):\n        super().__init__()\n"
+            "        self.words = Head(weight=weight)\n\n"
+            "class Head(nn.Module):\n    def __init__(self, weight):\n        super().__init__()\n        self.tie(weight)\n\n"
             "    def tie(self, weight):\n        self.out = nn.Linear(weight.shape[1], weight.shape[0], bias=False)\n        self.out.weight = weight\n\n"
             "class M(nn.Module):\n    def __init__(self, v, d):\n        super().__init__()\n"
-            "        self.tok = nn.Embedding(v, d)\n        self.head = Head(self.tok.weight)\n",
+            "        self.tok = nn.Embedding(v, d)\n        self.head = Heads(self.tok.weight)\n",
+            "class Heads(nnx.Module):\n    def __init__(self, weight, *, rngs: nnx.Rngs):\n        self.words = Head(weight=weight, rngs=rngs)\n\n\n"
             "class Head(nnx.Module):\n    def __init__(self, weight, *, rngs: nnx.Rngs):\n        self.tie(weight, rngs=rngs)\n\n"
             "    def tie(self, weight, *, rngs: nnx.Rngs):\n        self.out = Linear(weight.shape[1], weight.shape[0], bias=False, rngs=rngs)\n"
             "        self.out.weight = weight\n\n\n"
             "class M(nnx.Module):\n    def __init__(self, v, d, *, rngs: nnx.Rngs):\n        self.tok = Embedding(v, d, rngs=rngs)\n"
-            "        self.head = Head(self.tok.embedding, rngs=rngs)\n",
+            "        self.head = Heads(self.tok.embedding, rngs=rngs)\n",
         ),
         (
             "from torch import nn\n\nclass M(nn.Module):\n    def __init__(self, d):\n        super().__init__()\n        fc = nn.Linear(d, d)\n"
@@ -110,7 +113,7 @@ class ShareVariables(Rule):
         position = next(i for i, one in enumerate(call.args) if one is argument)
         names = argument_names(model.methods[name])
         parameter = argument.keyword.value if argument.keyword else names[position + 1] if position + 1 < len(names) else ""
-        return bool(parameter) and ties_parameter(model, name, parameter)
+        return bool(parameter) and ties_parameter(repo, model, name, parameter)
 
     def leave_Assign(self, original: cst.Assign, updated: cst.Assign) -> cst.Assign | None:
         source, target = original.value, original.targets[0].target
@@ -167,31 +170,52 @@ SHAPES = frozenset({"shape", "size", "ndim", "dim", "dtype", "numel"})
 MOST_CALLS = 3
 
 
-def ties_parameter(model: ClassModel, method: str, parameter: str, depth: int = MOST_CALLS) -> bool:
-    """Whether a method gives a parameter to a layer, `self.decoder.weight = weight`, itself or by its own methods, and else reads its shape alone."""
+def ties_parameter(repo: Repo, model: ClassModel, method: str, parameter: str, depth: int = MOST_CALLS) -> bool:
+    """Whether a method gives a parameter to a layer, `self.decoder.weight = weight`, itself or by its own methods and by modules that it constructs, and
+    else reads its shape alone."""
     function = model.methods.get(method)
     if function is None or not depth:
         return False
     parents = {child: node for node in walk(function) for child in ast.iter_child_nodes(node)}
-    loads = [node for node in walk(function) if isinstance(node, ast.Name) and node.id == parameter]
     ties = False
-    for load in loads:
-        match parents.get(load):
+    for load in [node for node in walk(function) if isinstance(node, ast.Name) and node.id == parameter]:
+        around = parents.get(load)
+        match around:
             case ast.Attribute(attr=name) if name in SHAPES:
                 continue
             case ast.Compare(ops=[ast.Is() | ast.IsNot()]):
                 continue
             case ast.Assign(targets=[ast.Attribute(value=ast.Attribute())], value=value) if value is load:
                 ties = True
-            case ast.Call(func=ast.Attribute(value=ast.Name(id="self"), attr=name), args=args) if load in args and name in model.methods:
-                names = argument_names(model.methods[name])
-                at = args.index(load) + 1
-                if at >= len(names) or not ties_parameter(model, name, names[at], depth - 1):
+            case ast.Call() | ast.keyword():
+                call = parents.get(around) if isinstance(around, ast.keyword) else around
+                called = _called(repo, model, call) if isinstance(call, ast.Call) else None
+                if called is None or not isinstance(call, ast.Call) or not (name := _taken_as(*called, call, around, load)):
+                    return False
+                if not ties_parameter(repo, *called, name, depth - 1):
                     return False
                 ties = True
             case _:
                 return False
     return ties
+
+
+def _called(repo: Repo, model: ClassModel, call: ast.Call) -> tuple[ClassModel, str] | None:
+    """The class and the method that a call in a method of `model` reaches: one of its own, or the constructor of a module."""
+    match call.func:
+        case ast.Attribute(value=ast.Name(id="self"), attr=name) if name in model.methods:
+            return model, name
+    other = repo.class_of(dotted) if (dotted := dotted_name(call.func, model.file)) else None
+    return (other, "__init__") if other is not None and repo.is_module_class(other) and "__init__" in other.methods else None
+
+
+def _taken_as(model: ClassModel, method: str, call: ast.Call, around: ast.AST, argument: ast.expr) -> str:
+    """The name under which a method takes an argument; "" where none does."""
+    if isinstance(around, ast.keyword):
+        return around.arg or ""
+    names = argument_names(model.methods[method])
+    position = call.args.index(argument) + 1 if argument in call.args else len(names)
+    return names[position] if position < len(names) else ""
 
 
 def _layer_names(fact: Observed | None) -> list[str]:
