@@ -12,6 +12,7 @@ from migrate_agent.agent.config.json_files import write
 from migrate_agent.agent.loop.context import Context
 from migrate_agent.agent.loop.exercising.exercise import Exercise, is_reached
 from migrate_agent.agent.loop.exercising.searches import searches
+from migrate_agent.agent.loop.nodes.plan import widen_scope
 from migrate_agent.agent.runs.class_text import is_called, public_methods
 from migrate_agent.agent.runs.recordings import examples_of, stored_recording
 from migrate_agent.agent.runs.state import NearestGuess, Plan, RunState
@@ -46,6 +47,7 @@ def record(context: Context, state: RunState) -> RunState:
         context.progress.warn(f"an example of {identifier} does not run, and is left out: {error}")
     recording = _watched(context, exercise, recording)
     recording, nearest = _guessed(context, exercise, recording)
+    widen_scope(context, recording.examples)
     units = [context.inventory.unit(identifier) for identifier in context.scope.order]
     context.progress.stage("", "looking for calls that reach more of the original")
     recording = exercise.add_further(units, recording)
