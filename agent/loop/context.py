@@ -50,7 +50,7 @@ class DraftVerifier(Protocol):
 
 @dataclass(frozen=True)
 class Context:
-    """Everything a node needs besides the state. Files are the truth; what is cached here never changes once written."""
+    """Everything a node needs besides the state. Files are the truth; what is cached here never changes once written, but the scope (`widen_scope`)."""
 
     services: Services
     settings: Settings

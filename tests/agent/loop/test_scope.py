@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
+from migrate_agent.agent.config.config import Config
 from migrate_agent.agent.config.errors import UsageError
-from migrate_agent.agent.loop.scope import with_named
+from migrate_agent.agent.loop.nodes.plan import widen_scope
+from migrate_agent.agent.loop.scope import plan_scope, with_named
 from migrate_agent.tools.scan import scan
 from migrate_agent.tools.types import Example, Inventory
 
@@ -46,3 +50,26 @@ def test_what_is_named_may_name_more(inventory: Inventory) -> None:
 def test_an_unknown_module_is_told(inventory: Inventory) -> None:
     with pytest.raises(UsageError, match="no module or function Nett"):
         with_named(inventory, [], ["net.py:Nett"])
+
+
+@pytest.mark.parametrize(
+    ("modules", "order"), [(("net.py:Net",), ("blocks.py:Wide", "net.py:Net")), ((), None)], ids=["some modules", "all modules"]
+)
+def test_parts_of_a_guess_come_into_scope(
+    inventory: Inventory, tmp_path: Path, modules: tuple[str, ...], order: tuple[str, ...] | None
+) -> None:
+    before = plan_scope(inventory, modules, ())
+    notes: list[str] = []
+    progress = SimpleNamespace(total=0, note=notes.append)
+    context = SimpleNamespace(
+        inventory=inventory,
+        settings=SimpleNamespace(modules=modules),
+        config=Config(),
+        original=tmp_path,
+        folder=tmp_path,
+        progress=progress,
+    )
+    context.scope = before
+    widen_scope(cast(Any, context), [Example("net.py:Net", "Wide", "torch.randn(2)", "from blocks import Wide")])
+    assert context.scope.order == (order or before.order)
+    assert (tmp_path / "scope.json").exists() is bool(notes) is bool(order)
