@@ -54,7 +54,7 @@ ROWS = (
         "a `__call__` of its own",
     ),
     ("    def forward(self, i):\n        return eval('self.a[%d]' % i)\n", "eval reaches out"),
-    ("    def forward(self, other, i):\n        return eval('other.a' + i)\n", "eval reaches out"),
+    ("    def forward(self, i):\n        return eval('nn.a' + i)\n", "eval reaches out"),
     ("def patch():\n    torch.add = M.forward\n", "gives torch.add another meaning"),
 )
 
