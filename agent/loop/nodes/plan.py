@@ -32,7 +32,7 @@ def widen_scope(context: Context, examples: Sequence[Example]) -> None:
     write(context.folder / "scope.json", decided)
     vars(context)["scope"] = decided  # it is cached
     context.progress.total = len(decided.order)
-    context.progress.note(f"{len(decided.order)} units to migrate: examples are made of some")
+    context.progress.note(f"{len(decided.order)} units to migrate, with those that the examples of the named ones are made of")
 
 
 def _scope(context: Context, examples: Sequence[Example]) -> Plan:

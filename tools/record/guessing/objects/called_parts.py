@@ -68,7 +68,7 @@ def use_of(cls: Any, name: str) -> Use | None:
 
 
 def _wrapped(cls: Any, names: Collection[str]) -> Iterator[str]:
-    """Attributes that hold `nn.ModuleList(parts)`, and that where a condition says so."""
+    """Attributes that hold `nn.ModuleList(parts)`, also where this is one side of a condition."""
     for node in nodes_of(cls):
         match node:
             case ast.Assign(targets=[ast.Attribute(attr=attribute)], value=value):
